@@ -111,8 +111,8 @@ impl AdminRights {
         self.tokens.iter().chain(local).find(|token| token.has_hash(hash))
     }
 
-    /// Reports whether this is the hash of the local token, and the local token is ignored because
-    /// the config has tokens. Commands cannot know that, so they may send it.
+    /// Reports whether this is the hash of the local token while that token is ignored, because the
+    /// config has tokens. Commands cannot know that it is ignored, so they may send it.
     pub(crate) fn ignores(&self, hash: &[u8; 32]) -> bool {
         let local = self.local.as_ref().filter(|_| !self.tokens.is_empty());
         local.is_some_and(|local| local.token.as_ref().is_ok_and(|token| token.has_hash(hash)))

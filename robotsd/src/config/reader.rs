@@ -12,8 +12,8 @@ use super::{ConfigError, Fault, Faults, Key, Keys, Kind};
 use crate::input;
 use crate::names::did_you_mean;
 
-/// Maximum number of reported problems with keys and types. It is needed because a file in another
-/// format has a problem on every line, and each problem is searched for in the text.
+/// Maximum number of reported problems with keys and types. A file in another format may have a
+/// problem on every line, and finding the line and column of each problem takes time.
 const MAX_PROBLEMS: usize = 20;
 
 /// Example values of required keys, for messages.

@@ -199,7 +199,7 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // If the value is not written, the registry derived it from the name.
+        // A value that the file does not contain is derived from the name, so the error is placed there.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }

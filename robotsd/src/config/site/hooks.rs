@@ -102,8 +102,8 @@ const OURS: [&str; 15] = [
     "user-agent",
 ];
 
-/// Strings in the names of header fields that contain a secret, and names that are exceptions. Most
-/// exceptions identify entries of a cache.
+/// A header field contains a secret if its name contains one of these strings, except for the names
+/// in `NO_SECRET`, which mostly identify entries of a cache.
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
 const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
@@ -118,7 +118,7 @@ pub(in crate::config) enum HookUse {
     Events,
 }
 
-/// Resolves the requests of a site, or those of `[[notify]]`.
+/// Resolves the hooks of a site, or the hooks of `[[notify]]`.
 pub(in crate::config) fn resolve(
     written: &[Spanned<RawHook>],
     of: HookUse,

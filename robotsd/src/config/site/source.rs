@@ -81,7 +81,7 @@ pub(crate) enum RobotsSource {
         upstreams: Vec<String>,
         /// The `Host` of the request.
         host: String,
-        /// The name that the upstreams' certificates are for, instead of their hosts.
+        /// Host name in the certificates of the upstreams, instead of the hosts in their URLs.
         server_name: Option<String>,
         remote: Remote,
     },
