@@ -38,9 +38,9 @@ impl Database {
     }
 }
 
-/// Opens the robots.txt in the row. The gate lets the accepted version pass because of its hash. For
-/// a single machine the state directory would be enough, because it keeps the accepted version, the
-/// version before, the history and the kill switch. The row is shared by all replicas.
+/// Opens the robots.txt in the row. The gate lets the accepted version pass because of its hash.
+/// For a single machine the state directory would be enough, because it keeps the accepted version,
+/// the version before, the history and the kill switch. The row is shared by all replicas.
 fn open(database: &Database, state: Option<&Path>) -> Result<LiveRobots, Box<dyn std::error::Error>> {
     let (text, accepted) = (database.column("text")?, database.column("accepted")?);
     let text = if text.is_empty() { "User-agent: *\nDisallow: /cart\n".to_owned() } else { text };
@@ -67,7 +67,8 @@ fn admin(live: LiveRobots, database: Database) -> Router {
 type Answer = (StatusCode, String);
 
 async fn publish(State((live, database)): State<(LiveRobots, Database)>, text: Bytes) -> Answer {
-    // Publishing compiles and saves the robots.txt. This must not block a thread that serves requests.
+    // Publishing compiles and saves the robots.txt. This must not block a thread that serves
+    // requests.
     in_background(move || match live.publish_blocking(&text) {
         Ok(reload) => saved(&database, &text, "", reload.to_string()),
         // If the gate holds the version, the response contains the hash for accepting it.
@@ -143,8 +144,8 @@ mod tests {
         (status, String::from_utf8(body.to_vec()).expect("text"))
     }
 
-    /// After a restart, an accepted version is still accepted if the row contains the hash, or if there
-    /// is a state directory. Without both it is not accepted.
+    /// After a restart, an accepted version is still accepted if the row contains the hash, or if
+    /// there is a state directory. Without both it is not accepted.
     #[tokio::test]
     async fn what_was_accepted_outlives_a_restart() {
         for with_state in [false, true] {

@@ -23,14 +23,14 @@ const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 struct Labels {
     crawler: String,
     action: &'static str,
-    /// The action that the mode `refuse` would take. While the mode is `observe`, a dashboard can show
-    /// what to expect.
+    /// The action that the mode `refuse` would take. While the mode is `observe`, a dashboard can
+    /// show what to expect.
     would: &'static str,
 }
 
 impl From<&Record> for Labels {
-    /// Only names of registered crawlers become labels. Clients can send any other name, and each name
-    /// would add a time series.
+    /// Only names of registered crawlers become labels. Clients can send any other name, and each
+    /// name would add a time series.
     fn from(request: &Record) -> Self {
         let agent = &request.agent;
         let crawler = agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name);
@@ -45,8 +45,8 @@ fn app() -> Result<Router, Rejection> {
     let registry = Arc::new(registry);
 
     let live = LiveRobots::text(ROBOTS).mode(Mode::Refuse).open()?;
-    // The request waits for the observer, so the observer only counts. The metrics are formatted when
-    // they are scraped.
+    // The request waits for the observer, so the observer only counts. The metrics are formatted
+    // when they are scraped.
     let count = move |event: &Event<'_>| {
         requests.get_or_create(&Labels::from(event.record)).inc();
     };

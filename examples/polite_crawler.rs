@@ -72,7 +72,8 @@ mod tests {
     use axum::http::StatusCode;
     use axum::routing::get;
 
-    /// Returns the outcome for a site on the loopback that answers requests for robots.txt in this way.
+    /// Returns the outcome for a site on the loopback that answers requests for robots.txt in this
+    /// way.
     async fn crawled(robots: (u16, &'static str)) -> Result<Vec<String>, Box<dyn std::error::Error>> {
         let (status, text) = robots;
         let status = StatusCode::from_u16(status)?;

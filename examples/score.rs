@@ -4,8 +4,8 @@
 //! cargo run --release -p tower-robots --no-default-features --example score -- labelled.jsonl.gz [robots_names.jsonl.gz]
 //! ```
 //!
-//! - `labelled`: one object per line with `ua`, `bot`, `kind` and, if known, `tokens`, the preferred
-//!   token first.
+//! - `labelled`: one object per line with `ua`, `bot`, `kind` and, if known, `tokens`, the
+//!   preferred token first.
 //! - `robots_names`: one object per line with `file` and `names`, the user-agent names of a
 //!   robots.txt.
 //!
@@ -13,8 +13,8 @@
 //!
 //! - which headers are recognised as automated;
 //! - which headers `*` applies to under the default rule;
-//! - which named group applies, for every pair of a header and a file. The correct group is the group
-//!   for the first of the header's tokens that occurs in the file.
+//! - which named group applies, for every pair of a header and a file. The correct group is the
+//!   group for the first of the header's tokens that occurs in the file.
 //!
 //! With `--list`, the program instead prints for every header the class, the category, and whether
 //! `*` applies.
@@ -154,7 +154,8 @@ fn table(title: &str, both: &[(&Labelled, &Agent)], says: fn(&Agent) -> bool) {
     }
 }
 
-/// Scores the group that applies to a header, over all pairs of headers and files with named groups.
+/// Scores the group that applies to a header, over all pairs of headers and files with named
+/// groups.
 fn named_groups(registry: &Arc<Registry>, both: &[(&Labelled, &Agent)], files: &[Value]) {
     let (mut right, mut wrong, mut lost, mut people) = (0_usize, 0_usize, 0_usize, 0_usize);
     let mut confusions: HashMap<(String, String, &str), usize> = HashMap::new();

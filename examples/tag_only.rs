@@ -12,8 +12,8 @@ use tower_robots::layer::{Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Action, Mode};
 
-/// Returns a draft. The layer adds a record to every request from a crawler, whether it is allowed or
-/// not.
+/// Returns a draft. The layer adds a record to every request from a crawler, whether it is allowed
+/// or not.
 async fn draft(record: Option<Extension<Record>>) -> String {
     match record {
         Some(Extension(record)) if record.action == Action::Tag => {

@@ -59,7 +59,8 @@ async fn publish(
     Path(host): Path<String>,
     text: Bytes,
 ) -> (StatusCode, String) {
-    // Only exact names are accepted, because any other name would match the site for all other hosts.
+    // Only exact names are accepted, because any other name would match the site for all other
+    // hosts.
     let is_ours = HOSTS.iter().any(|(ours, _)| *ours == host);
     let Some(live) = sites.get(&host).filter(|_| is_ours).cloned() else {
         return (StatusCode::NOT_FOUND, format!("there is no site {host:?}\n"));

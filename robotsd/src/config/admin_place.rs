@@ -13,8 +13,8 @@ use super::admin::PORT;
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AdminPlace {
     Address(SocketAddr),
-    /// A loopback address, and the file with the local token, which changes over this address
-    /// require.
+    /// A loopback address, and the file with the local token, which is required for changes over
+    /// this address.
     #[display("{_0}")]
     Local(SocketAddr, TokenFile),
     #[display("{}", _0.display())]

@@ -191,8 +191,8 @@ impl Grant {
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",
-            // `SITE/HOST` is the robots.txt of a host, so a pattern without `/` is compared with the
-            // name of the site only.
+            // `SITE/HOST` is the robots.txt of a host, so a pattern without `/` is compared with
+            // the name of the site only.
             Some(name) if pattern.contains('/') => fits(pattern, name),
             Some(name) => fits(pattern, name.split_once('/').map_or(name, |(site, _)| site)),
         };

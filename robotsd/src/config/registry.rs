@@ -199,7 +199,8 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // A value that the file does not contain is derived from the name, so the error is placed there.
+        // A value that the file does not contain is derived from the name, so the error is placed
+        // there.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }

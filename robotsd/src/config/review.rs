@@ -153,8 +153,8 @@ fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = F
 }
 
 /// Finds secrets of hooks that are not secret, because every user of the machine or everyone on the
-/// network path can read them. Also finds secret files that cannot be read. These are only warnings,
-/// because a file may be created or protected by the time a version goes live.
+/// network path can read them. Also finds secret files that cannot be read. These are only
+/// warnings, because a file may be created or protected by the time a version goes live.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (written, hook) in hooks(file, config) {
@@ -251,8 +251,8 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
             read => read.unwrap_or_default(),
         },
         RobotsSource::Inline(text) => text.clone().into_bytes(),
-        // The robots.txt is not read here. A name that almost equals the name of a registered crawler
-        // is nevertheless reported, because it is probably a typing error.
+        // The robots.txt is not read here. A name that almost equals the name of a registered
+        // crawler is nevertheless reported, because it is probably a typing error.
         RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => {
             return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none();
         }

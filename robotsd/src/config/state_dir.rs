@@ -92,8 +92,8 @@ fn is_of_kernel(folder: &Path) -> bool {
     })
 }
 
-/// Returns an error if this user cannot write the state directory. The error is only a warning, because
-/// the server may run as another user.
+/// Returns an error if this user cannot write the state directory. The error is only a warning,
+/// because the server may run as another user.
 pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
     let (written, path) = (file.state_dir.as_ref()?, config.state_dir.as_ref()?);
     let there = nearest(path);
