@@ -253,9 +253,8 @@ fn grant(
                 .fault("role = \"admin\" cannot be limited to sites: remove \"sites\", or write role = \"operate\""))
         }
         (_, []) => {
-            let requires =
-                "requires \"sites\": write sites = [\"shop\", \"blog-*\"], or sites = [\"*\"] for every site";
-            Err(Fault::new(span, format!("role = \"{}\" {requires}", role.as_str())))
+            let needs = "requires \"sites\": write sites = [\"shop\", \"blog-*\"], or sites = [\"*\"] for every site";
+            Err(Fault::new(span, format!("role = \"{}\" {needs}", role.as_str())))
         }
         (_, sites) => Ok(Grant { sites: sites.iter().map(|site| site.get_ref().clone()).collect(), ..all }),
     }

@@ -150,7 +150,10 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             listener("agent_header = \"a b\"\ntrusted_proxies = [\"10.0.0.0/8\"]"),
             "3:16: \"a b\" is not the name of a header field",
         ),
-        (listener("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]"), "3:16: \"Host\" has another meaning"),
+        (
+            listener("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]"),
+            "3:16: \"Host\" is a header field with another meaning",
+        ),
         // A listener for decisions needs no backend, while another listener does.
         (
             beside_decisions.site("a", "robots.text = \"# a\"").to_string(),
