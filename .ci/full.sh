@@ -1,6 +1,6 @@
-# What `.ci/run --full` runs after the steps of `.ci/run`. Sourced by it.
+# The additional steps of `.ci/run --full`, which `.ci/run` sources.
 
-# The oldest supported Rust compiles everything, if rustup has it.
+# Everything compiles with the oldest supported Rust. This is checked if rustup has installed it.
 oldest=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
 if has rustup && rustup toolchain list | grep "^${oldest}[.-]" > /dev/null; then
     step env CARGO_TARGET_DIR="$target/oldest" cargo "+$oldest" check --locked --workspace --all-features
@@ -8,8 +8,8 @@ else
     echo "skipped: compiling with Rust $oldest, which is not installed"
 fi
 
-# The libraries for macOS, without the features on ring (signatures, TLS), which needs Apple's C compiler. robotsd needs ring as well, so it is
-# not checked for macOS.
+# The libraries compile for macOS. The features that use ring (signatures, TLS) are left out, because ring needs Apple's C compiler. robotsd
+# also needs ring, so it is not checked for macOS.
 mac=x86_64-apple-darwin
 step install_target "$mac"
 if needs "$(rustc --print sysroot)/lib/rustlib/$mac"; then
@@ -17,43 +17,45 @@ if needs "$(rustc --print sysroot)/lib/rustlib/$mac"; then
     step cargo check --locked -p tower-robots --target "$mac" --no-default-features --features layer,watch,fetch,idn,serde,tracing,axum08
 fi
 
-# Tests of the libraries without features. Features only add to `rules`, `agent` and `check`, so their large case sets are left out here.
+# Tests of the libraries without features. Features only add items to `rules`, `agent` and `check`, so the large case sets of these modules
+# are left out here.
 step cargo test --locked -p robots-core --no-default-features --lib
 library=(-p tower-robots --no-default-features)
 step cargo test --locked "${library[@]}" --lib --test it -- \
     --skip properties --skip real_files --skip drawn_files --skip generated_files --skip every_file_with_an_error
-# Without the feature `tls` an https URL is an error, and everything else is fetched.
+# Without the feature `tls`, an https URL is an error, and any other URL is fetched.
 step cargo test --locked "${library[@]}" --features fetch --lib --test it fetch
 
-# Files that are expensive to check, against the published program.
+# Checks files that are expensive to check, with the published program.
 step env ROBOTSD_HOSTILE="$robotsd" cargo test --locked --all-features -p robotsd --test it -- a_hostile_file
 
-# The fuzz targets are a workspace of their own. Seconds per target.
+# The fuzz targets are in a separate workspace. Each target runs for this number of seconds.
 step fuzz/run 20
 
 # The test suite for HTTP caches: the proxy changes no results except the listed ones.
 if needs "$cache_suite/cli.mjs" node; then begin robotsd/tests/cache_suite.sh "$robotsd" "$cache_suite"; fi
-# The input of code scanning, from real files.
+# Validates the SARIF output for code scanning, generated from real files.
 if needs "$multitool" "$shared/cases"; then
     begin robotsd/tests/sarif.sh "$robotsd" "$multitool" "$shared/cases/robots_files.jsonl.gz"
 fi
 finish
 
-# Slow clients and saturation; then load and faults of every kind for a minute, with the counts compared to what clients received.
+# Tests with slow clients and at saturation. Then, for a minute, load with faults of every kind; robotsd's counts must match what clients
+# received.
 if needs slowhttptest wrk h2load curl; then step robotsd/tests/endurance.sh "$robotsd" 6; fi
 if needs openssl; then step robotsd/tests/soak.sh 1 --idle 2000 --robotsd "$robotsd"; fi
 
-# The crates as they would be published, without the upload. Their content was built and tested above.
+# Packages the crates as for publishing, without an upload. Their content was built and tested above.
 step cargo publish --locked --workspace --dry-run --no-verify --allow-dirty --quiet
 
-# The commands of README, among them `cargo install`, without a network; packages, built, installed into empty roots and run there; the
-# pieces for other people's CI, with the wheel that was built.
+# Runs the commands of the README, including `cargo install`, without a network. Builds the packages, installs them into empty root file
+# systems and runs the program there. Tests the example jobs in config/ci with the wheel that was built.
 readme() { unshare --net bash -c 'ip link set lo up; exec python3 robotsd/tests/readme.py'; }
 if [ "$(id -u)" = 0 ] && needs "$packaging/bin/pre-commit" mmdebstrap lintian rpmlint mandoc fish zsh jq; then
     CARGO_NET_OFFLINE=true RUSTFLAGS=$published step readme
     PATH="$packaging/bin:$PATH" step robotsd/packaging/test.sh "$robotsd" "$peers/packages"
     PATH="$packaging/bin:$PATH" step python3 robotsd/tests/ci_pieces.py "$robotsd" "$peers/packages"
 elif [ -n "${CI:-}" ]; then
-    echo "CI has to run the packages as root" >&2
+    echo "not root: CI must test the packages as root" >&2
     exit 1
 fi

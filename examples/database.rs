@@ -1,5 +1,5 @@
-//! A robots.txt in a row of the application's database. One admin route publishes a text, another
-//! accepts a text that the gate holds. A restart begins with the accepted text.
+//! A robots.txt in a row of the application's database. One admin route publishes a robots.txt,
+//! another accepts a version that the gate holds. After a restart, the accepted version is served.
 //!
 //!     cargo run --example database --features axum08
 //!     curl http://127.0.0.1:3000/robots.txt
@@ -19,7 +19,8 @@ use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{Gate, LiveRobots, StateDir, VersionHashPrefix};
 use tower_robots::policy::Mode;
 
-/// Stands for a table with one row: the published text, and the hash that an operator accepted.
+/// A stand-in for a database table with one row: the published robots.txt, and the hash of the
+/// version that an operator accepted.
 #[derive(Clone)]
 struct Database(PathBuf);
 
@@ -37,9 +38,9 @@ impl Database {
     }
 }
 
-/// Opens the robots.txt in the row. The gate accepts the accepted version by its hash. On a single
-/// machine the state directory alone would be enough: it keeps the accepted version, the one
-/// before, the history and the kill switch. The row works for all replicas.
+/// Opens the robots.txt in the row. The gate lets the accepted version pass because of its hash.
+/// For a single machine the state directory would be enough, because it keeps the accepted version,
+/// the version before, the history and the kill switch. The row is shared by all replicas.
 fn open(database: &Database, state: Option<&Path>) -> Result<LiveRobots, Box<dyn std::error::Error>> {
     let (text, accepted) = (database.column("text")?, database.column("accepted")?);
     let text = if text.is_empty() { "User-agent: *\nDisallow: /cart\n".to_owned() } else { text };
@@ -66,10 +67,11 @@ fn admin(live: LiveRobots, database: Database) -> Router {
 type Answer = (StatusCode, String);
 
 async fn publish(State((live, database)): State<(LiveRobots, Database)>, text: Bytes) -> Answer {
-    // Publishing compiles and saves the text, which must not block a thread that serves requests.
+    // Publishing compiles and saves the robots.txt. This must not block a thread that serves
+    // requests.
     in_background(move || match live.publish_blocking(&text) {
         Ok(reload) => saved(&database, &text, "", reload.to_string()),
-        // If the text is held, the response contains the hash to accept.
+        // If the gate holds the version, the response contains the hash for accepting it.
         Err(rejection) => (StatusCode::CONFLICT, format!("{rejection}\n")),
     })
     .await
@@ -142,8 +144,8 @@ mod tests {
         (status, String::from_utf8(body.to_vec()).expect("text"))
     }
 
-    /// An accepted version is still accepted after a restart if there is the hash in the row or a
-    /// state directory, but not without both.
+    /// After a restart, an accepted version is still accepted if the row contains the hash, or if
+    /// there is a state directory. Without both it is not accepted.
     #[tokio::test]
     async fn what_was_accepted_outlives_a_restart() {
         for with_state in [false, true] {
@@ -163,7 +165,7 @@ mod tests {
             let live = open(&database, state).expect("what was accepted");
             assert_eq!(send(app(&live), "GET", "/page", "").await.0, StatusCode::FORBIDDEN);
             drop(live);
-            // A row without the hash: only the state directory has it.
+            // This row lacks the hash, so only the state directory contains it.
             database.save(CLOSED.as_bytes(), "").expect("saved");
             match (open(&database, state), with_state) {
                 (Ok(_), true) => {}

@@ -1,5 +1,5 @@
-//! The layer's decisions in a function of your own, with an exception of the app: axum's
-//! `middleware::from_fn`.
+//! The layer's decisions in your own middleware function (axum's `middleware::from_fn`), which
+//! makes an exception for requests with a session.
 //!
 //!     cargo run --example from_fn --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
@@ -22,13 +22,14 @@ use tower_robots::policy::Mode;
 #[derive(Clone)]
 struct Session;
 
-/// Finds the session of a request, and refuses nobody. Middleware that answers 401 belongs inside,
-/// because a crawler that gets 401 for `/robots.txt` reads it as "nothing is disallowed".
+/// Finds the session of a request, and refuses no request. Middleware that answers 401 must be
+/// inside the layer, because a crawler that gets 401 for `/robots.txt` assumes that nothing is
+/// disallowed.
 async fn sessions(State(open): State<Arc<HashSet<String>>>, mut request: Request, next: Next) -> Response {
     let field = request.headers().get(AUTHORIZATION).and_then(|field| field.to_str().ok());
     let token = field.and_then(|field| field.strip_prefix("Bearer "));
-    // A real app looks up the token in its store. A field or a cookie alone proves nothing: any
-    // client can send one.
+    // A real app looks up the token in its store. A header field or a cookie alone proves nothing,
+    // because any client can send one.
     if token.is_some_and(|token| open.contains(token)) {
         request.extensions_mut().insert(Session);
     }
@@ -44,11 +45,11 @@ async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Ne
 
 fn app(robots_txt: &str, open: HashSet<String>) -> Result<Router, Rejection> {
     let live = LiveRobots::file(robots_txt).mode(Mode::Refuse).open()?;
-    // Requests with a session are allowed, whatever their `User-Agent`. This also works with
-    // `.layer(layer)` instead of the function.
+    // Requests with a session are allowed, whatever their `User-Agent`. `exempt_if` works in the
+    // same way if the layer is added with `.layer(layer)` instead of this function.
     let layer = RobotsLayer::for_axum08(live).exempt_if(|extensions| extensions.get::<Session>().is_some());
     let app = Router::new().route("/", get(async || "home\n")).route("/drafts/{page}", get(async || "a draft\n"));
-    // `layer`, not `route_layer`: no route matches /robots.txt.
+    // This must be `layer`, not `route_layer`, because no route matches /robots.txt.
     let app = app.layer(from_fn_with_state(layer, robots));
     Ok(app.layer(from_fn_with_state(Arc::new(open), sessions)))
 }

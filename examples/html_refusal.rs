@@ -15,7 +15,8 @@ use tower_robots::policy::Mode;
 /// User-Agent`, and removes the body from the response to a HEAD request.
 fn page(event: &Event<'_>) -> Response<Bytes> {
     let record = event.record;
-    // The name and the path come from the client. Without escaping they could contain a script.
+    // The name and the path are sent by the client, so they must be escaped: they could contain a
+    // script.
     let html = format!(
         "<!doctype html>\n<title>Not for crawlers</title>\n<h1>Not for {agent}</h1>\n\
          <p>Line {line} of <a href=\"/robots.txt\">robots.txt</a>, <code>Disallow: {rule}</code>, asks {agent} not to fetch \

@@ -1,5 +1,5 @@
-//! The layer's decisions in the application's own metrics: a counter of crawlers' requests, by
-//! crawler and action.
+//! The layer's decisions in the application's own metrics: counts crawlers' requests by crawler and
+//! action.
 //!
 //!     cargo run --example metrics --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x; curl http://127.0.0.1:3000/metrics
@@ -23,14 +23,14 @@ const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 struct Labels {
     crawler: String,
     action: &'static str,
-    /// The action in the mode `refuse`, so that a dashboard shows what to expect while the mode is
-    /// `observe`.
+    /// The action that the mode `refuse` would take. While the mode is `observe`, a dashboard can
+    /// show what to expect.
     would: &'static str,
 }
 
 impl From<&Record> for Labels {
-    /// Only registered names are labels. Clients can send any other name, and each would add a time
-    /// series.
+    /// Only names of registered crawlers become labels. Clients can send any other name, and each
+    /// name would add a time series.
     fn from(request: &Record) -> Self {
         let agent = &request.agent;
         let crawler = agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name);
@@ -41,18 +41,19 @@ impl From<&Record> for Labels {
 fn app() -> Result<Router, Rejection> {
     let requests = Family::<Labels, Counter>::default();
     let mut registry = Registry::default();
-    registry.register("crawler_requests", "Requests of crawlers, by what was done about them", requests.clone());
+    registry.register("crawler_requests", "Requests of crawlers, by crawler and action", requests.clone());
     let registry = Arc::new(registry);
 
     let live = LiveRobots::text(ROBOTS).mode(Mode::Refuse).open()?;
-    // The request waits for the observer, so it only counts; a scrape does the rest.
+    // The request waits for the observer, so the observer only counts. The metrics are formatted
+    // when they are scraped.
     let count = move |event: &Event<'_>| {
         requests.get_or_create(&Labels::from(event.record)).inc();
     };
     let layer = RobotsLayer::for_axum08(live).on_crawler(count);
     let metrics = async move || {
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = encode(&mut text, &registry);
         ([("content-type", "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
     };

@@ -4,8 +4,8 @@
 //! cargo run --release -p tower-robots --no-default-features --example score -- labelled.jsonl.gz [robots_names.jsonl.gz]
 //! ```
 //!
-//! - `labelled`: one object per line with `ua`, `bot`, `kind` and, if known, `tokens` in the order
-//!   in which they are obeyed.
+//! - `labelled`: one object per line with `ua`, `bot`, `kind` and, if known, `tokens`, the
+//!   preferred token first.
 //! - `robots_names`: one object per line with `file` and `names`, the user-agent names of a
 //!   robots.txt.
 //!
@@ -13,11 +13,11 @@
 //!
 //! - which headers are recognised as automated;
 //! - which headers `*` applies to under the default rule;
-//! - which named group applies, for every pair of a header and a file. The correct group is that of
-//!   the header's first token that the file names.
+//! - which named group applies, for every pair of a header and a file. The correct group is the
+//!   group for the first of the header's tokens that occurs in the file.
 //!
-//! With `--list` it prints the class, the category and whether `*` applies for every header
-//! instead.
+//! With `--list`, the program instead prints for every header the class, the category, and whether
+//! `*` applies.
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -101,8 +101,8 @@ fn is_automated(agent: &Agent) -> bool {
     )
 }
 
-/// Reports whether `*` applies under the default policy: to crawlers that are registered or declare
-/// themselves, except those that a user triggers or that monitor the site.
+/// Reports whether `*` applies under the default policy. It applies to crawlers that are registered
+/// or declare themselves, except to some categories, such as crawlers that a user triggers.
 fn is_held(agent: &Agent) -> bool {
     let exempt = |category| {
         matches!(
@@ -115,8 +115,8 @@ fn is_held(agent: &Agent) -> bool {
         && agent.obeys_star() != Obeys::No
 }
 
-/// Counts by kind how often `says` is true, and prints headers for which it disagrees with the
-/// label.
+/// Counts by kind how often `says` returns true, and prints the headers whose label contradicts its
+/// result.
 fn table(title: &str, both: &[(&Labelled, &Agent)], says: fn(&Agent) -> bool) {
     let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let (mut right, mut wrong, mut missed) = (0, Vec::new(), HashMap::<&str, Vec<&str>>::new());
@@ -154,7 +154,8 @@ fn table(title: &str, both: &[(&Labelled, &Agent)], says: fn(&Agent) -> bool) {
     }
 }
 
-/// Scores which group a header gets, over all pairs of headers and files that name a crawler.
+/// Scores the group that applies to a header, over all pairs of headers and files with named
+/// groups.
 fn named_groups(registry: &Arc<Registry>, both: &[(&Labelled, &Agent)], files: &[Value]) {
     let (mut right, mut wrong, mut lost, mut people) = (0_usize, 0_usize, 0_usize, 0_usize);
     let mut confusions: HashMap<(String, String, &str), usize> = HashMap::new();

@@ -1,4 +1,5 @@
-//! Refuses no one: the app knows which crawler sends a request, and decides itself.
+//! An app that refuses no request: the layer tells it which crawler sends a request, and the app
+//! decides what to answer.
 //!
 //!     cargo run --example tag_only --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
@@ -11,7 +12,8 @@ use tower_robots::layer::{Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Action, Mode};
 
-/// Returns a draft. The layer adds a record to every crawler's request, allowed or not.
+/// Returns a draft. The layer adds a record to every request from a crawler, whether it is allowed
+/// or not.
 async fn draft(record: Option<Extension<Record>>) -> String {
     match record {
         Some(Extension(record)) if record.action == Action::Tag => {

@@ -1,5 +1,5 @@
-//! Two sites with their own robots.txt, and an admin page that shows both and publishes a new text
-//! while the app runs.
+//! Two sites with their own robots.txt, and an admin page that shows both files and publishes a new
+//! robots.txt while the app runs.
 //!
 //!     cargo run --example two_hosts --features axum08
 //!     curl -H 'Host: shop.example' http://127.0.0.1:3000/robots.txt
@@ -22,8 +22,8 @@ const HOSTS: [(&str, &str); 2] = [
 ];
 
 fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
-    // A text that blocks this crawler is not published: it is usually the file of the staging
-    // system.
+    // A robots.txt that blocks this crawler is not published, because it is usually the file of the
+    // staging system.
     let gate = Gate::new().must_allow(["Googlebot"], ["/"]);
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let mut sites = HostMap::new();
@@ -33,7 +33,7 @@ fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
         sites.insert(host, live)?;
     }
     // The app answers for any host. Without a site for all other hosts, a crawler could bypass the
-    // rules by requesting the server's address or an invented name.
+    // rules by sending the server's address or an invented name in `Host`.
     sites.insert("*", LiveRobots::text("User-agent: *\nDisallow: /\n").policy(policy).open()?)?;
     Ok(sites)
 }
@@ -59,7 +59,8 @@ async fn publish(
     Path(host): Path<String>,
     text: Bytes,
 ) -> (StatusCode, String) {
-    // Any other name would match the site for all other hosts.
+    // Only exact names are accepted, because any other name would match the site for all other
+    // hosts.
     let is_ours = HOSTS.iter().any(|(ours, _)| *ours == host);
     let Some(live) = sites.get(&host).filter(|_| is_ours).cloned() else {
         return (StatusCode::NOT_FOUND, format!("there is no site {host:?}\n"));

@@ -1,12 +1,12 @@
 -- Asks robotsd whether to forward a request. See haproxy.cfg.
 --
--- It uses a plain socket, because core.httpclient tries a server that is down four times, with a second in between, which
--- cannot be turned off in HAProxy 2.6.
+-- The action uses a plain socket. core.httpclient would try a server that is down four times, a second apart, and HAProxy 2.6
+-- has no setting against that.
 
 local address, port = "127.0.0.1", 9180
 local patience = 0.25 -- seconds
 
--- The name of the [[site]]. Its rules apply to every Host that a client sends.
+-- The name of the [[site]]. Its rules apply whatever Host a client sends.
 local site = "site"
 
 -- The fields that robotsd reads. Every line of a repeated field is sent.
@@ -26,11 +26,11 @@ local reasons = {
   [451] = "Unavailable For Legal Reasons",
 }
 
--- In HTTP/1.0 an answer ends with the connection, and Host may be missing, as it may be in the client's request.
+-- In HTTP/1.0 an answer ends with the connection. Host may be missing, because it may be missing in the client's request.
 local function question(txn)
   local lines = {
     "GET /-/site/" .. site .. "/auth/haproxy HTTP/1.0",
-    -- The target as received, not decoded.
+    -- The target as it was received, not decoded.
     "X-Original-URI: " .. txn.f:pathq(),
     "X-Original-Method: " .. txn.f:method(),
     "X-Real-IP: " .. tostring(txn.f:src()),
@@ -46,7 +46,7 @@ local function question(txn)
   return table.concat(lines, "\r\n") .. "\r\n\r\n"
 end
 
--- Returns status, fields and body of robotsd's answer, or nothing if there is no answer.
+-- Returns the status, the fields and the body of robotsd's answer, or nothing if there is no answer.
 local function ask(text)
   local socket = core.tcp()
   socket:settimeout(patience)
@@ -79,14 +79,14 @@ end
 core.register_action("robotsd", { "http-req" }, function(txn)
   local called, status, fields, body = pcall(ask, question(txn))
   if not called or not status then
-    return -- No answer: the request goes on.
+    return -- Without an answer, HAProxy forwards the request.
   end
   if status == 200 then
     if fields["robots-verdict"] then
       txn.http:req_set_header("robots-verdict", fields["robots-verdict"])
     end
   elseif status >= 400 and status < 500 then
-    -- A refusal, or a question that robotsd does not accept, which must not bypass the rules.
+    -- A refusal, or the answer to a question that robotsd does not accept. Such a request must not bypass the rules.
     local refusal = reasons[status] and status or 403
     local reply = txn:reply({ status = refusal, reason = reasons[refusal] or "Forbidden" })
     for _, name in ipairs(answer_fields) do

@@ -4,10 +4,10 @@
 #   127.0.0.1:9180   robotsd, a listener of kind = "decision"
 #   127.0.0.1:3000   the site
 #
-# A request is passed to robotsd first, and restarts with its answer. So Varnish has to keep the body, and sends it along; robotsd accepts
-# up to 16 KB. A POST with a larger body, or with a body of unknown length, is forwarded without asking. If robotsd is down or does not
-# answer within 250 ms, requests are forwarded without it. Once the probe has noticed, after two seconds, robotsd is not even asked. The
-# site then serves its own /robots.txt.
+# Varnish first passes a request to robotsd, and restarts the request with robotsd's answer. So Varnish has to keep the request's body, and
+# also sends it to robotsd, which accepts up to 16 KB. A POST with a larger body, or with a body of unknown length, is forwarded without
+# asking. If robotsd is down or does not answer within 250 ms, requests are forwarded without an answer. Once the probe has noticed, after
+# two seconds, Varnish does not even ask robotsd. The site then serves its own /robots.txt.
 
 vcl 4.1;
 
@@ -36,7 +36,7 @@ backend site {
 
 sub vcl_recv {
     if (req.restarts == 0) {
-        # Removes fields that only robotsd may set, in every spelling.
+        # Only robotsd may set these fields. They are removed from clients' requests, in every spelling.
         unset req.http.Robots-Verdict;
         unset req.http.Robots_Verdict;
         unset req.http.X-Original-URI;
@@ -46,13 +46,13 @@ sub vcl_recv {
         unset req.http.X-Original-Method;
         unset req.http.X_Original_Method;
         unset req.http.X-Robotsd;
-        # robotsd would use this field of a trusted proxy, so a client could choose its value.
+        # Removes a field from the client, because robotsd would use it as the field of a trusted proxy.
         unset req.http.X-Request-ID;
 
-        # In HTTP/2 only the method indicates a body of unknown length.
+        # In HTTP/2, only the method shows that there may be a body of unknown length.
         if (req.http.Transfer-Encoding || std.integer(req.http.Content-Length, 0) > 16384 ||
             (req.proto ~ "HTTP/2" && !req.http.Content-Length && req.method !~ "^(GET|HEAD|OPTIONS|DELETE|TRACE)$")) {
-            # These methods have no body, so a declared body must not bypass the rules.
+            # These methods have no body, so a request that declares a body must not bypass the rules.
             if (req.method == "GET" || req.method == "HEAD") {
                 return (synth(413));
             }
@@ -65,21 +65,21 @@ sub vcl_recv {
 
         set req.backend_hint = robotsd;
         if (req.url ~ "^/robots\.txt(\?|$)") {
-            # robotsd serves the file that it enforces, also to crawlers that are refused everything else.
+            # robotsd serves the robots.txt that it enforces, even to crawlers whose other requests are refused.
             set req.http.X-Robotsd = "file";
         } else {
             set req.http.X-Robotsd = "question";
-            # The target as received, not decoded.
+            # The target as it was received, not decoded.
             set req.http.X-Original-URI = req.url;
             set req.http.X-Original-Method = req.method;
             set req.http.X-Real-IP = client.ip;
-            # "site" is the name of the [[site]]. Its rules apply to every Host that a client sends.
+            # "site" is the name of the [[site]]. Its rules apply whatever Host a client sends.
             set req.url = "/-/site/site/auth/varnish";
         }
         return (pass);
     }
     set req.backend_hint = site;
-    # An application may vary its answer by the verdict, so this answer must not be cached for other clients.
+    # The application may vary its answer by the verdict, so the answer to a tagged request must not be cached for other clients.
     if (req.http.Robots-Verdict) {
         return (pass);
     }
@@ -91,7 +91,7 @@ sub vcl_backend_fetch {
 
 sub vcl_deliver {
     if (req.http.X-Robotsd == "question") {
-        # 4xx is a refusal, or a question that robotsd does not accept, which must not bypass the rules.
+        # 4xx is a refusal, or the answer to a question that robotsd does not accept. Such a request must not bypass the rules.
         if (resp.status < 400 || resp.status >= 500) {
             if (resp.status == 200 && resp.http.Robots-Verdict) {
                 set req.http.Robots-Verdict = resp.http.Robots-Verdict;

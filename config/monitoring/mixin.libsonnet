@@ -2,7 +2,7 @@
 //
 //     local robotsd = import 'monitoring/mixin.libsonnet';
 //
-// It only wraps the other files of this folder, which work without such a tool.
+// This file only wraps the other files of this folder, which also work without such a tool.
 {
   grafanaDashboards+:: {
     'robotsd.json': import 'dashboard.json',

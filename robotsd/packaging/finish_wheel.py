@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Finishes the wheel that maturin made. Adds the notices of third-party code and their licences to its metadata. Reduces the bill of
-materials to the crates of this target and removes folders of the machine from it, so that each build of one source has the same bill.
-Also writes the bill next to the wheel.
+"""Finishes the wheel that maturin has built. Adds the notices of third-party code to the wheel, and their licences to its metadata.
+Reduces the bill of materials to the crates of this target and removes folders of this machine from the bill, so that it is the same for
+each build of one source. Also writes the bill to a file next to the wheel.
 
 Usage: finish_wheel.py WHEEL OUT LICENSES       SOURCE_DATE_EPOCH: the time in the bill
   LICENSES  a folder with the notices
@@ -24,9 +24,9 @@ import third_party
 def neutral(bill, target):
     """Returns the bill of materials of the program for one target, without the folder, the time and the random name of this build.
 
-    maturin's bill is for all targets, including crates that only Windows or WebAssembly needs.
+    maturin's bill is for all targets: it also contains crates that only Windows or WebAssembly needs.
     """
-    # The bill names a crate of the workspace by its folder.
+    # In the bill, the address of a workspace crate is its folder.
     document = json.loads(bill.replace(f"file://{third_party.PROJECT}", "file:///tower-robots"))
     edges = third_party.edges(target)
     top = document["metadata"]["component"]
@@ -60,10 +60,10 @@ def purl(address):
 
 
 def metadata(text, licences, expression):
-    """Returns the metadata of the wheel with the licences of everything in it. The given metadata names only robotsd's own licence."""
+    """Returns the metadata of the wheel with the licences of all of its content. `text` contains only robotsd's own licence."""
     head, body = text.split("\n\n", 1)
     lines = [line for line in head.split("\n") if not line.startswith("License-Expression:")]
-    assert len(lines) + 1 == len(head.split("\n")), "one line names the licence"
+    assert len(lines) + 1 == len(head.split("\n")), "exactly one line must contain the licence"
     lines.append(f"License-Expression: {expression}")
     lines += [f"License-File: {name}" for name in licences]
     return "\n".join(lines) + "\n\n" + body
@@ -92,7 +92,7 @@ def main():
             (out / f"robotsd-{version}.cdx.json").write_bytes(content)
         contents[name] = (entry, content)
     (record,) = [name for name in contents if name.endswith("/RECORD")]
-    # The list of files is the last file.
+    # The list of files must be the last file.
     entry, _ = contents.pop(record)
     for licence, content in licences.items():
         name = f"{information}/licenses/{licence}"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prints the RUSTFLAGS for a published program. They remove the folders of the build machine from the names of source files, which
-# panic messages contain. Folders with a space in their name are not supported. build.sh builds the wheel with these flags; build the
-# program that you pass to it with them, too:
+# panic messages contain. Folders with a space in their name are not supported. build.sh builds the wheel with these flags; also use
+# them to build the program that you pass to build.sh:
 #
 #     RUSTFLAGS=$(robotsd/packaging/rustflags.sh) cargo build --profile dist --locked -p robotsd
 set -eu

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the packages, runs the linters for each format, installs each package into an empty root and runs the program there, and
-# runs the commands of the chapter `install` exactly as written.
+# Builds the packages, runs the linters for each format, installs each package into an empty root file system and runs the program there.
+# Also runs the commands of the chapter `install` exactly as written.
 #
 # Usage: robotsd/packaging/test.sh ROBOTSD OUT        arguments as for build.sh, whose results stay in OUT
 #
-# Needs root, to use roots; the tools of build.sh; hadolint, and the schemas of cyclonedx-python-lib, from PyPI; from Debian: binutils
-# busybox-static curl fish iproute2 lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd unzip zsh; and cargo. Servers listen in a network of
-# their own, on loopback.
+# Must run as root, to change into other roots. Needs the tools of build.sh; hadolint and cyclonedx-python-lib (for its schemas) from PyPI;
+# from Debian: binutils busybox-static curl fish iproute2 lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd unzip zsh; and cargo.
+# Servers listen on the loopback of a separate network namespace.
 set -euo pipefail
 packaging=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$packaging/../.." && pwd)
@@ -16,7 +16,7 @@ out=$(realpath -m "$2")
 for tool in hadolint busybox curl fish ip lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd-analyze unshare unzip zsh; do
     command -v "$tool" > /dev/null || { echo "$tool is not installed: the comment at the top of this script lists what it needs" >&2; exit 2; }
 done
-[ "$(id -u)" = 0 ] || { echo "this script changes into other roots: run it as root" >&2; exit 2; }
+[ "$(id -u)" = 0 ] || { echo "not root, but this script changes into other roots: run it as root" >&2; exit 2; }
 folder=$(mktemp -d)
 trap 'rm -rf --one-file-system "$folder"' EXIT
 chmod 755 "$folder"
@@ -25,17 +25,17 @@ passed=0
 pass() { passed=$((passed + 1)); echo "ok  $*"; }
 fail() { echo "packages: $*" >&2; exit 1; }
 
-# Two builds are identical.
+# Two builds must be identical.
 "$packaging/build.sh" "$robotsd" "$folder/first" > /dev/null
 "$packaging/build.sh" "$robotsd" "$out"
 diff "$folder/first/SHA256SUMS" "$out/SHA256SUMS" || fail "two builds of one program differ"
 (cd "$out" && sha256sum --check --quiet SHA256SUMS)
-[ "$(wc -l < "$out/SHA256SUMS")" = 5 ] || fail "a checksum of each file"
+[ "$(wc -l < "$out/SHA256SUMS")" = 5 ] || fail "SHA256SUMS does not list five files"
 deb=$(echo "$out"/*.deb) rpm=$(echo "$out"/*.rpm) wheel=$(echo "$out"/*.whl) bill=$(echo "$out"/*.cdx.json)
 version=$("$robotsd" --version)
-pass "two builds are alike"
+pass "two builds are identical"
 
-# The sources of the files.
+# Lints the source files.
 shellcheck --severity=warning "$packaging"/*.sh "$packaging"/scripts/*.sh "$project/robotsd/tests/sarif.sh"
 host=$(rustc -vV | sed -n 's/^host: //p')
 (cd "$project" && cargo tree --locked -p robotsd -e normal --target "$host" --prefix none --no-dedupe --format '{p}') | sort -u > "$folder/tree"
@@ -51,7 +51,7 @@ assert validator.validate_str(text.replace('"bomFormat"', '"format"')) is not No
 document = json.loads(text)
 components = document["components"]
 assert all(component.get("licenses") for component in components), "each has a licence"
-# The crates that cargo links into the program for this machine, without those for Windows only.
+# The crates that cargo links into the program for this machine, without crates that only Windows needs.
 tree = {tuple(line.replace(" v", " ").split()[:2]) for line in pathlib.Path(sys.argv[2]).read_text().splitlines()}
 listed = [(component["name"], component["version"]) for component in [document["metadata"]["component"], *components]]
 assert len(tree) > 150 and sorted(listed) == sorted(tree), f"the bill and cargo tree differ in {set(listed) ^ tree}"
@@ -70,12 +70,12 @@ rpmlint --strict --config "$packaging/rpmlint.toml" "$rpm" > "$folder/rpmlint.lo
 for wanted in 'libc.so.6(GLIBC_2.' 'libgcc_s.so.1()(64bit)'; do
     rpm -qp --requires "$rpm" | grep -F "$wanted" > /dev/null || fail "the rpm does not require $wanted"
 done
-[ "$(rpm -qp --queryformat '%{BUILDHOST}' "$rpm")" = localhost ] || fail "the rpm names the machine that built it"
-diff <(rpm -qpc "$rpm") <(printf '%s\n' /etc/logrotate.d/robotsd /etc/robotsd/robots.txt /etc/robotsd/robotsd.toml) || fail "the config files of the rpm"
-rpm -qpd "$rpm" | grep -F /usr/share/man/man1/robotsd-check.1.gz > /dev/null || fail "the manual of the rpm"
+[ "$(rpm -qp --queryformat '%{BUILDHOST}' "$rpm")" = localhost ] || fail "the rpm contains the name of the build machine"
+diff <(rpm -qpc "$rpm") <(printf '%s\n' /etc/logrotate.d/robotsd /etc/robotsd/robots.txt /etc/robotsd/robotsd.toml) || fail "the rpm marks other files as config files"
+rpm -qpd "$rpm" | grep -F /usr/share/man/man1/robotsd-check.1.gz > /dev/null || fail "the rpm does not mark the manual as documentation"
 pass "rpmlint"
 
-# Third-party code: each package contains the notices of each crate, and names their licences.
+# Third-party code: each package must contain the notices of each crate, and its metadata must list their licences.
 mkdir "$folder/notices" "$folder/packages"
 unzip -q "$wheel" -d "$folder/packages/wheel"
 dpkg-deb --extract "$deb" "$folder/packages/deb"
@@ -83,10 +83,10 @@ rpm2archive - < "$rpm" | tar -C "$folder/packages" --transform 's,^\./,rpm/,' -x
 for name in THIRD-PARTY-NOTICES.txt RUST-STANDARD-LIBRARY.html; do
     cp "$folder"/packages/wheel/robotsd-*.dist-info/licenses/"$name" "$folder/notices"
     for held in deb/usr/share/doc/robotsd rpm/usr/share/licenses/robotsd; do
-        zcat "$folder/packages/$held/$name.gz" | cmp - "$folder/notices/$name" || fail "$held: $name"
+        zcat "$folder/packages/$held/$name.gz" | cmp - "$folder/notices/$name" || fail "$held: $name differs from the notices in the wheel"
     done
 done
-grep -q 'Copyright notices for The Rust Standard Library' "$folder/notices/RUST-STANDARD-LIBRARY.html" || fail "the notices of the standard library"
+grep -q 'Copyright notices for The Rust Standard Library' "$folder/notices/RUST-STANDARD-LIBRARY.html" || fail "the notices of the standard library are not in the file"
 rpm -qp --queryformat '%{LICENSE}' "$rpm" > "$folder/rpm-license"
 (cd "$project" && cargo metadata --locked --format-version 1 --filter-platform "$host") > "$folder/metadata.json"
 python3 - "$folder/notices/THIRD-PARTY-NOTICES.txt" "$folder/tree" "$folder/metadata.json" "$folder"/packages/wheel/robotsd-*.dist-info/METADATA \
@@ -98,7 +98,7 @@ notices, tree, metadata, wheel, rpm = (pathlib.Path(argument).read_text() for ar
 squeezed = re.sub(r"\s+", " ", notices)
 tree = {tuple(line.replace(" v", " ").split()[:2]) for line in tree.splitlines()}
 expression = email.message_from_string(wheel)["License-Expression"]
-assert expression == rpm == canonicalize_license_expression(expression), "the wheel and the rpm name the licences as SPDX has them"
+assert expression == rpm == canonicalize_license_expression(expression), "the wheel and the rpm must contain the same valid SPDX expression"
 assert expression.startswith("(MIT OR Apache-2.0) AND "), expression
 sections = {int(number): text for number, text in re.findall(r"^Text (\d+), in\n(?:  .+\n)+-+\n\n((?:.|\n)*?)(?=\n-{100}\nText |\Z)", notices, re.M)}
 seen = own = 0
@@ -111,7 +111,7 @@ for package in json.loads(metadata)["packages"]:
         continue
     seen += 1
     line = re.search(rf"^{re.escape(name)} {re.escape(version)}: (.+); texts ([\d, ]*\d)", notices, re.M)
-    assert line, f"{name} {version} is not named"
+    assert line, f"{name} {version} is not in the notices"
     assert set(re.findall(r"[\w.-]+", line[1])) <= set(re.findall(r"[\w.-]+", expression)), f"{name}: {line[1]}"
     for number in line[2].split(", "):
         assert sections[int(number)].strip(), f"{name}: text {number} is empty"
@@ -120,29 +120,29 @@ for package in json.loads(metadata)["packages"]:
         if path.is_file() and path.suffix != ".rs":
             text = re.sub(r"\s+", " ", path.read_bytes().decode("utf-8", "replace")).strip()
             assert text in squeezed, f"{path} is not in the notices"
-assert own and seen == len(tree) - own, f"{seen} crates of others in a tree of {len(tree)}"
+assert own and seen == len(tree) - own, f"{seen} third-party crates in a tree of {len(tree)}"
 # C code in a crate has a separate licence.
 assert "Copyright (c) 2018-20" in notices and "Daan Leijen" in notices, "mimalloc"
 assert re.search(r"^  ring \S+: third_party/fiat/LICENSE$", notices, re.M), "ring"
 PY
-pass "notices of the code of others"
+pass "notices of third-party code"
 
-# The programs contain no folder names of this machine.
+# The programs must not contain folder names of this machine.
 for program in "$folder/packages/wheel/"*.data/scripts/robotsd "$folder"/packages/{deb,rpm}/usr/bin/robotsd; do
     for place in "${CARGO_HOME:-$HOME/.cargo}/" "$project/"; do
-        if grep -qaF "$place" "$program"; then fail "$program names $place: it is to be built as rustflags.sh says"; fi
+        if grep -qaF "$place" "$program"; then fail "$program contains $place: build it with the flags of rustflags.sh"; fi
     done
 done
-pass "no folder of this machine"
+pass "no folder names of this machine"
 
-# The chapters link only to one another and to docs.rs, not to Rust items.
+# The chapters must link only to one another and to docs.rs, not to Rust items.
 chapters=$folder/packages/deb/usr/share/doc/robotsd/chapters
-if grep -nE '\]\([^)]*::' "$chapters"/*.md; then fail "a link of a chapter leads nowhere"; fi
+if grep -nE '\]\([^)]*::' "$chapters"/*.md; then fail "a chapter links to a Rust item, which is not a file"; fi
 grep -ohE '\]\([a-z]+\.md' "$chapters"/*.md | sort -u > "$folder/links"
-[ "$(wc -l < "$folder/links")" -gt 5 ] || fail "chapters lead to others"
-while read -r link; do [ -f "$chapters/${link#??}" ] || fail "the chapter $link is not there"; done < "$folder/links"
+[ "$(wc -l < "$folder/links")" -gt 5 ] || fail "the chapters contain too few links to other chapters"
+while read -r link; do [ -f "$chapters/${link#??}" ] || fail "a chapter links to $link, which does not exist"; done < "$folder/links"
 grep -qF "https://docs.rs/tower-robots/${version#robotsd }/tower_robots/layer/struct.RobotsLayer.html#method.target_from" "$chapters/deployment.md" ||
-    fail "a method of the library is on its page"
+    fail "a chapter does not link to a method on the page of its type"
 pass "links of the chapters"
 # The image uses the latest packages of Alpine, because Alpine soon removes older versions.
 hadolint --failure-threshold style --ignore DL3018 "$project/config/Containerfile"
@@ -151,30 +151,30 @@ pass "hadolint"
 mkdir "$folder/extras"
 tar -C "$folder/extras" --strip-components=1 -xzf "$out"/*-man-and-completions.tar.gz
 pages=("$folder"/extras/man1/*.1)
-[ ${#pages[@]} -gt 15 ] || fail "a page for each command"
-mandoc -T lint -W warning "${pages[@]}" || fail "mandoc finds faults"
+[ ${#pages[@]} -gt 15 ] || fail "there is no manual page for some commands"
+mandoc -T lint -W warning "${pages[@]}" || fail "mandoc reports problems"
 pass "manual pages"
 
-# Completions for Elvish and PowerShell are not checked, because no program here reads them.
+# Completions for Elvish and PowerShell are not checked, because these shells are not installed.
 completions=$folder/extras/completions
 bash -n "$completions/robotsd.bash"
-# The completion at the end of a line.
+# The completion at the end of a line in each shell.
 bash -c 'source "$1"; COMP_WORDS=(robotsd rep) COMP_CWORD=1; _robotsd robotsd rep robotsd; [ "${COMPREPLY[*]}" = replay ]' - \
-    "$completions/robotsd.bash" || fail "bash completes"
+    "$completions/robotsd.bash" || fail "bash does not complete a command"
 zsh -n "$completions/robotsd.zsh"
 zsh -f -c 'autoload -Uz compinit && compinit -D -u && source "$1" && [ "$_comps[robotsd]" = _robotsd ]' - "$completions/robotsd.zsh" ||
-    fail "zsh completes"
+    fail "zsh does not complete a command"
 fish --no-execute "$completions/robotsd.fish"
-fish --no-config -c "source '$completions/robotsd.fish'; complete --do-complete 'robotsd rep'" | grep '^replay' > /dev/null || fail "fish completes"
+fish --no-config -c "source '$completions/robotsd.fish'; complete --do-complete 'robotsd rep'" | grep '^replay' > /dev/null || fail "fish does not complete a command"
 pass "completions"
 
-# Runs the program of a root with the shipped config. The arguments before the root are the command that changes into it, such as
+# Runs the program of a root with the shipped config. The arguments before the root are the command that changes into the root, such as
 # `chroot`. The program is tested from outside, in its own network namespace.
 try_out() {
     local root=$1 arguments=("${@:2}")
     cp "$project/examples/access.log" "$root/tmp/access.log"
     mkdir -p "$root/run/robotsd" "$root/var/lib/robotsd"
-    unshare --net bash -Eeuo pipefail -s "$root" "$version" "${arguments[@]}" <<'NET' || fail "$root: the program does not do what it should"
+    unshare --net bash -Eeuo pipefail -s "$root" "$version" "${arguments[@]}" <<'NET' || fail "$root: the program failed a check"
 root=$1 version=$2
 shift 2
 inside() { chroot "${options[@]}" "$root" "$@" < /dev/null; }
@@ -205,7 +205,7 @@ trap - EXIT
 NET
 }
 
-# The blocks of a section of a chapter, as one script.
+# Prints the shell code in a section of a chapter, as one script.
 section() { sed -n "/^## $2\$/,/^## [^#]/p" "$1" | sed -n '/^```sh$/,/^```$/{/^```/!p}'; }
 
 # Debian: an empty system with apt, and then the commands of the chapter, exactly as written.
@@ -221,23 +221,23 @@ cp "$project/examples/access.log" "$root/var/log/nginx/access.log"
 cp "$project/examples/site/robots.txt" "$root/var/www/html/robots.txt"
 chapter=$project/robotsd/src/docs/install.md
 section "$chapter" "From a package to a report on your own log" > "$root/root/chapter.sh"
-grep -q 'apt-get install' "$root/root/chapter.sh" || fail "the chapter installs the package"
+grep -q 'apt-get install' "$root/root/chapter.sh" || fail "the chapter does not install the package"
 began=$SECONDS
 chroot "$root" env DEBIAN_FRONTEND=noninteractive sh -euc 'cd; . ./chapter.sh' > "$folder/chapter.log" 2>&1 ||
-    { cat "$folder/chapter.log" >&2; fail "the chapter does not hold"; }
-grep -q '^36 of 165 requests by crawlers' "$folder/chapter.log" || fail "the report says what was disallowed"
-grep -q '<title>' "$root/root/report.html" || fail "the report is a page"
+    { cat "$folder/chapter.log" >&2; fail "a command of the chapter failed"; }
+grep -q '^36 of 165 requests by crawlers' "$folder/chapter.log" || fail "the report does not show what was disallowed"
+grep -q '<title>' "$root/root/report.html" || fail "the report is not an HTML page"
 pass "from a package to a report, in $((SECONDS - began)) s"
 
 try_out "$root"
-[ -s "$root/usr/share/man/man1/robotsd-replay.1.gz" ] || fail "the manual of the deb"
-grep -q '^daemon-reload$' "$root/tmp/systemctl.log" || fail "systemd reads the units"
-if grep -q enable "$root/tmp/systemctl.log"; then fail "a first installation starts nothing"; fi
+[ -s "$root/usr/share/man/man1/robotsd-replay.1.gz" ] || fail "the deb did not install the manual"
+grep -q '^daemon-reload$' "$root/tmp/systemctl.log" || fail "the installation did not let systemd read the units"
+if grep -q enable "$root/tmp/systemctl.log"; then fail "a first installation enabled a unit"; fi
 mkdir "$folder/units"
 for unit in robotsd.service robotsd.socket; do
     sed "s|/usr/bin/robotsd|$root/usr/bin/robotsd|" "$root/usr/lib/systemd/system/$unit" > "$folder/units/$unit"
 done
-# With the lines that the chapters add to the units.
+# Adds the lines that the chapters add to the units.
 for text in "$project"/robotsd/src/docs/{install,deployment}.md; do
     for kind in Socket Service; do
         unit=$folder/units/robotsd.$(echo "$kind" | tr '[:upper:]' '[:lower:]')
@@ -245,37 +245,37 @@ for text in "$project"/robotsd/src/docs/{install,deployment}.md; do
         sed -n '/^```ini$/,/^```$/{/^```/!p}' "$text" | awk -v kind="[$kind]" '/^\[/ { on = $0 == kind } on' > "$unit.d/$(basename "$text" .md).conf"
     done
 done
-grep -q '^ListenStream=$' "$folder/units/robotsd.socket.d/install.conf" || fail "the chapter changes the port"
-grep -q '^LoadCredential=' "$folder/units/robotsd.service.d/deployment.conf" || fail "the chapter gives the service a secret"
+grep -q '^ListenStream=$' "$folder/units/robotsd.socket.d/install.conf" || fail "the chapter does not change the port"
+grep -q '^LoadCredential=' "$folder/units/robotsd.service.d/deployment.conf" || fail "the chapter does not pass a secret to the service"
 # systemd before 253 keeps `Type=notify`, as the comment in the unit explains.
 systemd-analyze verify "$folder"/units/robotsd.{service,socket} 2>&1 | grep -v 'Failed to parse service type, ignoring: notify-reload' > "$folder/verify.log" || true
-[ ! -s "$folder/verify.log" ] || { cat "$folder/verify.log" >&2; fail "systemd-analyze verify"; }
+[ ! -s "$folder/verify.log" ] || { cat "$folder/verify.log" >&2; fail "systemd-analyze verify reports problems"; }
 systemd-analyze security --offline=true --threshold=15 "$folder/units/robotsd.service" > "$folder/security.log" ||
-    { tail -n 1 "$folder/security.log" >&2; fail "the unit is more exposed than 1.5 of 10"; }
-# An upgrade keeps what was edited, and restarts a service that runs.
+    { tail -n 1 "$folder/security.log" >&2; fail "systemd-analyze security rates the exposure of the unit higher than 1.5 of 10"; }
+# An upgrade must keep edited files, and restart a running service.
 echo '# edited' >> "$root/etc/robotsd/robots.txt"
 : > "$root/tmp/systemctl.log"
-dpkg --root="$root" --install "$deb" > /dev/null 2>&1 || fail "the deb is not installed over itself"
-tail -n 1 "$root/etc/robotsd/robots.txt" | grep '^# edited$' > /dev/null || fail "an upgrade overwrites the config"
-diff "$root/tmp/systemctl.log" <(printf '%s\n' daemon-reload daemon-reload 'try-restart robotsd.service') || fail "an upgrade restarts the service"
-# A service that does not start again, for example because of an error in its config, leaves no broken package.
+dpkg --root="$root" --install "$deb" > /dev/null 2>&1 || fail "the deb cannot be installed a second time"
+tail -n 1 "$root/etc/robotsd/robots.txt" | grep '^# edited$' > /dev/null || fail "an upgrade overwrote the config"
+diff "$root/tmp/systemctl.log" <(printf '%s\n' daemon-reload daemon-reload 'try-restart robotsd.service') || fail "an upgrade did not restart the service"
+# If the service does not start again, for example because of an error in its config, the package must not be left broken.
 cp "$root/usr/bin/systemctl" "$folder/systemctl"
 printf 'exit 1\n' >> "$root/usr/bin/systemctl"
-dpkg --root="$root" --install "$deb" > "$folder/failing" 2>&1 || { cat "$folder/failing" >&2; fail "the deb fails where systemctl does"; }
-grep -q 'robotsd config check' "$folder/failing" || fail "it says what to do"
-dpkg --root="$root" --remove robotsd > "$folder/failing" 2>&1 || { cat "$folder/failing" >&2; fail "the deb stays where systemctl fails"; }
-grep -q 'systemctl stop robotsd.socket' "$folder/failing" || fail "it says what is left to do"
+dpkg --root="$root" --install "$deb" > "$folder/failing" 2>&1 || { cat "$folder/failing" >&2; fail "the deb cannot be installed if systemctl fails"; }
+grep -q 'robotsd config check' "$folder/failing" || fail "the message does not contain what to do"
+dpkg --root="$root" --remove robotsd > "$folder/failing" 2>&1 || { cat "$folder/failing" >&2; fail "the deb cannot be removed if systemctl fails"; }
+grep -q 'systemctl stop robotsd.socket' "$folder/failing" || fail "the message does not contain what remains to be done"
 [ "$(dpkg --root="$root" --audit | wc -l)" = 0 ] || fail "dpkg finds a broken package"
-dpkg --root="$root" --install "$deb" > /dev/null 2>&1 || fail "the deb fails where systemctl does"
+dpkg --root="$root" --install "$deb" > /dev/null 2>&1 || fail "the deb cannot be installed again"
 cp "$folder/systemctl" "$root/usr/bin/systemctl"
 : > "$root/tmp/systemctl.log"
 dpkg --root="$root" --remove robotsd > /dev/null
 diff "$root/tmp/systemctl.log" <(printf '%s\n' '--no-reload disable --now robotsd.service robotsd.socket' daemon-reload) ||
-    fail "a removal stops the service"
-[ -e "$root/etc/robotsd/robots.txt" ] || fail "a removal leaves the config"
+    fail "a removal did not stop the service"
+[ -e "$root/etc/robotsd/robots.txt" ] || fail "a removal deleted the config"
 dpkg --root="$root" --purge robotsd > /dev/null
 left=$(find "$root/etc" "$root/usr" "$root/var/lib" -name '*robotsd*' -not -path '*/dpkg/*')
-[ -z "$left" ] || fail "a purge leaves $left"
+[ -z "$left" ] || fail "a purge left these files: $left"
 pass "deb: installed, run, upgraded, removed, purged"
 
 # Fedora and distributions based on it: a root with a shell and the libraries that the program is linked with.
@@ -289,17 +289,17 @@ mkdir -p "$root/lib"
 ln -s ../lib64 "$root/lib/$(uname -m)-linux-gnu"
 rpm --root "$root" --initdb
 rpm --root "$root" --install --nodeps "$rpm"
-rpm --root "$root" --verify --nodeps robotsd || fail "what the rpm installed is not what it holds"
+rpm --root "$root" --verify --nodeps robotsd || fail "the installed files differ from those in the rpm"
 try_out "$root"
-# A failing systemd does not prevent the removal of this package, either.
+# A failing systemd must not prevent the removal of this package, either.
 mkdir -p "$root/run/systemd/system"
 cp "$folder/systemctl" "$root/usr/bin/systemctl"
 printf 'exit 1\n' >> "$root/usr/bin/systemctl"
-rpm --root "$root" --erase robotsd 2> "$folder/failing" || { cat "$folder/failing" >&2; fail "the rpm stays where systemctl fails"; }
+rpm --root "$root" --erase robotsd 2> "$folder/failing" || { cat "$folder/failing" >&2; fail "the rpm cannot be removed if systemctl fails"; }
 diff "$root/tmp/systemctl.log" <(printf '%s\n' '--no-reload disable --now robotsd.service robotsd.socket' daemon-reload) ||
-    fail "a removal of the rpm stops the service"
+    fail "a removal of the rpm did not stop the service"
 left=$(find "$root/etc" "$root/usr" -name '*robotsd*')
-[ -z "$left" ] || fail "the rpm leaves $left"
+[ -z "$left" ] || fail "a removal of the rpm left these files: $left"
 pass "rpm: installed, run, removed"
 
 # The image is built from the files that Containerfile.dockerignore does not exclude, and contains the licences of everything in it.
@@ -307,12 +307,12 @@ excluded=()
 while read -r pattern; do excluded+=(":(exclude,glob)$pattern" ":(exclude,glob)$pattern/**"); done < <(grep -v '^#' "$project/config/Containerfile.dockerignore")
 mkdir -p "$folder/context"
 (cd "$project" && git ls-files -z -- . "${excluded[@]}" | tar -cf - --null --files-from - --ignore-failed-read) | tar -C "$folder/context" -xf -
-[ ! -e "$folder/context/fuzz" ] && [ ! -e "$folder/context/robotsd/tests" ] || fail "Containerfile.dockerignore leaves nothing out"
+[ ! -e "$folder/context/fuzz" ] && [ ! -e "$folder/context/robotsd/tests" ] || fail "Containerfile.dockerignore does not exclude the tests and the fuzz targets"
 mkdir "$folder/image-notices"
 command=$(sed -n 's|^ *\(python3 .*third_party.py notices\) /root-of-image/usr/share/licenses/robotsd$|\1|p' "$project/config/Containerfile")
-[ -n "$command" ] || fail "the image gets no notices"
-(cd "$folder/context" && $command "$folder/image-notices") || fail "the notices of the image"
-diff -r "$folder/notices" "$folder/image-notices" || fail "the image has other notices"
+[ -n "$command" ] || fail "Containerfile does not create the notices"
+(cd "$folder/context" && $command "$folder/image-notices") || fail "the command for the notices of the image failed"
+diff -r "$folder/notices" "$folder/image-notices" || fail "the notices in the image differ from those in the packages"
 pass "context of the image"
 
 # The image: the files that its last stage copies, the libraries of a program that is not static, and its user.
@@ -321,7 +321,7 @@ file=$project/config/Containerfile
 mkdir -p "$root"/{lib64,lib,tmp,etc/robotsd,usr/local/bin,run/robotsd,var/lib/robotsd}
 ldd "$robotsd" | grep -o '/[^ ]*' | while read -r library; do cp -L "$library" "$root/lib64/"; done
 ln -s ../lib64 "$root/lib/$(uname -m)-linux-gnu"
-grep -qF 'COPY --from=build /robotsd /usr/local/bin/robotsd' "$file" || fail "the image holds the program elsewhere"
+grep -qF 'COPY --from=build /robotsd /usr/local/bin/robotsd' "$file" || fail "Containerfile copies the program to another path"
 cp "$robotsd" "$root/usr/local/bin/robotsd"
 cp "$project/config/production.toml" "$root/etc/robotsd/robotsd.toml"
 cp "$project/config/robots.txt" "$root/etc/robotsd/robots.txt"
@@ -333,7 +333,7 @@ pass "image: run as $user"
 # The wheel, installed into a new environment without a package index.
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
-[ "$("$folder/venv/bin/robotsd" --version)" = "$version" ] || fail "the program of the wheel"
+[ "$("$folder/venv/bin/robotsd" --version)" = "$version" ] || fail "the program in the wheel has another version"
 (cd "$folder"/venv/lib/python3*/site-packages/robotsd-*.dist-info && ls . licenses sboms && cat METADATA) > "$folder/metadata"
 for wanted in LICENSE-MIT LICENSE-APACHE THIRD-PARTY-NOTICES.txt 'License-File: THIRD-PARTY-NOTICES.txt' robotsd.cyclonedx.json; do
     grep -q "^$wanted\$" "$folder/metadata" || fail "the wheel lacks $wanted"
@@ -350,9 +350,9 @@ unshare --net bash -euc '
     done
     kill -TERM $!
     wait $!
-    cmp "$3" "$2/examples/site/robots.txt"' - "$folder/venv/bin/robotsd" "$project" "$folder/served" || fail "the wheel serves"
+    cmp "$3" "$2/examples/site/robots.txt"' - "$folder/venv/bin/robotsd" "$project" "$folder/served" || fail "the program in the wheel does not serve robots.txt"
 "$folder/venv/bin/python" -m pip uninstall --quiet --yes robotsd
-[ ! -e "$folder/venv/bin/robotsd" ] || fail "the wheel stays"
+[ ! -e "$folder/venv/bin/robotsd" ] || fail "the uninstalled wheel left the program behind"
 pass "wheel: installed, run, removed"
 
 echo "packages: $passed passed, 0 failed"

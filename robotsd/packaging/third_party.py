@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Lists the third-party code in robotsd with its licences: every crate that cargo links into it for a target, with the crate's licence
-files, including those of its C code. A crate without a licence file stops the build.
+"""Lists the third-party code in robotsd with its licences: every crate that cargo links into robotsd for a target, with the crate's
+licence files, including those of its C code. A crate without a licence file is an error.
 
 Usage: third_party.py expression        prints the licences of the program as one SPDX expression
-       third_party.py notices OUT       writes the crates with their licence files, and the notices of Rust's standard library, as files
-                                        in the folder OUT
+       third_party.py notices OUT       writes two files to the folder OUT: the crates with their licence texts, and the notices of Rust's
+                                        standard library
 The target is rustc's default. Crates that are not in Cargo's cache are fetched.
 """
 
@@ -18,7 +18,8 @@ import subprocess
 import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-# Names of licence files, in every folder, because C code has its own. Names with the excluded endings are source code about licences.
+# Licence files are found by their names in every folder of a crate, because C code has its own. Files with the endings in CODE are source
+# code about licences.
 TEXT = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense|authors|patents)", re.IGNORECASE)
 CODE = {".c", ".cc", ".h", ".json", ".py", ".rs", ".sh", ".toml", ".yaml", ".yml"}
 
@@ -67,20 +68,20 @@ def crates(target):
         for package in packages
         if (package["name"], package["version"]) in wanted
     ]
-    assert len(found) == len(wanted), "each crate of the tree is one of the metadata"
+    assert len(found) == len(wanted), "the metadata must contain each crate of the tree"
     unnamed = [crate.name for crate in found if not crate.license]
     if unnamed:
-        sys.exit(f"these crates name no licence: {', '.join(unnamed)}")
+        sys.exit(f"the manifests of these crates contain no licence: {', '.join(unnamed)}")
     return sorted(found)
 
 
 def spdx(expression):
-    """Replaces slashes by `OR`: manifests of old crates use a slash instead."""
+    """Replaces slashes by `OR`, because manifests of old crates contain a slash instead."""
     return re.sub(r"\s*/\s*", " OR ", expression) if expression else None
 
 
 def conjuncts(expression):
-    """Returns the parts of an expression that are joined by `AND`. Each part is a sorted choice of licences: `B OR A` is `A OR B`."""
+    """Returns the parts of an expression that are joined by `AND`. Each part is a choice of licences in alphabetical order: `A OR B`."""
     parts, depth, start = [], 0, 0
     for sign in re.finditer(r"\(|\)| AND ", expression):
         depth += {"(": 1, ")": -1}.get(sign[0], 0)
@@ -93,7 +94,7 @@ def conjuncts(expression):
         while part.startswith("(") and part.endswith(")"):
             part = part[1:-1].strip()
         if "(" in part or " AND " in part:
-            sys.exit(f'the licence "{expression}" is neither a choice of licences nor a row of such choices joined by AND')
+            sys.exit(f'the licence "{expression}" is neither a choice of licences nor several such choices joined by AND')
         yield " OR ".join(sorted(part.split(" OR ")))
 
 
@@ -118,16 +119,16 @@ def texts(crate):
 
 
 def notices(found):
-    """Returns the list of crates, and below it each licence text once, with the files that contain it."""
+    """Returns a list of the crates, followed by each licence text once, with the files that contain it."""
     strangers = [crate for crate in found if not crate.ours]
     of_crate = {crate: list(texts(crate)) for crate in strangers}
     borrowed = {}
     for crate, own in of_crate.items():
         if not own:
-            # Some packages lack the licence file of their repository; another crate of the same repository has it then.
+            # Some crates lack the licence file of their repository. Then the file of another crate of this repository is used.
             same = [other for other in strangers if other.repository == crate.repository and other.license == crate.license and of_crate[other]]
             if not crate.repository or not same:
-                sys.exit(f"{crate.name} {crate.version} ({crate.license}) has no licence file, and neither has another crate of its repository")
+                sys.exit(f"{crate.name} {crate.version} ({crate.license}) has no licence file, and no other crate of its repository has one")
             borrowed[crate] = same[0]
     numbers, where = {}, collections.defaultdict(list)
     for crate, own in of_crate.items():
@@ -135,8 +136,9 @@ def notices(found):
             numbers.setdefault(text, len(numbers) + 1)
             where[text].append(f"{crate.name} {crate.version}: {path}")
     lines = [
-        "robotsd contains code of the crates below, linked into the program or used to make it, each under its licence. The texts follow;",
-        "each is there once, with the files of the crates that hold it. The notices of Rust's standard library are in RUST-STANDARD-LIBRARY.html.",
+        "robotsd contains code of the crates below. They are linked into the program or used to build it, each under its own licence. The",
+        "licence texts follow the list, each once, with the files that contain it. RUST-STANDARD-LIBRARY.html contains the",
+        "notices of Rust's standard library.",
         "",
     ]
     for crate in strangers:
@@ -144,7 +146,7 @@ def notices(found):
         shown = sorted({numbers[text] for _, text in of_crate[source]})
         line = f"{crate.name} {crate.version}: {crate.license}; texts {', '.join(map(str, shown))}"
         if crate in borrowed:
-            line += f", which {source.name} {source.version} brings from the repository of both"
+            line += f", from {source.name} {source.version} of the same repository"
         lines.append(line)
     for text, number in numbers.items():
         lines += ["", "-" * 100, f"Text {number}, in", *(f"  {place}" for place in where[text]), "-" * 100, "", text]
@@ -152,7 +154,7 @@ def notices(found):
 
 
 def standard_library():
-    """Returns the notices of the standard library, which every program contains. They are installed with rustc."""
+    """Returns the path of the notices of the standard library, which every Rust program contains. rustc installs them."""
     root = subprocess.run(["rustc", "--print", "sysroot"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     path = pathlib.Path(root, "share/doc/rust/COPYRIGHT-library.html")
     if not path.is_file():

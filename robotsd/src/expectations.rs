@@ -169,7 +169,10 @@ mod tests {
                 "e.toml:1:1: the file has no expectations; write [[allow]] or [[disallow]], with agents = [\"Googlebot\"] \
                  and paths = [\"/\"]",
             ),
-            ("[[allow]]\nagents = [\"a\"]\n", "e.toml:1:1: this [[allow]] has no paths; write paths = [\"/\"]"),
+            (
+                "[[allow]]\nagents = [\"a\"]\n",
+                "e.toml:1:1: this [[allow]] lacks the key \"paths\"; write paths = [\"/\"]",
+            ),
             (
                 "[[allow]]\nagents = [\"a\"]\npaths = []\n",
                 "e.toml:1:1: an expectation needs at least one path; write paths = [\"/\"]",
@@ -184,11 +187,11 @@ mod tests {
             ),
             (
                 "[allow]\nagents = [\"a\"]\npaths = [\"/\"]\n",
-                "e.toml:1:1: there can be several of [allow], and each is written in double brackets; write [[allow]]",
+                "e.toml:1:1: [allow] may occur several times, so it must be written in double brackets; write [[allow]]",
             ),
             (
                 "[[allow]]\nagents = \"*\"\npaths = [\"/\"]\n",
-                "e.toml:2:10: agents is a list, not text; write agents = [\"*\"]",
+                "e.toml:2:10: \"agents\" must be a list, not a string; write agents = [\"*\"]",
             ),
             (
                 "[[allow]]\nagents = [\"*\"]\npath = [\"/\"]\n",

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs after the files are removed. dpkg's `purge` also removes state and logs; rpm leaves them.
+# Runs after the files are removed. dpkg's `purge` also removes state and logs; rpm keeps them.
 set -e
 
 if [ -d /run/systemd/system ]; then
     systemctl daemon-reload || true
 fi
 if [ "${1:-}" = purge ]; then
-    # A service with a dynamic user has its folders under private, and links to them.
+    # The folders of a service with a dynamic user are in `private`, and symbolic links point to them.
     rm -rf /var/lib/private/robotsd /var/lib/robotsd /var/log/private/robotsd /var/log/robotsd
 fi

@@ -1,10 +1,11 @@
-//! The admin interface, and the parts of a config file that commands read on their own.
+//! The settings of the admin interface, and the default paths of its socket and its local token,
+//! which commands need as well.
 //!
-//! If a config has no `[admin]`, the socket of the interface is in the runtime folder:
-//! `$RUNTIME_DIRECTORY`, which systemd sets, else `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`.
-//! Its name is `admin.sock` for the default config. For any other config it is
-//! `admin-XXXXXXXX.sock` with a hash of the config's path, so that two instances do not use the
-//! same socket.
+//! If a config has no `[admin]` table, the socket of the admin interface is in the runtime folder:
+//! `$RUNTIME_DIRECTORY` (set by systemd), else `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`. The
+//! socket is called `admin.sock` for the default config, and `admin-XXXXXXXX.sock` for any other
+//! config. XXXXXXXX is a hash of the config's path, so that two instances do not use the same
+//! socket.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
@@ -24,14 +25,15 @@ use crate::edge::LiveCertificates;
 use crate::files;
 
 tables! {
-    /// The admin interface. If the table is absent, it is on a socket in the runtime folder.
+    /// The admin interface. If this table is absent, the interface listens on a socket in the
+    /// runtime folder.
     RawAdmin {
         enabled: bool = true,
         address: Option<Spanned<SocketAddr>>,
         socket: Option<Spanned<PathBuf>>,
         hosts: Vec<Spanned<String>>,
         reach: Reach,
-        /// File that logs changes and who made them. Default: in the state directory.
+        /// File that records each change and who made it. Default: `audit.jsonl` in `state_dir`.
         audit: Option<Spanned<PathBuf>>,
         token: Vec<RawAdminToken>,
         user: Vec<RawAdminUser>,
@@ -41,15 +43,16 @@ tables! {
     /// An additional address of the admin interface.
     RawAdminListener {
         address: Spanned<SocketAddr>,
-        /// Default: `read` if other machines can reach it; else `token` if there are tokens, and
-        /// `token-for-changes` if there are none.
+        /// Default: `read` if other machines can reach the address; else `token` if the config has
+        /// tokens, and `token-for-changes` if it has none.
         access: Option<Spanned<AdminAccess>>,
         certificate: Vec<RawCertificate>,
-        /// File with the certificate authorities; each client needs a certificate from one of them.
+        /// File with certificate authorities. Only clients with a certificate from one of them may
+        /// connect.
         client_ca: Option<Spanned<PathBuf>>,
-        /// The addresses of the proxy.
+        /// Addresses of the proxy, if `access` is `proxy`.
         from: Vec<Spanned<String>>,
-        /// The header field with the proxy's user.
+        /// Header field with the name of the proxy's user, if `access` is `proxy`.
         user_header: Option<Spanned<String>>,
     }
 }
@@ -57,10 +60,10 @@ tables! {
 words! {
     /// The machines that may reach the admin address.
     Reach {
-        /// This machine.
+        /// Only this machine.
         #[default]
         Loopback = "loopback",
-        /// Every machine that the network allows.
+        /// Every machine that can reach the address over the network.
         Network = "network",
     }
 
@@ -75,19 +78,19 @@ words! {
         TokenForChanges = "token-for-changes",
         /// Everything except probes requires a token.
         Token = "token",
-        /// A proxy authenticates the users and names them.
+        /// A proxy authenticates the users, and sends the name of each user in a header field.
         Proxy = "proxy",
     }
 }
 
 impl RawAdmin {
-    /// Returns the addresses of the interface, as they are written.
+    /// Returns the addresses of the interface, with their positions in the config.
     pub(super) fn addresses(&self) -> impl Iterator<Item = &Spanned<SocketAddr>> {
         self.address.iter().chain(self.listener.iter().map(|listener| &listener.address))
     }
 }
 
-/// The default port.
+/// Default port of the admin interface.
 pub(super) const PORT: u16 = 9145;
 
 /// The addresses and the socket of the admin interface.
@@ -95,12 +98,12 @@ pub(super) const PORT: u16 = 9145;
 pub(crate) struct AdminSettings {
     pub(crate) address: Option<SocketAddr>,
     pub(crate) socket: Option<PathBuf>,
-    /// Names accepted in `Host` in addition to those of the loopback, in lower case.
+    /// Values accepted in `Host` in addition to `localhost` and addresses, in lower case.
     pub(crate) hosts: Vec<String>,
-    /// Whether the config has no `[admin]`. Serving then continues without the interface if its
-    /// socket cannot be opened.
+    /// Whether the socket is the default one, because the config sets neither an address nor a
+    /// socket. If this socket cannot be opened, robotsd serves without it.
     pub(crate) is_usual: bool,
-    /// Additional addresses.
+    /// The listeners of `[[admin.listener]]`.
     pub(crate) listeners: Vec<AdminListenerConfig>,
     pub(crate) rights: Arc<AdminRights>,
     /// Path of the audit log, if the config sets it.
@@ -111,7 +114,8 @@ pub(crate) struct AdminSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdminListenerConfig {
     pub(crate) address: SocketAddr,
-    /// `None` if it depends on whether there are tokens: see [`AdminListenerConfig::access`].
+    /// `None` if the access depends on whether the config has tokens: see
+    /// [`AdminListenerConfig::access`].
     pub(crate) access: Option<AdminAccess>,
     /// `None` without TLS.
     pub(crate) certificates: Option<LiveCertificates>,
@@ -119,7 +123,7 @@ pub(crate) struct AdminListenerConfig {
     pub(crate) proxy: Option<AdminProxy>,
 }
 
-/// The proxy that authenticates its users and names them.
+/// The proxy that authenticates users and sends their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdminProxy {
     pub(crate) from: Vec<Network>,
@@ -127,19 +131,21 @@ pub(crate) struct AdminProxy {
 }
 
 impl AdminListenerConfig {
-    /// Returns the access of this listener. If the config does not set it, it depends on whether
-    /// there are tokens, which may change while robotsd runs.
+    /// Returns the access of this listener. If the config does not set `access`, the result depends
+    /// on whether the config has tokens, and a reload may add or remove tokens.
     pub(crate) fn access(&self, rights: &AdminRights) -> AdminAccess {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // This requires reach = "network" in the config.
+            // Only the address of `[admin]` gets here, and other machines can reach that address
+            // only if the config sets `reach = "network"`.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }
     }
 
-    /// Reports whether a connection from this process would be accepted as the proxy's.
+    /// Reports whether this listener would accept a connection from this process as one from its
+    /// proxy.
     pub(super) fn trusts_itself(&self) -> bool {
         let asks_clients = self.certificates.as_ref().is_some_and(LiveCertificates::ask_clients);
         let own: [IpAddr; 3] = [self.address.ip(), Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
@@ -153,7 +159,7 @@ impl AdminListenerConfig {
         self.access(&AdminRights::default()) == AdminAccess::TokenForChanges
     }
 
-    /// Describes how changes are made over this listener, for people.
+    /// Describes for people how changes can be made over this listener.
     fn way(&self, rights: &AdminRights) -> String {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
@@ -171,13 +177,14 @@ impl AdminListenerConfig {
 }
 
 impl AdminSettings {
-    /// Returns the settings for a config without `[admin]`; `None` on systems without Unix sockets.
+    /// Returns the settings for a config without `[admin]`; `None` if there is no runtime folder.
     pub(crate) fn usual(path: &Path) -> Option<Self> {
         usual_socket(path).map(Self::on_usual_socket)
     }
 
-    /// Returns settings with the default socket or address if `[admin]` names only additional
-    /// listeners. Commands connect to it.
+    /// Adds the default socket to settings without an address and without a socket, because
+    /// commands need one of them to connect to. If there is no runtime folder, adds the default
+    /// address.
     pub(super) fn on_usual_place(self, path: &Path) -> Self {
         if !self.has_no_place() {
             return self;
@@ -196,23 +203,24 @@ impl AdminSettings {
         Self { socket: Some(socket), is_usual: true, ..Self::default() }
     }
 
-    /// Returns the address that commands connect to, as a listener.
+    /// Returns the address that commands connect to, as a listener; `None` if there is only a
+    /// socket.
     pub(crate) fn command_listener(&self) -> Option<AdminListenerConfig> {
         self.address.map(|address| AdminListenerConfig { address, access: None, certificates: None, proxy: None })
     }
 
-    /// Returns every address.
+    /// Returns the addresses of all TCP listeners.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.all_listeners().map(|listener| listener.address)
     }
 
-    /// Returns every address, as a listener.
+    /// Returns all TCP listeners: the address of `[admin]` and the additional listeners.
     pub(crate) fn all_listeners(&self) -> impl Iterator<Item = AdminListenerConfig> {
         self.command_listener().into_iter().chain(self.listeners.iter().cloned())
     }
 
-    /// Returns the local token, not read yet, if an address accepts one. Its file is the first of
-    /// these files.
+    /// Returns the local token if a listener accepts one. The token is not read yet; its file is
+    /// the first of `files`.
     pub(crate) fn local_token(&self, files: &[PathBuf]) -> Option<LocalToken> {
         let is_taken = self.all_listeners().any(|listener| listener.takes_local_token());
         let file = files.first().filter(|_| is_taken)?;
@@ -226,13 +234,13 @@ impl AdminSettings {
         socket.into_iter().chain(self.all_listeners().map(|listener| listener.way(&rights))).collect()
     }
 
-    /// Returns the default address.
+    /// Returns the default address of the interface.
     pub(crate) fn usual_address() -> SocketAddr {
         (Ipv4Addr::LOCALHOST, PORT).into()
     }
 }
 
-/// Resolves a table; `None` if it disables the interface.
+/// Resolves `[admin]`; `None` if it disables the interface.
 fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     if !admin.enabled {
         return Ok(None);
@@ -242,8 +250,8 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
         Some(address) => {
             if is_open(*address.get_ref()) && admin.reach == Reach::Loopback {
                 let message = format!(
-                    "{} can be reached from other machines, and any client of the admin interface can change what is \
-                     served: write a loopback address such as \"127.0.0.1:{PORT}\", or reach = \"network\" if that is meant",
+                    "other machines can reach {}, and clients of the admin interface can change what is served: write a \
+                     loopback address such as \"127.0.0.1:{PORT}\", or reach = \"network\" if this is intended",
                     address.get_ref()
                 );
                 return Err(address.fault(message));
@@ -281,12 +289,12 @@ pub(crate) fn is_open(address: SocketAddr) -> bool {
 
 fn in_the_clear(address: SocketAddr) -> String {
     format!(
-        "{address} can be reached from other machines, and a token would be sent in the clear: write an [[admin.listener]] with an \
-         [[admin.listener.certificate]], or a loopback address"
+        "other machines can reach {address} without TLS, so a token would be sent in the clear: write an [[admin.listener]] with \
+         an [[admin.listener.certificate]], or a loopback address"
     )
 }
 
-/// Resolves an additional listener. If other machines can reach it, it is read-only unless
+/// Resolves an additional listener. A listener that other machines can reach is read-only unless
 /// configured otherwise.
 fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
     let address = *listener.address.get_ref();
@@ -303,8 +311,8 @@ fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
             Some(AdminProxy { from, user_header: parsed(header)? })
         }
         (Some(AdminAccess::Proxy), ..) => {
-            let message = "access = \"proxy\" needs from = [\"10.0.0.5\"], the addresses of the proxy, and user_header = \
-                           \"X-Forwarded-User\", the header field with the name of its user";
+            let message = "access = \"proxy\" requires from = [\"10.0.0.5\"] with the addresses of the proxy, and user_header = \
+                           \"X-Forwarded-User\" with the header field that contains the user name";
             return Err(Fault::new(written, message));
         }
         (_, [], None) => None,
@@ -313,16 +321,16 @@ fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
     };
     match &listener.client_ca {
         Some(file) if listener.certificate.is_empty() => {
-            Err(file.fault("client_ca goes with TLS: write an [[admin.listener.certificate]] too"))
+            Err(file.fault("\"client_ca\" requires TLS: write an [[admin.listener.certificate]], too"))
         }
         _ => Ok(AdminListenerConfig { address, access, certificates: None, proxy }),
     }
 }
 
-const FOR_PROXIES: &str = "from and user_header go with access = \"proxy\"";
+const FOR_PROXIES: &str = "\"from\" and \"user_header\" require access = \"proxy\"";
 
-/// Resolves the settings of a process that serves. Only this process needs the certificates of the
-/// listeners, and has permission to read them.
+/// Resolves `[admin]` for a server, with the certificates of the listeners. Only the server needs
+/// these certificates, and other processes may lack the permission to read them.
 pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     let Some(mut settings) = resolve(admin, folder)? else { return Ok(None) };
     for (raw, listener) in admin.listener.iter().zip(&mut settings.listeners) {
@@ -341,13 +349,13 @@ fn usual_socket(path: &Path) -> Option<PathBuf> {
     runtime_folders().into_iter().next().map(|folder| folder.join(format!("{}.sock", instance_name(path))))
 }
 
-/// Returns the files that may contain the local token, the preferred one first: in the state
-/// directory, and in the runtime folder.
+/// Returns the files that may contain the local token: one in the state directory, which is
+/// preferred, and one in the runtime folder.
 pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBuf> {
     let of_state = state.map(|folder| folder.join("admin.token"));
     let of_runtime = runtime_folders().into_iter().next();
     let of_runtime = of_runtime.map(|folder| folder.join(format!("{}.token", instance_name(path))));
-    // Absolute, because commands may run in another folder.
+    // The paths must be absolute, because commands may run in another folder.
     let from_root = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     of_state.into_iter().chain(of_runtime).map(from_root).collect()
 }
@@ -360,7 +368,7 @@ pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
 }
 
 /// Connects to a socket without waiting, to find out whether a process listens on it. A blocking
-/// connection would hang if the queue of a stopped process is full.
+/// connection would hang if the accept queue of a stopped process is full.
 pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
     let stream = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     stream.set_nonblocking(true)?;
@@ -370,13 +378,13 @@ pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Returns the runtime folders, the server's first.
+/// Returns the possible runtime folders. The server uses the first one.
 pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| value.starts_with('/'));
     // systemd separates several folders by colons.
     let systemd = variable("RUNTIME_DIRECTORY").and_then(|folders| folders.split(':').next().map(PathBuf::from));
-    // `su` keeps the variable. It may name a folder of another user, who could put files there that
-    // root's commands read.
+    // `su` keeps `XDG_RUNTIME_DIR`, so the folder may belong to another user, who could put files
+    // into it that root's commands would read.
     let is_own = |folder: &String| {
         std::fs::metadata(folder).is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
     };
@@ -386,8 +394,8 @@ pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the name of a server in its runtime folder. It depends only on the path of the server's
-/// config.
+/// Returns the name that the files of a server have in the runtime folder, without an extension.
+/// The name depends only on the path of the server's config.
 pub(crate) fn instance_name(path: &Path) -> String {
     let path = absolute(path);
     if path == Path::new(USUAL_CONFIG) {
@@ -397,8 +405,8 @@ pub(crate) fn instance_name(path: &Path) -> String {
     format!("admin-{}", HEXLOWER.encode(&hash[..4]))
 }
 
-/// Returns the absolute path. Links in its folder are resolved, but not the file itself, because
-/// such a link may point elsewhere later.
+/// Returns the absolute path, with symbolic links in its folder resolved. A link in place of the
+/// file itself is not resolved, because it may point elsewhere later.
 fn absolute(path: &Path) -> PathBuf {
     match (files::folder_of(path).canonicalize(), path.file_name()) {
         (Ok(folder), Some(name)) if path != Path::new(USUAL_CONFIG) => folder.join(name),

@@ -1,5 +1,5 @@
-//! The address of a robotsd's admin interface, as it is written: `--admin` names one, `[fleet]`
-//! those of all replicas.
+//! Parses the address of a robotsd's admin interface, as written in `--admin` and in `replicas` of
+//! `[fleet]`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -13,21 +13,23 @@ use super::admin::PORT;
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AdminPlace {
     Address(SocketAddr),
-    /// A loopback address, and the file with the token that changes require there.
+    /// A loopback address, and the file with the local token, which is required for changes over
+    /// this address.
     #[display("{_0}")]
     Local(SocketAddr, TokenFile),
     #[display("{}", _0.display())]
     Socket(PathBuf),
-    /// Every address that the name resolves to.
+    /// A host name, which stands for every address that it resolves to, and a port.
     #[display("{_0}:{_1}")]
     Name(String, u16),
-    /// Behind TLS: a single robotsd, by the host name in its certificate.
+    /// The host name and port of a single robotsd behind TLS. Its certificate must be for this
+    /// name.
     #[display("https://{_0}:{_1}")]
     Tls(String, u16),
 }
 
 impl AdminPlace {
-    /// Returns its host (an IPv6 address without brackets) and port; `None` for a socket.
+    /// Returns the host (an IPv6 address without brackets) and the port; `None` for a socket.
     pub(super) fn host_and_port(&self) -> Option<(String, u16)> {
         match self {
             Self::Address(address) | Self::Local(address, _) => Some((address.ip().to_string(), address.port())),
@@ -41,8 +43,8 @@ impl AdminPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TokenFile {
     pub(crate) path: PathBuf,
-    /// The user of the process. A file that belongs to another user does not contain the token of
-    /// the process, whatever the process reports.
+    /// User ID of the process. A file of another user cannot contain the token of this process, so
+    /// it is not used, whatever path the process reports.
     pub(crate) owner: u32,
 }
 
@@ -73,7 +75,7 @@ impl FromStr for AdminPlace {
             Some((host, port)) if is_name(&host) => Ok(Self::Name(host, port)),
             _ => Err(format!(
                 "{text:?} is not an address of an admin interface: write an address such as 127.0.0.1:{PORT}, a name such as robotsd-pods:{PORT}, \
-                 https://HOST:PORT for one behind TLS, or the path of a socket such as /run/robotsd/admin.sock"
+                 https://HOST:PORT for an interface behind TLS, or the path of a socket such as /run/robotsd/admin.sock"
             )),
         }
     }

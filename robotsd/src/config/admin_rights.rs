@@ -1,5 +1,5 @@
-//! Who may do what over the admin interface: tokens, which the config contains as hashes, and users
-//! of the Unix socket or of an authenticating proxy.
+//! The permissions of clients of the admin interface. A client is identified by a token, which the
+//! config contains as a hash, or as a user of the Unix socket or of an authenticating proxy.
 //!
 //! A token is 256 random bits and cannot be guessed, so a slow hash would add nothing.
 
@@ -30,9 +30,9 @@ tables! {
     /// A user of the Unix socket, or a user named by a proxy.
     RawAdminUser {
         uid: Option<Spanned<u32>>,
-        /// The number of a group.
+        /// Group ID of users of the Unix socket.
         group: Option<Spanned<u32>>,
-        /// A user name as the proxy passes it; `*` stands for any characters.
+        /// User name that the proxy sends; `*` stands for any characters.
         name: Option<Spanned<String>>,
         role: AdminRole,
         sites: Vec<Spanned<String>>,
@@ -43,10 +43,10 @@ tables! {
 words! {
     /// What a client may do.
     AdminRole {
-        /// Read.
+        /// Read only.
         #[default]
         Read = "read",
-        /// Accept, roll back, reload, and switch enforcement off and on, for its sites.
+        /// Accept, roll back and reload, and switch enforcement off and on, for the client's sites.
         Operate = "operate",
         /// Everything, for every site.
         Admin = "admin",
@@ -60,7 +60,7 @@ impl AdminRole {
     }
 }
 
-/// The clients that the admin interface knows.
+/// The tokens and users of the admin interface, with their permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdminRights {
     pub(crate) tokens: Vec<AdminToken>,
@@ -76,7 +76,7 @@ pub(crate) struct AdminRights {
 pub(crate) struct LocalToken {
     /// The file with the token. Only its owner can read it.
     pub(crate) file: PathBuf,
-    /// The token, or the reason why there is none.
+    /// The token, or the reason why it cannot be used.
     pub(crate) token: Result<AdminToken, String>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) enum AdminUser {
     Named(String),
 }
 
-/// The permissions of a client: its role, its sites, and the end of their validity.
+/// The permissions of a client: its role, its sites, and when the permissions expire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) role: AdminRole,
@@ -105,14 +105,14 @@ pub(crate) struct Grant {
 }
 
 impl AdminRights {
-    /// Returns the token with this hash; the local token is included.
+    /// Returns the token with this hash, which may be the local token.
     pub(crate) fn token(&self, hash: &[u8; 32]) -> Option<&AdminToken> {
         let local = self.local_token().and_then(|local| local.token.as_ref().ok());
         self.tokens.iter().chain(local).find(|token| token.has_hash(hash))
     }
 
-    /// Reports whether this is the hash of a local token that is ignored. Commands cannot know that
-    /// it is ignored, and send it.
+    /// Reports whether this is the hash of the local token while that token is ignored, because the
+    /// config has tokens. Commands cannot know that it is ignored, so they may send it.
     pub(crate) fn ignores(&self, hash: &[u8; 32]) -> bool {
         let local = self.local.as_ref().filter(|_| !self.tokens.is_empty());
         local.is_some_and(|local| local.token.as_ref().is_ok_and(|token| token.has_hash(hash)))
@@ -129,13 +129,13 @@ impl AdminRights {
     }
 
     /// Returns the reason why changes over a loopback address are refused, for people; `None` if
-    /// they are not.
+    /// they are not refused.
     pub(crate) fn problem(&self) -> Option<String> {
         let why = self.local_token()?.token.as_ref().err()?;
-        Some(format!("changes over a loopback address of [admin] are refused: there is no token for them: {why}"))
+        Some(format!("changes over a loopback address of [admin] are refused, because their token is missing: {why}"))
     }
 
-    /// Returns what the first known one of these users may do.
+    /// Returns the permissions of the first of these users that the config contains.
     pub(crate) fn user(&self, users: &[AdminUser]) -> Option<&Grant> {
         let is_it = |known: &AdminUser, user: &AdminUser| match (known, user) {
             (AdminUser::Named(pattern), AdminUser::Named(name)) => fits(pattern, name),
@@ -151,7 +151,7 @@ impl AdminRights {
 }
 
 impl AdminToken {
-    /// Reports whether this is the hash of the token. Compares in constant time.
+    /// Reports whether the token has this hash, in constant time.
     fn has_hash(&self, hash: &[u8; 32]) -> bool {
         let differing = self.hash.iter().zip(hash).fold(0, |differing, (one, other)| differing | (one ^ other));
         std::hint::black_box(differing) == 0
@@ -165,7 +165,7 @@ impl LocalToken {
         Self { file, token: Ok(AdminToken { name, hash, grant: Grant::everywhere(AdminRole::Admin) }) }
     }
 
-    /// Creates a local token that does not exist yet.
+    /// Creates a local token that cannot be used, with the reason.
     pub(crate) fn missing(file: PathBuf, why: impl Into<String>) -> Self {
         Self { file, token: Err(why.into()) }
     }
@@ -187,12 +187,12 @@ impl Grant {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Reports whether the grant is for a site; without a site, whether it is for every site.
+    /// Reports whether the grant covers a site. `None` asks whether it covers every site.
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",
-            // The robots.txt of a host, `SITE/HOST`, belongs to its site: a pattern without `/`
-            // matches the site's name.
+            // `SITE/HOST` is the robots.txt of a host, so a pattern without `/` is compared with
+            // the name of the site only.
             Some(name) if pattern.contains('/') => fits(pattern, name),
             Some(name) => fits(pattern, name.split_once('/').map_or(name, |(site, _)| site)),
         };
@@ -200,7 +200,7 @@ impl Grant {
     }
 }
 
-/// Written as in a refusal: `operate for "shop", "blog-*"`.
+/// Displays the grant as refusals quote it: `operate for "shop", "blog-*"`.
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.role.as_str())?;
@@ -216,13 +216,11 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
     for token in tokens {
         let name = token.name.get_ref();
         if name.is_empty() || rights.tokens.iter().any(|other| other.name == *name) {
-            let message =
-                "each token needs a unique name, such as that of its user: it is in every line of the audit log";
+            let message = "the name of this token is empty or used twice: write a unique name, such as the user's, for the audit log";
             return Err(token.name.fault(message));
         }
         let Some(hash) = hash(token.hash.get_ref()) else {
-            let message =
-                "this is not the hash of a token: `robotsd token new NAME` prints one, \"sha256:\" and 64 hex digits";
+            let message = "this is not the hash of a token: write \"sha256:\" and 64 hex digits, as `robotsd token new NAME` prints it";
             return Err(token.hash.fault(message));
         };
         let grant = grant(token.name.span(), token.role, &token.sites, token.until.as_ref())?;
@@ -233,7 +231,7 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
         let groups = group.iter().map(|group| (AdminUser::Group(*group.get_ref()), group.span()));
         let names = name.iter().map(|name| (AdminUser::Named(name.get_ref().clone()), name.span()));
         let mut of: Vec<_> = uids.chain(groups).chain(names).collect();
-        let message = "an [[admin.user]] needs exactly one of uid = 1000 or group = 990, for the Unix socket, or name = \"alice\", for a proxy";
+        let message = "an [[admin.user]] requires exactly one of three keys: uid = 1000 or group = 990 for the Unix socket, or name = \"alice\" for a proxy";
         let at = of.last().map_or(0..0, |(_, span)| span.clone());
         let Some((user, span)) = of.pop().filter(|_| of.is_empty()) else { return Err(Fault::new(at, message)) };
         rights.users.push((user, grant(span, *role, sites, until.as_ref())?));
@@ -251,10 +249,11 @@ fn grant(
     match (role, sites) {
         (AdminRole::Admin, []) => Ok(all),
         (AdminRole::Admin, [first, ..]) => {
-            Err(first.fault("role = \"admin\" is for every site: leave sites out, or write role = \"operate\""))
+            Err(first
+                .fault("role = \"admin\" cannot be limited to sites: remove \"sites\", or write role = \"operate\""))
         }
         (_, []) => {
-            let needs = "needs the sites it is for: sites = [\"shop\", \"blog-*\"], or [\"*\"] for every site";
+            let needs = "requires \"sites\": write sites = [\"shop\", \"blog-*\"], or sites = [\"*\"] for every site";
             Err(Fault::new(span, format!("role = \"{}\" {needs}", role.as_str())))
         }
         (_, sites) => Ok(Grant { sites: sites.iter().map(|site| site.get_ref().clone()).collect(), ..all }),

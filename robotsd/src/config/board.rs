@@ -1,5 +1,5 @@
-//! The settings of the board: whether it is enabled, the conclusions it may draw, and how long it
-//! keeps data.
+//! The settings of the board: whether it is enabled, whether robotsd sees every request for
+//! robots.txt, and how long data is kept.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -15,7 +15,7 @@ tables! {
         replicas: NonZeroUsize = NonZeroUsize::MIN,
         keep: Spanned<Span> = unplaced(Span::days(14)) => bound(
             Span::days(2)..=Span::days(365),
-            "keep is from \"2days\" to \"365days\": write one such as \"14days\"",
+            "\"keep\" is {}: write a duration from \"2days\" to \"365days\"",
         ),
         keep_days: Spanned<u64> = unplaced(400),
         size: Size = Size(1 << 30),
@@ -25,21 +25,21 @@ tables! {
 /// Length of a day, in seconds.
 const DAY: u64 = 86_400;
 
-/// Maximum number of days that are kept: almost eleven years.
+/// Maximum of `keep_days`: almost eleven years.
 const MAX_DAYS: u64 = 4000;
 
 /// The settings of the board of crawlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoardConfig {
-    /// Whether every read of robots.txt reaches this process or its replicas.
+    /// Whether every request for robots.txt reaches this process or one of its replicas.
     pub(crate) sees_all: bool,
     /// Number of processes that serve the sites, this one included.
     pub(crate) replicas: NonZeroUsize,
-    /// How long hourly counts are kept. They are then merged into days.
+    /// How long hourly counts are kept before they are merged into daily counts.
     pub(crate) keep: Duration,
-    /// How long daily counts are kept: at least as long as hourly ones.
+    /// How long daily counts are kept; at least as long as hourly counts.
     pub(crate) keep_days: Duration,
-    /// Maximum size of all its files, in bytes.
+    /// Maximum total size of the board's files, in bytes.
     pub(crate) size: u64,
 }
 
@@ -49,9 +49,9 @@ pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     let days = *board.keep_days.get_ref();
     let keep_days = Duration::from_secs(days.saturating_mul(DAY));
     if days > MAX_DAYS || keep_days < keep {
-        return Err(board
-            .keep_days
-            .fault("keep_days must be at least as long as keep, and at most 4000 days: write one such as 400"));
+        return Err(board.keep_days.fault(
+            "\"keep_days\" must be at least as long as \"keep\", and at most 4000 days: write a number such as 400",
+        ));
     }
     let &RawBoard { enabled, sees_all, replicas, size: Size(size), .. } = board;
     Ok(enabled.then_some(BoardConfig { sees_all, replicas, keep, keep_days, size: size as u64 }))

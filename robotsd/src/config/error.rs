@@ -1,4 +1,4 @@
-//! Problems of config files, with the line and column of each, and the path of the config file.
+//! The errors of config files, each with its line and column, and the search for the config file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use crate::render::{Diagnostic, complain_at, printable};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfigError {
     pub(crate) path: String,
-    /// Why the file could not be read at all.
+    /// The reason why the file could not be read at all.
     pub(crate) unreadable: Option<String>,
-    /// In the order of the file. Not empty if the file could be read.
+    /// The problems in the order of the file; not empty if the file could be read.
     pub(crate) problems: Vec<Diagnostic>,
     /// The command that shows every problem of the file.
     pub(crate) command: &'static str,
@@ -27,13 +27,14 @@ pub(crate) struct ConfigError {
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
-    /// The correct value, if the message does not contain it.
+    /// The correction, if the message does not contain it.
     pub(crate) help: Option<String>,
     /// The site that the problem is about, if other sites may have the same problem.
     pub(crate) site: Option<String>,
 }
 
-/// The problems of a file. It is resolved to its end, so that all problems are reported at once.
+/// The problems of a config. Resolving continues after a problem, so that all problems are reported
+/// at once.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(pub(super) Vec<Fault>);
 
@@ -41,31 +42,32 @@ impl ConfigError {
     pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
         let path = printable(path.as_os_str().as_encoded_bytes());
         let help = match error.kind() {
-            io::ErrorKind::IsADirectory => ": name the file in it, such as robotsd.toml",
+            io::ErrorKind::IsADirectory => "; write the path of a file in it, such as robotsd.toml",
             io::ErrorKind::NotFound if path == USUAL_CONFIG => {
-                "; it is the default: name another with --config FILE or ROBOTSD_CONFIG"
+                "; this path is the default: write another path in --config FILE or ROBOTSD_CONFIG"
             }
             _ => "",
         };
         Self::without_place(format!("{path}: the config file cannot be read: {error}{help}"))
     }
 
-    /// Creates an error from a message that names the file.
+    /// Creates an error without a position, from a message that contains the path of the file.
     pub(crate) fn without_place(message: impl ToString) -> Self {
         Self { unreadable: Some(message.to_string()), ..Self::default() }
     }
 
-    /// Creates an error from problems in TOML source. There must be at least one.
+    /// Creates an error from problems in TOML source; `faults` must not be empty.
     pub(crate) fn at(path: &Path, text: &str, faults: Vec<Fault>) -> Self {
         let name = path.to_string_lossy();
         Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))
     }
 
-    /// Creates the same error; the function `shown` formats each problem.
+    /// Creates an error as [`at`](Self::at) does; `shown` turns each problem into a diagnostic.
     pub(super) fn with(path: &Path, text: &str, mut faults: Vec<Fault>, shown: impl Fn(&Fault) -> Diagnostic) -> Self {
-        // The sort is stable: of two problems at one position, the one found first is the cause.
+        // The sort is stable: the problem that was found first remains the first one at its
+        // position, and is usually the cause of the others there.
         faults.sort_by_key(|fault| fault.order(text));
-        // Two parts of the settings may report the same value.
+        // Two parts of the settings may report the same problem of a value.
         faults.dedup();
         let problems = faults.iter().map(shown).collect();
         Self { path: path.to_string_lossy().into_owned(), problems, command: "config check", ..Self::default() }
@@ -78,7 +80,7 @@ impl ConfigError {
     }
 }
 
-/// Written on one line: the first problem, and the number of the others.
+/// Displays the error on one line: the first problem, and the number of other problems.
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, unreadable, problems, command, .. } = self;
@@ -96,8 +98,8 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Fault {
-    /// Returns the byte offset that problems are sorted by. A key missing in a table
-    /// comes after a problem with the table's header.
+    /// Returns the byte offset that problems are sorted by. A missing key is reported at the header
+    /// of its table, and sorted after problems within the header.
     pub(super) fn order(&self, text: &str) -> usize {
         let Range { start, end } = self.span;
         let is_header = text[start..].starts_with('[') && (start == 0 || text[..start].ends_with('\n'));
@@ -116,7 +118,7 @@ impl Fault {
         Self { site: Some(site.to_owned()), ..self }
     }
 
-    /// Creates an error at the value in a list that the library refuses.
+    /// Creates an error at the position of `refused`, a value of a list that the library refused.
     pub(super) fn of_value(values: &[Spanned<String>], refused: &str, error: &dyn std::error::Error) -> Self {
         let value = values.iter().find(|value| value.get_ref() == refused);
         Self::new(value.map_or(0..0, Spanned::span), error.to_string())
@@ -133,7 +135,7 @@ impl Fault {
     }
 }
 
-/// A value of a file whose errors contain its position.
+/// A value with a position, where errors about the value are reported.
 pub(crate) trait Placed {
     fn fault(&self, message: impl Into<String>) -> Fault;
 }
@@ -144,20 +146,21 @@ impl<T> Placed for Spanned<T> {
     }
 }
 
-/// Parses a value from its text.
+/// Parses a string of the config, or returns an error at its position.
 pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(text: &Spanned<String>) -> Result<T, Fault> {
     text.get_ref().parse().map_err(|error: T::Err| text.fault(error.to_string()))
 }
 
 impl Faults {
-    /// Returns the value; adds the error and returns `None` if there is one.
+    /// Returns the value. If the result is an error, adds it to the faults and returns `None`.
     pub(super) fn keep<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
         result.map_err(|fault| self.push(fault)).ok()
     }
 
-    /// Returns the values; adds the errors of all of them and returns `None` if there are any.
+    /// Returns the values. If some results are errors, adds all of them to the faults and returns
+    /// `None`.
     pub(super) fn keep_all<T>(&mut self, results: impl IntoIterator<Item = Result<T, Fault>>) -> Option<Vec<T>> {
-        // Collected first, so that every result is checked even after an error.
+        // The results are collected first, so that every result is checked, even after an error.
         let results: Vec<_> = results.into_iter().map(|result| self.keep(result)).collect();
         results.into_iter().collect()
     }
@@ -192,13 +195,13 @@ impl ConfigArgument {
     }
 }
 
-/// Returns the path of the config from the environment.
+/// Returns the path in `ROBOTSD_CONFIG`; `None` if the variable is empty or not set.
 pub(crate) fn config_of_environment() -> Option<PathBuf> {
     std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the config of a command that can run without one. If none is named, the default path is
-/// used if it exists.
+/// Returns the path of the config for a command that can run without a config. If neither the
+/// command nor the environment sets a path, the default path is used if the file exists.
 pub(crate) fn config_if_any(named: Option<&Path>) -> Option<PathBuf> {
     let usual = || Some(PathBuf::from(USUAL_CONFIG)).filter(|path| path.exists());
     named.map(Path::to_path_buf).or_else(config_of_environment).or_else(usual)

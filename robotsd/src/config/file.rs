@@ -30,28 +30,29 @@ use crate::store::StoreSettings;
 use crate::upstream::UpstreamLimits;
 use crate::webhooks::HookSettings;
 
-/// Allowed numbers of workers. No machine has more cores to run them on.
+/// Allowed numbers of workers. Few machines have more CPU cores than the maximum.
 const WORKERS: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(1024).unwrap();
 
 tables! {
     RawConfig {
         mode: Mode,
-        /// How long new and tightened rules only observe, without refusing.
+        /// How long new and tightened rules are only observed: logged, not enforced.
         grace: Spanned<Span> = unplaced(Span::NONE),
-        workers: Option<Spanned<NonZeroUsize>> => bound(WORKERS, "{} workers are more than 1024: one per core is enough"),
+        workers: Option<Spanned<NonZeroUsize>> => bound(WORKERS, "\"workers\" is {}: write at most 1024, because one per CPU core is enough"),
         state_dir: Option<Spanned<PathBuf>>,
         /// Files with more sites, such as `sites.d/*.toml`.
         include: Vec<Spanned<PathBuf>>,
-        /// Folders that paths in included files may lead into, in addition to each file's own
+        /// Folders that paths in included files may point into, in addition to each file's own
         /// folder.
         include_roots: Vec<Spanned<PathBuf>>,
-        /// Hosts that hooks of included files may send to, in addition to public addresses.
+        /// Hosts that hooks in included files may send requests to, in addition to public
+        /// addresses.
         hook_hosts: Vec<Spanned<String>>,
         listener: Vec<RawListener>,
         site: Vec<Spanned<RawSite>>,
         agents: RawAgents,
         exempt: RawExempt,
-        /// Checks of who sends requests; they run only if this table exists.
+        /// Verification of crawlers; enabled only if this table exists.
         identity: Option<RawIdentity>,
         check: RawCheck,
         admin: Option<RawAdmin>,
@@ -59,7 +60,7 @@ tables! {
         /// Webhooks that notify people of events.
         notify: Vec<Spanned<RawHook>>,
         board: RawBoard,
-        /// The store for request counts that processes share.
+        /// The store that several processes use to count requests together.
         rate: RawRateStore,
         gate: RawGate,
         limits: RawLimits,
@@ -86,59 +87,61 @@ impl RawConfig {
 /// A valid config.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The text joined with those of the included files, for comparison with the next config.
+    /// The content of the config file and of the included files, joined, for comparison with the
+    /// next config.
     pub(crate) text: Arc<str>,
     /// The files that `text` is joined from.
     pub(crate) parts: Parts,
     pub(crate) included: Included,
-    /// For [`Config::review`].
+    /// The tables that [`Config::review`] examines.
     pub(crate) reviewable: Option<Arc<Reviewable>>,
-    /// Number of threads that serve.
+    /// Number of threads that serve requests.
     pub(crate) workers: NonZeroUsize,
     pub(crate) listeners: Vec<ListenerConfig>,
     pub(crate) sites: Vec<SiteConfig>,
     /// Directory that keeps accepted versions, pending versions and the kill switch across
     /// restarts.
     pub(crate) state_dir: Option<PathBuf>,
-    /// Position of its path in the text.
+    /// Position of `state_dir` in `text`.
     pub(crate) state_dir_span: Range<usize>,
-    /// The gate of every site, without its expectations; `None` if it is off.
+    /// The gate that all sites share, without the expectations of single sites; `None` if it is
+    /// disabled.
     pub(crate) gate: Option<Gate>,
     /// The sources of the registry in addition to the built-in rows.
     pub(crate) registry: RegistrySources,
-    /// Versions of the published registry that are accepted whatever they change.
+    /// Hashes of versions of the published registry that are accepted regardless of their changes.
     pub(crate) registry_accept: Vec<VersionHashPrefix>,
-    /// Position in the text of the path of the file with additional crawlers.
+    /// Position of `registry_extra` in `text`.
     pub(crate) registry_extra_span: Range<usize>,
     /// How the senders of requests are checked; `None` if they are not checked.
     pub(crate) identity: Option<IdentityConfig>,
-    /// The admin interface; `None` if it is off.
+    /// The admin interface; `None` if it is disabled.
     pub(crate) admin: Option<AdminSettings>,
     /// Webhooks that report events.
     pub(crate) notify: Vec<Arc<HookSettings>>,
     /// The settings of the board; `None` if it is disabled.
     pub(crate) board: Option<BoardConfig>,
-    /// The fleet that this process belongs to; `None` if it belongs to none.
+    /// The fleet that this process belongs to, if any.
     pub(crate) fleet: Option<FleetSettings>,
-    /// Whether `[fleet]` names replicas.
+    /// Whether `[fleet]` lists replicas.
     pub(crate) has_replicas: bool,
-    /// The store for counts of crawlers' requests that processes share; `None` if each process
-    /// counts for itself.
+    /// The store that several processes use to count crawlers' requests together; `None` if each
+    /// process counts separately.
     pub(crate) rate_store: Option<StoreSettings>,
-    /// Why the store is never asked; `None` if it is asked.
+    /// The reason why the rate store is never used; `None` if it is used or does not exist.
     pub(crate) rate_store_unasked: Option<&'static str>,
-    /// The configured maximum number of connections; `None` for as many as the process has
-    /// descriptors for, up to the bound in `edge`.
+    /// The configured maximum number of connections. If it is `None`, the limit is what the file
+    /// descriptors of the process allow, up to the bound in `edge`.
     pub(crate) connections: Option<usize>,
     pub(crate) edge: EdgeLimits,
-    /// Maximum duration of each step of the new process in an upgrade.
+    /// Maximum time of each step that the new process takes during `robotsd upgrade`.
     pub(crate) upgrade: Duration,
     pub(crate) upstream: UpstreamLimits,
     pub(crate) log: LogConfig,
 }
 
 impl Config {
-    /// Returns a diagnostic for a range of bytes in the text.
+    /// Returns a diagnostic at a range of bytes in `text`.
     pub(crate) fn diagnostic(&self, severity: Severity, span: &Range<usize>, message: &str) -> Diagnostic {
         self.parts.diagnostic(severity, &self.text, &Fault::new(span.clone(), message))
     }
@@ -146,8 +149,8 @@ impl Config {
 
 /// The tables of a config file, kept for its review.
 ///
-/// The [review](super::review) reads files that the config names, and their file system may hang.
-/// Loading a config therefore does not include the review.
+/// The [review](super::review) reads files that the config refers to, and their file system may
+/// hang. Loading a config therefore does not include the review.
 pub(crate) struct Reviewable {
     /// The file without the sites that have problems.
     pub(super) file: RawConfig,

@@ -1,5 +1,5 @@
-//! The fleet that a process belongs to, with its shared document in a store, and the replicas that
-//! commands with `--fleet` ask.
+//! The settings of `[fleet]`: the store with the fleet's shared document, and the replicas that
+//! commands with `--fleet` query.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,18 +23,18 @@ tables! {
         cluster: bool,
         password_file: Option<Spanned<PathBuf>>,
         ca: Option<Spanned<PathBuf>>,
-        /// Addresses of admin listeners, and host names that stand for all of their addresses.
+        /// Addresses of the replicas' admin listeners. A host name stands for all of its addresses.
         replicas: Vec<Spanned<String>>,
     }
 }
 
-/// Maximum time for a request to the store. No client's request waits for it.
+/// Maximum time for a request to the store. No client's request waits for the store.
 const DEADLINE: Duration = Duration::from_millis(500);
 
 /// Maximum length of a name, in characters.
 const MAX_NAME_LENGTH: usize = 64;
 
-/// The document that a process shares with its fleet.
+/// The settings of a process that belongs to a fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FleetSettings {
     pub(crate) name: String,
@@ -44,14 +44,14 @@ pub(crate) struct FleetSettings {
 }
 
 impl FleetSettings {
-    /// Resolves the settings; `None` if the process belongs to no fleet. The store is that of
-    /// `[rate]`, unless `[fleet]` names another.
+    /// Resolves the settings; `None` if the process belongs to no fleet. If `[fleet]` contains no
+    /// store, the store of `[rate]` is used.
     pub(super) fn resolve(file: &RawFleet, rate: Option<&StoreSettings>, folder: &Path) -> Result<Option<Self>, Fault> {
         let RawFleet { name, replica, store, cluster, password_file, ca, .. } = file;
         let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;
         let Some(name) = name else {
             let of_name = [store.as_ref().map(Spanned::span), replica.as_ref().map(Spanned::span)];
-            let message = "this requires a named fleet: write name = \"shop-prod\" in [fleet]";
+            let message = "this key requires a fleet name: write name = \"shop-prod\" in [fleet]";
             return of_name.into_iter().flatten().next().map_or(Ok(None), |span| Err(Fault::new(span, message)));
         };
         for name in [Some(name), replica.as_ref()].into_iter().flatten() {
@@ -75,8 +75,8 @@ impl FleetSettings {
     }
 }
 
-/// Returns whether the config's fleet has a name, and its replicas. They are read without the rest
-/// of the config, because they must be reachable even if another part of it is broken.
+/// Returns whether the config's fleet has a name, and the fleet's replicas. Only `[fleet]` is read,
+/// because the replicas must be reachable even if another part of the config has errors.
 pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigError> {
     tables! {
         Part {
@@ -87,12 +87,12 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     let (Part { fleet }, faults) = partial_parse::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
     let is_named = fleet.as_ref().is_some_and(|fleet| fleet.name.is_some());
     let replicas = fleet.map(|fleet| fleet.replicas).unwrap_or_default();
-    // An invalid name is an error here, because that replica would otherwise not be asked.
+    // An invalid address is an error, because the command would otherwise leave out its replica.
     let places: Result<Vec<_>, Fault> = replicas.iter().map(place).collect();
     match places {
         Ok(places) if is_named || !places.is_empty() => Ok((is_named, places)),
         Ok(_) => {
-            let message = "[fleet] names no replicas to ask";
+            let message = "[fleet] lists no replicas";
             let none = Fault::new(0..0, message).help("write replicas = [\"robotsd-pods:9145\"] in [fleet]".to_owned());
             Err(faults.into_iter().next().unwrap_or(none).at(path, &text))
         }
@@ -100,12 +100,11 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     }
 }
 
-/// Parses the address of a replica. It must be reachable from other machines.
+/// Parses the address of a replica. A socket is an error, because other machines cannot reach it.
 fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     match parsed(replica)? {
-        AdminPlace::Socket(_) => {
-            Err(replica.fault("a replica is reached through an [[admin.listener]], not through a socket"))
-        }
+        AdminPlace::Socket(_) => Err(replica
+            .fault("other machines cannot reach a socket: write the address of the replica's [[admin.listener]]")),
         place => Ok(place),
     }
 }

@@ -1,4 +1,4 @@
-//! The identification of the senders of requests.
+//! The settings for verifying crawlers: `[identity]`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ tables! {
         needed: IdentityNeeded,
         wait: Spanned<Span> = unplaced(Span(Duration::ZERO)) => bound(
             Span::NONE..=Span(VerifyLayer::MAX_WAIT),
-            format!("wait is longer than a request may wait for evidence, {}", Span(VerifyLayer::MAX_WAIT)),
+            format!("\"wait\" is {{}}: write at most {}, because it delays requests", Span(VerifyLayer::MAX_WAIT)),
         ),
         rdns: bool = true,
         resolvers: Vec<Spanned<String>>,
@@ -35,24 +35,24 @@ tables! {
     }
 }
 
-/// How the senders of requests are checked.
+/// How the claims of requests to be a crawler are verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityConfig {
-    /// The action for impostors at sites whose mode does not limit it.
+    /// The action for impostors, unless the mode of a site is milder.
     pub(crate) impostors: Impostors,
-    /// Maximum time that a request waits for the DNS names of its address.
+    /// Maximum time that a request waits for the host names of its client address.
     pub(crate) wait: Duration,
-    /// Whether the DNS names of addresses are looked up.
+    /// Whether the host names of client addresses are looked up (reverse DNS).
     pub(crate) rdns: bool,
-    /// The resolvers to ask; empty for those of the system.
+    /// DNS resolvers; if empty, the system's resolvers are used.
     pub(crate) resolvers: Vec<SocketAddr>,
-    /// Key directories in addition to those that the registry names.
+    /// URLs of key directories, in addition to the key directories in the registry.
     pub(crate) directories: Vec<String>,
     /// The components that signatures must cover.
     pub(crate) require_components: Vec<RequiredComponent>,
-    /// Copies of published lists, by URL.
+    /// The URLs of published lists, each with the path of the operator's copy.
     pub(crate) lists: Vec<(String, PathBuf)>,
-    /// The proxies in front of all listeners. Their own addresses do not identify a client.
+    /// The trusted proxies of all listeners. An address of a proxy does not identify a client.
     pub(crate) trusted_proxies: Vec<Network>,
 }
 
@@ -86,8 +86,9 @@ pub(super) fn resolve(
 fn resolver(text: &Spanned<String>) -> Result<SocketAddr, Fault> {
     let written = text.get_ref();
     resolver_address(written).ok_or_else(|| {
-        let message =
-            format!("{written:?} is not the address of a resolver: write \"192.0.2.53\" or \"[2001:db8::53]:53\"");
+        let message = format!(
+            "{written:?} is not the address of a resolver: write one such as \"192.0.2.53\" or \"[2001:db8::53]:53\""
+        );
         text.fault(message)
     })
 }
@@ -103,11 +104,14 @@ fn directory(url: &Spanned<String>) -> Result<String, Fault> {
     parsed.map(|_| url.get_ref().clone()).map_err(|error| url.fault(error.to_string()))
 }
 
-/// Reads the file to report its errors. It is read again when the checks start.
+/// Reads the operator's copy of a list, so that its errors are errors of the config. The file is
+/// read again when verification starts.
 fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fault> {
     let url = list.url.get_ref();
     if !url.starts_with("https://") {
-        let message = format!("{url:?} is not the URL of a published list: write the https URL that the registry has");
+        let message = format!(
+            "{url:?} is not the URL of a published list: write the \"https://\" URL that the registry contains"
+        );
         return Err(list.url.fault(message));
     }
     let path = folder.join(list.path.get_ref());

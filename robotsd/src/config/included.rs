@@ -1,15 +1,17 @@
 //! The site files that a config includes: `include = ["sites.d/*.toml"]`.
 //!
-//! 1. A file contains `[[site]]` tables only. Its paths must resolve, through links, into its own
-//!    folder or into one of `include_roots`, so that it cannot reach other people's secrets.
-//! 2. A file is accepted or refused as a whole. If it is refused, its last good copy is used, so a
-//!    broken file does not affect other files.
-//! 3. A name or a host belongs to the file whose last good copy has it, else to the config. If two
-//!    files claim one that no file had before (for example at the first start), both files are
-//!    refused. A file that owns a host owns it on every port.
+//! 1. An included file contains only `[[site]]` tables. With symbolic links resolved, all paths in
+//!    it must be in its own folder or in one of `include_roots`, so that its author cannot use
+//!    robotsd to read other people's secrets.
+//! 2. A file is used or refused as a whole. If it is refused, its last good copy is used instead,
+//!    so a broken file does not affect the sites of other files.
+//! 3. A site name or a host belongs to the file whose last good copy contains it, else to the
+//!    config. If no last good copy contains the name or host (for example at the first start), and
+//!    two files claim it, both are refused. A file that owns a host owns it on every port.
 //!
-//! **The content of these files is appended to that of the config.** Every span of the settings is
-//! therefore a position in one joined text, and two configs are compared with all of their sites.
+//! **The content of these files is appended to the content of the config.** Every span in the
+//! settings is therefore a position in the joined text, and a comparison of two configs includes
+//! the sites of their included files.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -52,7 +54,7 @@ const KEPT: &str = "include.json";
 /// Maximum size of an included file, in bytes: enough for hundreds of thousands of sites.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The last good copies, by file name as the config writes it.
+/// The last good copies. The key is the path of a file, spelled as in `include`.
 pub(crate) type GoodCopies = BTreeMap<String, String>;
 
 /// The included files of a config.
@@ -61,12 +63,12 @@ pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
     /// Every file that matches a pattern.
     pub(crate) paths: Vec<PathBuf>,
-    /// The text in use for each file, by file name.
+    /// The content in use for each file.
     pub(crate) good: GoodCopies,
     pub(crate) refused: Vec<RefusedFile>,
 }
 
-/// A file that is not in use. Displayed on one line, for the log and the status.
+/// An included file that is refused. It is displayed on one line, in the log and in the status.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{}: {error}", self.outcome())]
 pub(crate) struct RefusedFile {
@@ -84,10 +86,10 @@ impl RefusedFile {
     }
 }
 
-/// A folder, and a pattern for the file names that are read in it.
+/// A pattern in `include`: a folder, and a pattern for the names of the files to read in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IncludePattern {
-    /// The path as the config writes it.
+    /// The path as it is written in the config.
     written: PathBuf,
     pub(crate) folder: PathBuf,
     name: String,
@@ -95,7 +97,9 @@ pub(crate) struct IncludePattern {
 
 impl IncludePattern {
     fn of(written: &Spanned<PathBuf>, config: &Path) -> Result<Self, Fault> {
-        let wrong = || written.fault("write a folder and file name, with * only in the name: \"sites.d/*.toml\"");
+        let wrong = || {
+            written.fault("this is not a valid pattern: write a folder and file name, with \"*\" only in the file name, such as \"sites.d/*.toml\"")
+        };
         let path = written.get_ref();
         let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(wrong)?;
         let parent = path.parent().unwrap_or(Path::new(""));
@@ -112,8 +116,8 @@ impl IncludePattern {
         self.folder.join(&self.name)
     }
 
-    /// Reports whether a file with this name is read. Names that begin with a dot are skipped:
-    /// editors use them for drafts.
+    /// Reports whether the pattern includes a file with this name. Names that begin with a dot are
+    /// skipped, because editors use such names for temporary files.
     pub(crate) fn fits(&self, name: &str) -> bool {
         !name.starts_with('.') && fits(&self.name, name)
     }
@@ -134,17 +138,17 @@ pub(super) fn patterns(include: &[Spanned<PathBuf>], config: &Path, faults: &mut
     include.iter().filter_map(|written| faults.keep(IncludePattern::of(written, config))).collect()
 }
 
-/// Returns the folders that paths of included files may lead into, in addition to each file's own
+/// Returns the folders that paths in included files may point into, in addition to each file's own
 /// folder.
 pub(super) fn roots(written: &[Spanned<PathBuf>], config: &Path) -> Arc<[PathBuf]> {
     let folder = config.parent().unwrap_or(Path::new(""));
     written.iter().map(|root| folder.join(root.get_ref())).collect()
 }
 
-/// An included file, as it was found.
+/// An included file: its current content, or why it cannot be read, and its last good copy.
 #[derive(Debug)]
 pub(super) struct IncludedFile {
-    /// The name as the config writes it.
+    /// The path of the file, spelled as in `include`.
     name: String,
     path: PathBuf,
     /// See [`roots`].
@@ -153,9 +157,10 @@ pub(super) struct IncludedFile {
     kept: Option<String>,
 }
 
-/// Finds the files that the text of a config includes, in the order of their names, with their last
-/// good copies. The copies are those `served`, if given, else those in the state directory. If a
-/// folder cannot be listed, its files count as unreadable.
+/// Finds the files that a config includes, in the order of their names, with their last good
+/// copies. The copies are those in `served` if given, else those in the state directory. If a
+/// folder cannot be listed, its files with copies (if none, the pattern itself) count as unreadable
+/// files.
 pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
     tables! {
         Part {
@@ -209,8 +214,8 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
     found.into_iter().map(file).collect()
 }
 
-/// The state directory, the audit log and the names of the sites, read without the rest: the kill
-/// switch must work even if another part of the config is broken.
+/// The parts of a config that the kill switch needs. Only these parts are read, because the kill
+/// switch must work even if another part of the config has errors.
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
@@ -237,7 +242,7 @@ impl StatePlace {
             partial_parse::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
         let of_config = path.parent().unwrap_or(Path::new(""));
         let folder = state_dir.map(|state_dir| of_config.join(state_dir));
-        // If `state_dir` is missing, it may be in the part that cannot be read.
+        // If `state_dir` was not found, it may be in the part of the file that could not be read.
         if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
             return Err(fault.at(path, &text));
         }
@@ -245,8 +250,8 @@ impl StatePlace {
         let audit = audit::place(audit, folder.as_deref());
         let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
         let files = find(path, &text, None);
-        // Includes files that cannot be used, as far as they can be read, and their last good
-        // copies.
+        // Sites of refused files are included as well: those in the current content, as far as it
+        // can be read, and those in the last good copy.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
         let included = texts.filter_map(|text| partial_parse::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
         let names = site.into_iter().chain(included).map(|site| site.0);
@@ -266,7 +271,7 @@ impl Value for SiteName {
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
         match value.get_ref().get("name") {
             Some(name) => String::read(reader, Place { table: &place.path(), key: "name" }, name).map(Self),
-            None => reader.fault(value, "this [[site]] has no name"),
+            None => reader.fault(value, "this [[site]] lacks the key \"name\""),
         }
     }
 }
@@ -280,7 +285,7 @@ fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError
     let failed = |error: io::Error| without_place(config, format!("{shown}: the file cannot be read: {error}"));
     if !is_inside(folder, path) {
         let message =
-            format!("{shown}: the link leads out of {}, or nowhere: put the file itself there", folder.display());
+            format!("{shown}: this link does not lead to a file in {}: put the file itself there", folder.display());
         return Err(without_place(config, message));
     }
     let (octets, _) = files::read_at_most(path, MAX_BYTES).map_err(failed)?;
@@ -291,8 +296,8 @@ fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-/// Reports whether a path leads into a folder, links resolved. If the path does not exist, the part
-/// of it that exists is resolved.
+/// Reports whether a path is inside a folder, with symbolic links resolved. If the path does not
+/// exist, the part of it that exists is resolved.
 pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
     let Ok(folder) = fs::canonicalize(folder) else { return false };
     let there = path.ancestors().find(|part| fs::symlink_metadata(part).is_ok() || part.as_os_str().is_empty());
@@ -302,13 +307,13 @@ pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
     is_below && fs::canonicalize(there).is_ok_and(|there| there.starts_with(&folder))
 }
 
-/// Returns the problems of a file on its own.
+/// Returns the problems that a file has regardless of other files.
 fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     let ReadText { document, mut faults, mut paths, .. } = reader::read_on::<SitesFile>(text);
     let Some(SitesFile { site }) = document.filter(|_| faults.is_empty()) else { return faults };
     for site in &site {
         if !text[site.span().start..].starts_with('[') {
-            faults.push(site.fault("write [[site]] on a line of its own, and the keys of the site below"));
+            faults.push(site.fault("a site must not be written inline: write [[site]] on a line of its own, and the keys of the site below"));
         }
         for upstream in site.get_ref().upstreams.iter().flatten() {
             let socket = upstream.get_ref().strip_prefix("unix:");
@@ -322,7 +327,7 @@ fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     faults
 }
 
-/// Returns an error if a path leads outside the folder of its file and outside all `roots`.
+/// Returns an error if the path is outside its file's folder and outside all `roots`.
 fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) -> Option<Fault> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if is_inside(folder, path) || roots.iter().any(|root| is_inside(root, path)) {
@@ -330,14 +335,15 @@ fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) 
     }
     let (shown, here) = (path.display(), folder.display());
     let message = format!(
-        "{shown} is outside {here}: an included file may name only paths in its own folder and in \
-         include_roots, with links resolved"
+        "{shown} is outside {here}: write a path in the folder of this file or in \"include_roots\" (with links \
+         resolved)"
     );
     Some(Fault::new(span, message))
 }
 
-/// Returns an error if the robots.txt of an included site lies outside the allowed folders although
-/// its path is not written: it is then the one in the site's root.
+/// Returns an error if the robots.txt of an included site is outside the allowed folders.
+/// `faults_of` checks only paths that are written in the file; without such a path, the robots.txt
+/// is the one in the site's root.
 pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots: &[PathBuf]) -> Option<Fault> {
     match &site.robots {
         RobotsSource::File(path) | RobotsSource::Directory { path, .. } if parts.of(at) > 0 => {
@@ -347,7 +353,7 @@ pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots:
     }
 }
 
-/// The text that is used for a file, and the error if that is not the file's current text.
+/// The content in use for an included file, and an error if it is not the file's current content.
 pub(super) struct ChosenText<'f> {
     file: &'f IncludedFile,
     text: Option<&'f str>,
@@ -363,7 +369,8 @@ impl<'f> ChosenText<'f> {
         }
     }
 
-    /// Replaces the current text by the last good copy, and the copy by nothing.
+    /// Refuses the content in use. The last good copy replaces the current content; if the copy
+    /// itself is refused, nothing replaces it.
     pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
         let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };
@@ -374,7 +381,7 @@ impl<'f> ChosenText<'f> {
         self.is_examined = false;
     }
 
-    /// Refuses the text if it has problems on its own.
+    /// Refuses the content if it has problems regardless of other files.
     pub(super) fn examine(&mut self, config: &Path) {
         while let Some(text) = self.text.filter(|_| !mem::replace(&mut self.is_examined, true)) {
             let faults = faults_of(&self.file.path, text, &self.file.roots);
@@ -407,8 +414,8 @@ impl Included {
         included
     }
 
-    /// Writes the text in use for each file to a state directory, for a later start that finds one
-    /// of the files broken. Blocks.
+    /// Writes the content in use for each file to a state directory. A later start uses it for
+    /// files that are broken by then. Blocks.
     pub(crate) fn keep(&self, state: &Path) -> io::Result<()> {
         let path = state.join(KEPT);
         if self.patterns.is_empty() {
@@ -427,7 +434,7 @@ impl Included {
     }
 }
 
-/// A name or host that a site claims.
+/// A site name or host that a file claims for one of its sites.
 #[derive(Clone, Copy)]
 struct Claim<'s> {
     kind: &'static str,
@@ -437,9 +444,9 @@ struct Claim<'s> {
 }
 
 impl<'s> Claim<'s> {
-    /// Returns the value that only one file may claim: a name as it is, or a host in the form that
-    /// serving compares, without its port. `None` if the host is invalid, which is reported for its
-    /// file alone.
+    /// Returns the value that only one file may claim: a name as it is written, or a host in the
+    /// normalized form that requests are matched against, without its port. `None` if the host is
+    /// invalid, which is reported as an error of its file.
     fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
@@ -455,12 +462,12 @@ impl<'s> Claim<'s> {
 pub(super) struct Disputes {
     /// The positions of the later claims.
     pub(super) places: HashSet<Range<usize>>,
-    /// The errors, at the claims that lose.
+    /// The errors, each at a claim that is refused.
     pub(super) faults: Vec<Fault>,
 }
 
-/// Finds the claims of a file that conflict with those of an earlier file. Reports one conflict per
-/// file: the others are found once that file is refused.
+/// Finds the claims that conflict with a claim of an earlier file. Reports at most one conflict per
+/// file. After the file is refused, its last good copy is examined in the same way.
 pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[IncludedFile]) -> Disputes {
     let mut disputes = Disputes::default();
     if files.is_empty() {
@@ -476,15 +483,16 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
             _ => disputes.faults.push(second.lost_to(first, parts)),
         }
     }
-    // A file that is refused for another reason claims nothing.
+    // If a file is refused because it lost a claim, none of its claims count any more, so the open
+    // conflicts are decided in the next round.
     if disputes.faults.is_empty() {
         disputes.faults = open;
     }
     disputes
 }
 
-/// Returns, for each file, its first claim that an earlier file has already, after that file's
-/// claim. Records the position of each such claim in `places`.
+/// Returns, for each file, a claim of an earlier file and the first claim of this file that
+/// conflicts with it. Adds the position of every such conflicting claim to `places`.
 fn disputed_claims<'s>(
     sites: &'s [Spanned<RawSite>],
     parts: &Parts,
@@ -506,7 +514,7 @@ fn disputed_claims<'s>(
 }
 
 impl Claim<'_> {
-    /// Reports whether the last good copy of its file had this name or host.
+    /// Reports whether the last good copy of the claim's file contains this name or host.
     fn was_in_force(self, files: &[IncludedFile]) -> bool {
         let Some(kept) = self.part.checked_sub(1).and_then(|file| files[file].kept.as_deref()) else { return false };
         let Ok(kept) = reader::read::<SitesFile>(kept) else { return false };
@@ -519,8 +527,8 @@ impl Claim<'_> {
     }
 
     fn shared_with(self, other: Claim<'_>, parts: &Parts) -> Fault {
-        self.fault("is in", other, " too; neither file had it before, so both are refused", parts)
-            .help("leave it to one of them".to_owned())
+        self.fault("is in", other, ", too; neither file had it before, so both are refused", parts)
+            .help("write it in one of them only".to_owned())
     }
 
     fn fault(self, is: &str, other: Claim<'_>, why: &str, parts: &Parts) -> Fault {
@@ -528,7 +536,7 @@ impl Claim<'_> {
         let (spelling, help) = if self.text == other.text {
             (String::new(), None)
         } else {
-            (format!(" as {:?}", other.text), Some("a host belongs to one file, with every port".to_owned()))
+            (format!(" as {:?}", other.text), Some("a host belongs to one file, on every port".to_owned()))
         };
         self.at.fault(format!("the {} {:?} {is} {path}{spelling}{why}", self.kind, self.text)).help(help)
     }

@@ -1,6 +1,6 @@
-//! The content of a config, followed by that of the files that it includes. Every span of the
-//! settings is a position in this joined text, and two configs are compared with all of their
-//! sites.
+//! The content of a config, followed by the content of the files that it includes. Every span in
+//! the settings is a position in this joined text, and a comparison of two configs includes the
+//! sites of their included files.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::{ConfigError, Fault};
 use crate::render::Diagnostic;
 
 /// The files that a joined text consists of: the config, then the files it includes.
-// Positions are not settings.
+// `Debug` omits the positions, so that configs with equal settings have equal output.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Parts")]
 pub(crate) struct Parts(Vec<(PathBuf, Range<usize>)>);
@@ -24,8 +24,8 @@ impl Parts {
         Self(vec![(path.to_owned(), 0..text.len())])
     }
 
-    /// Joins the content of a config and of the files that it includes. A file without content has
-    /// only an empty range.
+    /// Joins the content of a config and of the files that it includes. A file without content gets
+    /// an empty range.
     pub(super) fn join<'t>(
         path: &Path,
         text: &Arc<str>,
@@ -47,7 +47,8 @@ impl Parts {
         (joined.into(), parts)
     }
 
-    /// Returns the number of the file that contains this byte; the config is 0.
+    /// Returns the number of the file that contains the byte at this offset. The config has number
+    /// 0.
     pub(super) fn of(&self, octet: usize) -> usize {
         let before = self.0.partition_point(|(_, range)| range.start <= octet);
         self.0[..before].iter().rposition(|(_, range)| !range.is_empty()).unwrap_or(0)
@@ -62,7 +63,8 @@ impl Parts {
         &self.0[number].0
     }
 
-    /// Returns the folder that the paths of a file are relative to.
+    /// Returns the folder of the file that contains the byte at this offset. Paths in the file are
+    /// relative to this folder.
     pub(super) fn folder(&self, octet: usize) -> &Path {
         self.path(self.of(octet)).parent().unwrap_or(Path::new(""))
     }
@@ -84,7 +86,7 @@ impl Parts {
         by_part.into_iter().map(|(part, faults)| (part, self.error(text, faults))).collect()
     }
 
-    /// Creates an error from problems in the joined text. There must be at least one.
+    /// Creates an error from problems in the joined text; `faults` must not be empty.
     pub(super) fn error(&self, text: &str, faults: Vec<Fault>) -> ConfigError {
         ConfigError::with(self.path(0), text, faults, |fault| self.diagnostic(Severity::Error, text, fault))
     }

@@ -1,26 +1,26 @@
-//! The tables and keys of a document, and the key that an unknown one was probably meant to be.
+//! The tables and keys of a document, and suggestions for unknown keys.
 
 use crate::names::nearest;
 
-/// How a value is written.
+/// The type of a value, and how it is written.
 pub(crate) enum Kind {
     Text,
-    /// A duration, as text with a unit.
+    /// A duration, as a string with a unit.
     Time,
-    /// A number of bytes: a number, or text with a unit.
+    /// A number of bytes, as a number or as a string with a unit.
     Size,
-    /// A whole number, at least this.
+    /// A whole number that is at least this.
     Number(u64),
     /// True or false.
     Flag,
     Date,
-    /// One of these words.
+    /// One of these strings.
     Words(Vec<&'static str>),
     List(Box<Kind>),
     Table(&'static [Key]),
     /// A table whose keys are chosen by the operator.
     Named(Box<Kind>),
-    /// The short form, and the longer forms.
+    /// A short form, and longer forms of the same value.
     Either(Vec<Kind>),
 }
 
@@ -41,11 +41,11 @@ pub(crate) struct Keys {
     pub(super) name: &'static str,
 }
 
-/// A table that a document may have.
+/// A table that a document may contain.
 pub(super) struct KnownTable {
     /// Path such as `site.robots`; empty for the top of the file.
     pub(super) path: String,
-    /// Whether there can be several, in double brackets.
+    /// Whether the table may occur several times, in double brackets.
     pub(super) is_list: bool,
     pub(super) keys: &'static [Key],
 }
@@ -85,12 +85,12 @@ impl Keys {
         if path.is_empty() { "the top of the file".to_owned() } else { self.header(path) }
     }
 
-    /// Returns the key of a table that an unknown one was probably meant to be, and the advice
-    /// about it.
+    /// Returns the key that an unknown key of a table was probably meant to be, and the advice for
+    /// the message.
     pub(super) fn meant(self, table: &str, keys: &[Key], key: &str) -> (Option<&'static str>, String) {
         let tables = self.tables();
         let names = |table: &KnownTable| table.keys.iter().map(|key| key.name).collect::<Vec<_>>();
-        // A singular for a plural key, or the reverse.
+        // The unknown key may be the singular of a plural key, or the reverse.
         let is_list = |key: &&Key| matches!((key.kind)(), Kind::List(_));
         let is_number_of = |known: &&str| known.strip_suffix('s') == Some(key) || key.strip_suffix('s') == Some(known);
         let of_number = keys.iter().filter(is_list).map(|known| known.name).find(is_number_of);
@@ -102,7 +102,7 @@ impl Keys {
             let below: Vec<_> = homes.iter().copied().filter(is_below).collect();
             let homes = if below.is_empty() { homes } else { below };
             let homes: Vec<String> = homes.into_iter().map(|home| self.called(home)).collect();
-            return (None, format!("{key} belongs to {}", homes.join(" or ")));
+            return (None, format!("{key:?} belongs to {}", homes.join(" or ")));
         }
         let here = || keys.iter().map(|key| key.name);
         if let Some(meant) = of_number.or_else(|| nearest(key, here())) {

@@ -1,4 +1,4 @@
-//! Limits, one per row: every resource has a limit.
+//! The table `[limits]`, with one limit per row. Every resource has a limit.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -17,23 +17,24 @@ pub(super) struct Limits {
     pub(super) upstream: UpstreamLimits,
 }
 
-/// Declares the table of limits: for each key its type, the field it sets and whose default it has,
-/// and its range.
+/// Declares `[limits]`. Each row contains a key, its type, the field that the key sets and whose
+/// default it has, and the range of its values.
 macro_rules! limits {
     ($($(#[doc = $doc:literal])* $key:ident: $written:ident => $side:ident.$field:ident $(in $bound:expr)?,)*) => {
         tables! {
             RawLimits {
-                /// Default: as many as the file descriptors of the process allow.
+                /// Maximum number of client connections. Default: as many as the file descriptors
+                /// of the process allow.
                 connections: Option<Spanned<NonZeroUsize>> => bound(
                     NonZeroUsize::MIN..=MAX_CONNECTIONS,
-                    format!("{{}} connections are more than {MAX_CONNECTIONS}"),
+                    format!("\"connections\" is {{}}: write at most {MAX_CONNECTIONS}"),
                 ),
                 $(
                     $(#[doc = $doc])*
                     $key: Spanned<$written> = unplaced(Limits::default().$side.$field.into()) $(=> $bound)?,
                 )*
-                /// Maximum duration of each step of an upgrade. A config of ten thousand sites
-                /// opens within seconds.
+                /// Maximum time of each step of an upgrade. Even a config of ten thousand sites is
+                /// opened within seconds.
                 upgrade: Spanned<Span> = unplaced(Span::seconds(30)) => deadline(),
             }
         }
@@ -49,7 +50,8 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Maximum number of concurrent TLS handshakes. Each may hold a whole ClientHello in memory.
+    /// Maximum number of concurrent TLS handshakes. Each handshake may keep a whole ClientHello in
+    /// memory.
     handshakes: NonZeroUsize => edge.handshakes in within(NonZeroUsize::MIN..=MAX_HANDSHAKES),
     tls_handshake: Span => edge.tls_handshake in deadline(),
     first_byte: Span => edge.first_byte in deadline(),
@@ -59,12 +61,12 @@ limits! {
     tunnel_idle: Span => edge.tunnel_idle in deadline(),
     head_size: Size => edge.head_bytes in within(HEAD),
     target_size: Size => edge.target_bytes in within(TARGET),
-    /// Maximum number of header fields: from those of the simplest browser to more than proxies on
-    /// the way forward.
+    /// Maximum number of header fields, from as many as the simplest browser sends to more than
+    /// proxies usually accept.
     fields: usize => edge.fields in within(16..=1000),
     streams: u32 => edge.streams in within(1..=10_000),
-    /// Flow-control window: from one frame (RFC 9113, section 4.2) to the window of a fast line
-    /// across the world.
+    /// Flow-control window, from the size of one frame (RFC 9113, section 4.2) to the window of a
+    /// fast connection over a long distance.
     window: Size => edge.window_bytes in within(Size(16 * 1024)..=Size(16 * 1024 * 1024)),
     connect: Span => upstream.connect in deadline(),
     response: Span => upstream.response_header in deadline(),
@@ -78,15 +80,16 @@ limits! {
     drain: Span => edge.drain,
 }
 
-/// Allowed head sizes. The HTTP library's buffer is never smaller; larger heads would let a few
-/// thousand clients use up the memory.
+/// Allowed sizes of a request's head. The HTTP library's buffer is never smaller than the minimum.
+/// Heads above the maximum would let a few thousand clients use up the memory.
 const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
 
-/// Allowed target sizes: from the path of a simple page to the whole of the largest head.
+/// Allowed sizes of a request's target: from the path of a simple page to the whole of the largest
+/// head.
 const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
 
-/// Allowed buffer sizes: from no buffering to a size beyond which it is better for the upstream to
-/// wait.
+/// Allowed sizes of a response buffer. 0 disables buffering. Above the maximum, it is better to let
+/// the upstream wait.
 const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
 const MAX_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
@@ -94,20 +97,21 @@ const MAX_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
 /// Maximum number of connections: more than any machine has ports and memory for.
 const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000_000).unwrap();
 
-/// Returns the range of a timeout: zero would abort every request.
+/// Returns the range of a timeout. It excludes zero, because a timeout of zero would abort every
+/// request.
 fn deadline() -> Bound<Span> {
-    some_time("{key} is zero: write a time such as \"10s\"")
+    some_time("\"{key}\" is zero: write a duration such as \"10s\"")
 }
 
 impl RawLimits {
-    /// Returns the limits, and adds an error for each size that exceeds the size it is a part of.
+    /// Returns the limits, and adds an error for each size that exceeds the size that includes it.
     pub(super) fn resolve(&self, faults: &mut Faults) -> Limits {
         let is_in = |size: &Spanned<Size>, range: &RangeInclusive<Size>| range.contains(size.get_ref());
         if is_in(&self.head_size, &HEAD) && is_in(&self.target_size, &TARGET) {
             faults.keep(part_of(("target_size", &self.target_size), ("head_size", &self.head_size), ""));
         }
         if is_in(&self.buffer, &BUFFER) && *self.buffer_total.get_ref() != Size(0) {
-            let advice = ": 0 turns buffering off";
+            let advice = ", or write 0 to disable buffering";
             faults.keep(part_of(("buffer", &self.buffer), ("buffer_total", &self.buffer_total), advice));
         }
         let mut limits = self.limits();
@@ -122,8 +126,8 @@ impl RawLimits {
     }
 }
 
-/// Checks that a size is at most the size that it is a part of. The error is at the later of the
-/// two keys in the file.
+/// Checks that a size is not larger than the size that includes it. An error is placed at whichever
+/// of the two keys is later in the file.
 fn part_of(
     (key, part): (&str, &Spanned<Size>),
     (of, whole): (&str, &Spanned<Size>),
@@ -133,7 +137,9 @@ fn part_of(
         return Ok(());
     }
     let (part_size, size) = (part.get_ref(), whole.get_ref());
-    let message = format!("{key} {part_size} is more than {of} {size}, which it is a part of{advice}");
+    let message = format!(
+        "{key:?} is {part_size}, more than {of:?} ({size}), which includes it: reduce {key:?} or increase {of:?}{advice}"
+    );
     let written = if part.span().end >= whole.span().end { part } else { whole };
     Err(written.fault(message))
 }

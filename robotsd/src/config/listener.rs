@@ -1,5 +1,5 @@
-//! A listener, its trusted proxies and its certificates. Certificates are read here, so that an
-//! unusable one is an error of the config.
+//! The settings of listeners, with their trusted proxies and certificates. Certificates are read
+//! together with the config, so that an unusable certificate is an error of the config.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,7 +27,7 @@ tables! {
         certificate: Vec<RawCertificate>,
     }
 
-    /// A certificate with those of its issuers, and its key.
+    /// A certificate chain and its private key.
     RawCertificate {
         chain: Spanned<PathBuf>,
         key: Spanned<PathBuf>,
@@ -35,23 +35,23 @@ tables! {
 }
 
 words! {
-    /// The service of a listener.
+    /// The kinds of listeners.
     ListenerKind {
         #[default]
         Proxy = "proxy",
-        /// Answers the questions of other proxies.
+        /// Answers questions of other proxies about requests.
         Decision = "decision",
     }
 
-    /// The action for a request to an unknown host if its question names no site.
+    /// The verdict on a request to an unknown host, if the question does not name a site.
     UnknownHost {
         #[default]
         Pass = "pass",
-        /// Every site judges the request, and the strictest verdict counts.
+        /// Every site evaluates the request, and the strictest verdict counts.
         Strictest = "strictest",
     }
 
-    /// The answer to a question that does not identify the request.
+    /// The answer to a question that does not contain the request.
     OnError {
         #[default]
         Pass = "pass",
@@ -59,7 +59,7 @@ words! {
     }
 }
 
-/// The actions of a decision listener for questions that leave something open.
+/// The answers of a decision listener to incomplete questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuestionSettings {
     pub(crate) on_error: OnError,
@@ -69,11 +69,11 @@ pub(crate) struct QuestionSettings {
 /// An address that accepts requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ListenerConfig {
-    /// The name that a supervisor uses to pass its socket.
+    /// The name that a supervisor, such as systemd, gives to the socket that it passes.
     pub(crate) name: Option<String>,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
-    /// Used by decision listeners only.
+    /// Used only by decision listeners.
     pub(crate) questions: QuestionSettings,
     /// `None` without TLS.
     pub(crate) certificates: Option<LiveCertificates>,
@@ -82,14 +82,13 @@ pub(crate) struct ListenerConfig {
     pub(crate) proxy_protocol: bool,
 }
 
-/// Returns an error if no certificate covers some of the hosts in the patterns of sites; `None` in
-/// doubt.
+/// Returns an error if no certificate covers some hosts of the sites; `None` in doubt.
 ///
-/// The error is certain only for listeners that clients connect to themselves: a proxy in front may
-/// accept any certificate. If other listeners exist for clients, too, a host may be meant for
-/// those. Then it is an error only if the certificates cover no host at all and no site is for
-/// every host. Addresses, and names without a dot, are ignored: they may be used by health checks
-/// alone.
+/// Only listeners that clients connect to directly certainly need a certificate for these hosts,
+/// because a proxy in front may accept any certificate. If there are other listeners for clients as
+/// well, an uncovered host may be meant for those. In this case the result is an error only if the
+/// certificates cover no host at all and no site is for every host. IP addresses and names without
+/// a dot are ignored, because possibly only health checks use them.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());
@@ -97,7 +96,7 @@ pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterato
     let name = |pattern: &str| pattern.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
     let is_name = |name: &String| name.is_ascii() && name.contains('.') && name.parse::<Ipv4Addr>().is_err();
     let is_covered = |name: &String| certain.iter().any(|certificates| certificates.are_for(name));
-    // Certificates do not name ports.
+    // Ports are removed, because certificates do not contain ports.
     let mut seen = HashSet::new();
     let patterns = patterns.map(name).filter(|name| seen.insert(name.clone()));
     let (every, patterns): (Vec<_>, Vec<_>) = patterns.partition(|name| name == "*");
@@ -106,7 +105,9 @@ pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterato
     let is_for_none = covered.is_empty() && every.is_empty();
     let is_fault = !certain.is_empty() && !uncovered.is_empty() && (are_all_certain || is_for_none);
     let hosts = is_fault.then(|| quoted_list(uncovered))?;
-    Some(format!("no certificate of a [[listener]] covers {hosts}: clients refuse a certificate for another name"))
+    Some(format!(
+        "no certificate of a [[listener]] covers {hosts}, so clients refuse to connect: add a certificate for these names"
+    ))
 }
 
 pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
@@ -116,11 +117,12 @@ pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerC
     ];
     for (key, span) in of_questions {
         if let (ListenerKind::Proxy, Some(span)) = (listener.kind, span) {
-            return Err(Fault::new(span, format!("{key} goes with kind = \"decision\"")));
+            return Err(Fault::new(span, format!("{key:?} requires kind = \"decision\"")));
         }
     }
     if let (ListenerKind::Decision, Some(agent_header)) = (listener.kind, &listener.agent_header) {
-        let message = "agent_header goes with kind = \"proxy\": a question has the client's agent in User-Agent";
+        let message =
+            "\"agent_header\" requires kind = \"proxy\": remove it, because questions contain the client's User-Agent";
         return Err(agent_header.fault(message));
     }
     Ok(ListenerConfig {
@@ -143,12 +145,17 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
         if name.get_ref().is_empty() {
-            faults.push(name.fault("the name is empty: it selects a socket of the supervisor"));
+            faults.push(name.fault("the name is empty: write the name of a socket that the supervisor passes"));
         } else if !names.insert(name.get_ref()) {
-            faults.push(name.fault(format!("the name {:?} is taken by another listener", name.get_ref())));
+            faults.push(
+                name.fault(format!(
+                    "another listener has the name {:?} already: write a different name",
+                    name.get_ref()
+                )),
+            );
         }
     }
-    // Reports every invalid network; resolving a listener stops at the first.
+    // Every invalid network is reported here, because resolving a listener stops at the first one.
     let networks = listeners.iter().flat_map(|listener| &listener.trusted_proxies).map(parsed::<Network>);
     networks.filter_map(Result::err).for_each(|fault| faults.push(fault));
     let addresses = || listeners.iter().map(|listener| &listener.address);
@@ -157,9 +164,11 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
         if let Some(before) = addresses().take(number).find(|before| overlap(*before.get_ref(), address)) {
             let before = *before.get_ref();
             let message = if before == address {
-                format!("another listener has the address {address} already")
+                format!("another listener has the address {address} already: write a different address")
             } else {
-                format!("{address} overlaps with {before} of another listener: only one of them can be opened")
+                format!(
+                    "{address} overlaps with {before} of another listener, so only one of them can be opened: remove one"
+                )
             };
             faults.push(Fault::new(span, message));
         }
@@ -167,10 +176,10 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
     for (number, address) in of_admin.iter().enumerate() {
         let takes = |taken: &&Spanned<SocketAddr>| overlap(*taken.get_ref(), *address.get_ref());
         let message = if let Some(taken) = addresses().find(takes) {
-            format!("a listener has the address {} already: [admin] needs one of its own", taken.get_ref())
+            format!("a listener has the address {} already: write a different address for [admin]", taken.get_ref())
         } else if let Some(taken) = of_admin.iter().copied().take(number).find(takes) {
             format!(
-                "the admin interface has the address {} already: each of its listeners needs one of its own",
+                "the admin interface has the address {} already: write a different address for each of its listeners",
                 taken.get_ref()
             )
         } else {
@@ -180,7 +189,7 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
     }
 }
 
-/// Reports whether both addresses cannot be opened at the same time.
+/// Reports whether two addresses conflict, so that only one of them can be opened.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port()
@@ -194,7 +203,7 @@ fn certificates(files: &[RawCertificate], folder: &Path) -> Result<Option<LiveCe
     LiveCertificates::new(pairs).map(Some).map_err(|error| first.chain.fault(error.to_string()))
 }
 
-/// Reads the pairs in these files.
+/// Reads certificates and their keys from these files.
 pub(super) fn pairs(files: &[RawCertificate], folder: &Path) -> Result<Vec<(PairPaths, CertificatePair)>, Fault> {
     let mut pairs = Vec::new();
     for file in files {
@@ -208,8 +217,8 @@ pub(super) fn pairs(files: &[RawCertificate], folder: &Path) -> Result<Vec<(Pair
         })?;
         if pair.names.is_empty() && !pairs.is_empty() {
             let message = format!(
-                "{}: the certificate has no DNS name, so no client would get it: only the first \
-                 certificate of a listener, the default, may have none",
+                "{}: this certificate contains no DNS name, so no client would get it: write it first, as the \
+                 default of the listener, or use a certificate with a DNS name",
                 paths.chain.display()
             );
             return Err(file.chain.fault(message));
@@ -223,18 +232,19 @@ fn trusted(listener: &RawListener) -> Result<Trusted, Fault> {
     let networks = listener.trusted_proxies.iter().map(parsed::<Network>).collect::<Result<Vec<_>, _>>()?;
     let agent_header = listener.agent_header.as_ref().map(agent_header).transpose()?;
     if let Some(agent_header) = listener.agent_header.as_ref().filter(|_| networks.is_empty()) {
-        return Err(agent_header.fault("agent_header is read from trusted_proxies only, and there are none"));
+        return Err(agent_header
+            .fault("\"agent_header\" requires \"trusted_proxies\": list the addresses of the proxy in front"));
     }
     if *listener.proxy_protocol.get_ref() && networks.is_empty() {
-        let message = "proxy_protocol = true allows only trusted_proxies to connect, and there are none: name the addresses of the proxy \
-                       in front";
+        let message = "proxy_protocol = true requires \"trusted_proxies\", because only they may connect: list the addresses of the \
+                       proxy in front";
         return Err(listener.proxy_protocol.fault(message));
     }
     Ok(Trusted { networks, agent_header })
 }
 
-/// Parses the name of a field that is used for nothing else: a field with another meaning cannot
-/// contain a `User-Agent`.
+/// Parses the name of a header field for the client's agent. Fields with another meaning are
+/// refused, because they cannot contain a `User-Agent` value.
 fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
     const TAKEN: [&str; 8] = [
         "accept",
@@ -246,13 +256,12 @@ fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
         "transfer-encoding",
         "user-agent",
     ];
-    let wrong = |why: &str| {
-        text.fault(format!("{:?} {why}: name the field, such as \"X-Original-User-Agent\"", text.get_ref()))
-    };
+    let wrong =
+        |why: &str| text.fault(format!("{:?} {why}: write a name such as \"X-Original-User-Agent\"", text.get_ref()));
     let name =
         HeaderName::from_bytes(text.get_ref().as_bytes()).map_err(|_| wrong("is not the name of a header field"))?;
     if TAKEN.contains(&name.as_str()) {
-        return Err(wrong("has another meaning"));
+        return Err(wrong("is a header field with another meaning"));
     }
     Ok(name)
 }

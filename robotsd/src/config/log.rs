@@ -1,4 +1,4 @@
-//! The settings of the log: its table and the format of its lines.
+//! The settings of the log: `[log]`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::{Fault, Placed, tables, words};
 use crate::files;
 
 tables! {
-    /// The log, and the parts that it leaves out.
+    /// The log, and the parts of requests that log lines leave out.
     RawLog {
         format: LogFormat,
         query: QueryLogging,
@@ -45,7 +45,7 @@ words! {
     /// The part of the client's address that log lines contain.
     AddressLogging {
         Keep = "keep",
-        /// Its /24 or /48 network.
+        /// The /24 network of an IPv4 address, or the /48 network of an IPv6 address.
         #[default]
         Truncate = "truncate",
         Drop = "drop",
@@ -80,7 +80,7 @@ pub(crate) enum AccessFormat {
 pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     let format = match (log.access, &log.access_path) {
         (AccessLogging::Off, Some(path)) => {
-            return Err(path.fault("access_path goes with access = \"combined\" or access = \"json\""));
+            return Err(path.fault("\"access_path\" requires access = \"combined\" or access = \"json\""));
         }
         (AccessLogging::Off, None) => None,
         (AccessLogging::Combined, _) => Some(AccessFormat::Combined),
@@ -95,11 +95,12 @@ pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     })
 }
 
-/// Resolves a file that can be written or created. A start would fail if it could not be opened.
+/// Resolves the path of the access log. Returns an error if the file cannot exist there, because a
+/// start would then fail.
 fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
     let path = folder.join(written.get_ref());
     let wrong = match std::fs::metadata(&path) {
-        Ok(found) if found.is_dir() => Some(format!("{} is a folder: access_path is a file", path.display())),
+        Ok(found) if found.is_dir() => Some(format!("{} is a folder: write the path of a file", path.display())),
         Ok(_) => None,
         Err(_) => cannot_be_made(&path),
     };
@@ -110,7 +111,7 @@ fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fau
 pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
     let (shown, folder) = (path.display(), files::folder_of(path));
     if !folder.is_dir() {
-        return Some(format!("{shown} cannot be created: there is no folder {}", folder.display()));
+        return Some(format!("{shown} cannot be created: the folder {} does not exist", folder.display()));
     }
     (!is_writable(folder)).then(|| format!("{shown} cannot be created: this user may not write to its folder"))
 }

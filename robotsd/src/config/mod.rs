@@ -1,11 +1,12 @@
 //! The config file.
 //!
-//! Each part has a file. The file declares the part's table with the defaults and bounds of its
-//! keys, documents it, and defines the resolved settings that the program runs on. [`site`]
-//! contains the settings of a site.
+//! Each part of the config has its own source file. This file declares the part's table with the
+//! defaults and bounds of its keys, and defines the resolved settings that the program runs on. The
+//! module [`site`] contains the settings of a site.
 //!
-//! [`reader`] reports a syntax error alone, or else every problem with keys and types. [`resolve`]
-//! adds the problems with values. Each problem has its line, its column and what to write instead.
+//! If a file has a syntax error, [`reader`] reports only that error. Otherwise it reports every
+//! problem with keys and types, and [`resolve`] adds the problems with values. Each reported
+//! problem has a line, a column and the correction.
 
 mod admin;
 mod admin_place;

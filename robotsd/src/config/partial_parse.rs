@@ -6,13 +6,13 @@ use toml::de::DeTable;
 use super::reader::syntax_fault;
 use super::{Fault, Keys, Reader, Table};
 
-/// Reads the top-level entries of a part. Returns the part, and the problems of the file's syntax
-/// and of the part's values. After a syntax error, the rest of the file is read as the parser
-/// recovers it.
+/// Reads a part of a config file: the top-level keys that `D` declares. Returns the part, the first
+/// syntax error of the file and the problems of the part's values. After a syntax error, the rest
+/// of the file is read as far as the parser can recover.
 ///
 /// # Errors
 ///
-/// If the part has no usable value, for example because a table lacks a required key.
+/// If the part cannot be read at all, for example because a table lacks a required key.
 pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
     let is_own = |name: &str| D::KEYS.iter().any(|key| key.name == name);
     let (mut document, errors) = DeTable::parse_recoverable(text);
@@ -63,7 +63,7 @@ mod tests {
             ("state_dir = \"state\"\n[[site]]\nname = \"\"\"shop\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\n[[site]]\nhosts = [\"a\", \"b\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\nmode \"refuse\"\n", (Some("state"), None), false),
-            // In the part itself.
+            // These mistakes are in the part itself.
             ("state_dir = \"state\"\n[admin]\naduit = \"a.log\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\n[admin]\naudit = 1\n", (Some("state"), None), false),
             ("state_dir = 1\n[admin]\naudit = \"a.log\"\n", (None, Some("a.log")), false),

@@ -9,8 +9,8 @@ use tower_robots::source::fetch::FetchUrl;
 use super::{Fault, Placed};
 use crate::authorities::Authorities;
 
-/// The URL of a published registry, or of a published part of a robots.txt, and the folder for its
-/// copy.
+/// The source of a published registry, or of a list that is appended to a robots.txt: its URL, and
+/// the folder for its copy.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct DocumentSettings {
     pub(crate) url: FetchUrl,

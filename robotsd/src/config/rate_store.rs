@@ -1,4 +1,5 @@
-//! The store for request counts of crawlers with a delay, which processes share: `[rate]`.
+//! The settings of `[rate]`: the store that several processes use to count the requests of crawlers
+//! with a crawl delay.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +21,7 @@ tables! {
         prefix: Spanned<String> = unplaced(StoreSettings::PREFIX.to_owned()),
         wait: Spanned<Span> = unplaced(Span(StoreSettings::DEADLINE)) => bound(
             Span(Duration::from_millis(1))..=Span(StoreSettings::MAX_DEADLINE),
-            "wait is from \"1ms\" to \"20ms\": \"12ms\" is a good value",
+            "\"wait\" is {}: write a duration from \"1ms\" to \"20ms\"",
         ),
     }
 }
@@ -28,7 +29,7 @@ tables! {
 /// Maximum length of the prefix of keys, in characters.
 const MAX_PREFIX_LENGTH: usize = 64;
 
-/// A store as a table names it.
+/// The keys that describe a store, in `[rate]` or `[fleet]`.
 pub(super) struct NamedStore<'a> {
     pub(super) store: &'a Option<Spanned<StoreText>>,
     pub(super) is_cluster: bool,
@@ -37,23 +38,25 @@ pub(super) struct NamedStore<'a> {
 }
 
 impl NamedStore<'_> {
-    /// Resolves the settings; `None` if the table names no store.
+    /// Resolves the settings; `None` if the table contains no store.
     pub(super) fn resolve(&self, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
         let Some(written) = self.store else {
             let of_store = [("password_file", self.password_file), ("ca", self.ca)];
             return match of_store.into_iter().find_map(|(key, path)| Some((key, path.as_ref()?))) {
                 None => Ok(None),
                 Some((key, path)) => {
-                    Err(path.fault(format!("{key} is for a store: name it with store = \"redis://127.0.0.1:6379\"")))
+                    Err(path.fault(format!("{key:?} requires a store: write store = \"redis://127.0.0.1:6379\"")))
                 }
             };
         };
         let url = StoreUrl::new(&written.get_ref().0).map_err(|message| written.fault(message))?;
         if let Some(path) = self.password_file.as_ref().filter(|_| url.has_password()) {
-            return Err(path.fault("the URL of the store contains a password already: write it in one place only"));
+            return Err(
+                path.fault("the URL of the store contains a password already: write the password in one place only")
+            );
         }
         if let Some(path) = self.ca.as_ref().filter(|_| !url.is_encrypted()) {
-            return Err(path.fault("ca goes with TLS: write the URL of the store with \"rediss://\""));
+            return Err(path.fault("\"ca\" requires TLS: write the URL of the store with \"rediss://\""));
         }
         let nodes = if self.is_cluster { StoreNodes::Cluster } else { StoreNodes::One };
         let password = self.password_file.as_ref().map(|path| password(path, folder)).transpose()?;
@@ -71,7 +74,7 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
     let prefix = placed.get_ref();
     if prefix.is_empty() || prefix.len() > MAX_PREFIX_LENGTH || !prefix.bytes().all(|octet| octet.is_ascii_graphic()) {
         let message = format!(
-            "a key prefix has 1 to {MAX_PREFIX_LENGTH} ASCII characters without spaces: write one such as {:?}",
+            "this is not a valid prefix: write 1 to {MAX_PREFIX_LENGTH} ASCII characters without spaces, such as {:?}",
             StoreSettings::PREFIX
         );
         return Err(placed.fault(message));
@@ -79,7 +82,7 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
     Ok(Some(StoreSettings { prefix: prefix.clone(), deadline: file.wait.get_ref().0, ..store }))
 }
 
-/// Reads the password in a file.
+/// Reads the password from a file.
 fn password(path: &Spanned<PathBuf>, folder: &Path) -> Result<String, Fault> {
     let file = folder.join(path.get_ref());
     let line = files::read_line(&file).map_err(|why| path.fault(why))?;

@@ -1,6 +1,6 @@
-//! Reads the tables of a TOML file. A syntax error is reported alone, in the words of the parser.
-//! If there is none, all problems with keys and types are reported, because [`Reader`] continues
-//! after a value of the wrong type.
+//! Reads the tables of a TOML file. If the file has a syntax error, only this error is reported,
+//! with the parser's message. Otherwise all problems with keys and types are reported, because
+//! [`Reader`] continues after a value of the wrong type.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use super::{ConfigError, Fault, Faults, Key, Keys, Kind};
 use crate::input;
 use crate::names::did_you_mean;
 
-/// Maximum number of reported problems with keys and types. Each one is looked up in the text, and
-/// a file in another format has one on every line.
+/// Maximum number of reported problems with keys and types. A file in another format may have a
+/// problem on every line, and finding the line and column of each problem takes time.
 const MAX_PROBLEMS: usize = 20;
 
-/// Examples of required keys.
+/// Example values of required keys, for messages.
 const EXAMPLES: [(&str, &str); 6] = [
     ("address", "\"127.0.0.1:8080\""),
     ("name", "\"shop\""),
@@ -30,16 +30,17 @@ const EXAMPLES: [(&str, &str); 6] = [
 pub(crate) trait Value: Sized {
     fn kind() -> Kind;
 
-    /// Reads the value; adds errors for its problems. `None` if it cannot be used at all.
+    /// Reads the value, and adds its problems to the faults of the reader. Returns `None` if the
+    /// value cannot be used at all.
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
 
-    /// Returns the value of a key that is absent and has no default of its own; `None` if the key
-    /// is required.
+    /// Returns the value of an absent key whose table declares no default for it; `None` if such a
+    /// key is required.
     fn absent() -> Option<Self> {
         None
     }
 
-    /// Adds errors for the values in it that are out of range.
+    /// Adds an error for each value within this one that is out of range.
     fn check_bounds(&self, _: &mut Faults) {}
 }
 
@@ -51,21 +52,21 @@ pub(crate) trait Table: Value {
     fn read_table(reader: &mut Reader<'_>, table: &str, values: &DeTable<'_>, span: &Range<usize>) -> Option<Self>;
 }
 
-/// A file whose tables are declared.
+/// A kind of file whose tables are declared.
 pub(crate) trait Document: Table {
     /// Name of the document in messages.
     const NAME: &'static str;
 }
 
-/// The path of each key that could not be read, and its position. An unknown key has the name that
-/// it was probably meant to have, else `?`.
+/// The path and the position of each key that could not be read. For an unknown key, the path
+/// contains the key that was probably meant, else `?`.
 pub(super) type UnreadKeys = Vec<(String, usize)>;
 
 /// A document, read as far as its keys and types are correct.
 pub(super) struct ReadText<D> {
     /// `None` if the text is not TOML. Values that could not be read have their defaults.
     pub(super) document: Option<D>,
-    /// In the order of the text.
+    /// The problems, in the order of the text.
     pub(super) faults: Vec<Fault>,
     pub(super) unread: UnreadKeys,
     /// Every path of a file or folder that the text contains.
@@ -77,7 +78,7 @@ pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
     DeTable::parse(text).map_err(|error| syntax_fault(&error))
 }
 
-/// Returns a syntax error in the words of the parser.
+/// Converts a syntax error of the parser, with the parser's message.
 pub(super) fn syntax_fault(error: &toml::de::Error) -> Fault {
     Fault::new(error.span().unwrap_or_default(), error.message())
 }
@@ -88,8 +89,8 @@ pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
     document.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
-/// Reads a document and finds every problem with its keys and types. A syntax error is returned
-/// alone, because the text after it may parse as something other than what was meant.
+/// Reads a document and finds every problem with its keys and types. If there is a syntax error,
+/// only this error is returned, because the parser may misread the text after it.
 pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     let table = match parse(text) {
         Ok(table) => table,
@@ -114,7 +115,7 @@ pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigErro
     String::from_utf8(octets).map_err(|error| {
         let start = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes());
-        Fault::new(start..start, "the file is not UTF-8, which TOML is: save it as UTF-8").at(path, &text)
+        Fault::new(start..start, "the file is not valid UTF-8: save it as UTF-8").at(path, &text)
     })
 }
 
@@ -124,14 +125,14 @@ pub(crate) struct Reader<'t> {
     keys: Keys,
     pub(super) faults: Vec<Fault>,
     unread: UnreadKeys,
-    /// The paths that were read.
+    /// The paths of files and folders that were read.
     pub(super) paths: Vec<Spanned<PathBuf>>,
 }
 
-/// The place of a value. The items of a list have the place of the list.
+/// The table and the key of a value. An item of a list has the key of the list.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'p> {
-    /// Path of its table, such as `site.robots`; empty at the top of the file.
+    /// Path of the table, such as `site.robots`; empty at the top of the file.
     pub(super) table: &'p str,
     pub(super) key: &'p str,
 }
@@ -155,7 +156,7 @@ impl<'t> Reader<'t> {
         self.note_unread(place, written.span().start, read)
     }
 
-    /// Returns the value, and records its key as unread if it is `None`.
+    /// Returns `read`, and records the key as unread if `read` is `None`.
     pub(super) fn note_unread<T>(&mut self, place: Place<'_>, at: usize, read: Option<T>) -> Option<T> {
         if read.is_none() {
             self.unread.push((place.path(), at));
@@ -183,7 +184,8 @@ impl<'t> Reader<'t> {
         all_meant
     }
 
-    /// Adds an error if the table lacks a key, unless an unknown key was probably meant to be it.
+    /// Adds an error if the table lacks a key, unless an unknown key was probably meant to be this
+    /// key.
     pub(crate) fn missing(
         &mut self,
         table: &str,
@@ -198,12 +200,12 @@ impl<'t> Reader<'t> {
         let example = EXAMPLES.iter().find(|(known, _)| *known == key).map_or("\"…\"", |(_, example)| *example);
         let place =
             if table.is_empty() { self.keys.name.to_owned() } else { format!("this {}", self.keys.header(table)) };
-        let fault = Fault::new(span.clone(), format!("{place} has no {key}"));
+        let fault = Fault::new(span.clone(), format!("{place} lacks the key {key:?}"));
         self.faults.push(fault.help(format!("write {key} = {example}")));
     }
 
-    /// Returns the text of a value that must be one of several words; otherwise adds an error and
-    /// returns `None`.
+    /// Returns the string of a value that must be one of several words. If it is not, adds an error
+    /// and returns `None`.
     pub(crate) fn word<'v, T: Value>(&mut self, place: Place<'_>, value: &'v Spanned<DeValue<'_>>) -> Option<&'v str> {
         let (DeValue::String(word), Kind::Words(known)) = (value.get_ref(), T::kind()) else {
             return self.wrong::<T>(place, value).and(None);
@@ -211,18 +213,18 @@ impl<'t> Reader<'t> {
         if known.contains(&&**word) {
             return Some(word);
         }
-        let message = format!("{word:?} is not a value of {}: write {}", place.key, one_of(&known));
+        let message = format!("{word:?} is not a value of {:?}: write {}", place.key, one_of(&known));
         self.faults.push(Fault::new(value.span(), message).help(did_you_mean(word, known)));
         None
     }
 
-    /// Adds an error about a value.
+    /// Adds an error about a value, and returns `None`.
     pub(super) fn fault<T>(&mut self, value: &Spanned<DeValue<'_>>, message: impl Into<String>) -> Option<T> {
         self.faults.push(Fault::new(value.span(), message));
         None
     }
 
-    /// Adds an error about a value of the wrong type.
+    /// Adds an error about a value of the wrong type, and returns `None`.
     pub(super) fn wrong<T: Value>(&mut self, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<T> {
         let fault = self.describe(&T::kind(), place, value);
         self.faults.push(fault);
@@ -235,46 +237,50 @@ impl<'t> Reader<'t> {
         let (path, word) = (place.path(), sort(value));
         match (kind, value) {
             (Kind::List(item), DeValue::Table(_)) if matches!(**item, Kind::Table(_)) => {
-                let message = format!("there can be several of [{path}], and each is written in double brackets");
+                let message = format!("[{path}] may occur several times, so it must be written in double brackets");
                 Fault::new(span, message).help(format!("write [[{path}]]"))
             }
             (Kind::Table(_), DeValue::Array(items)) if items.iter().any(|item| item.get_ref().is_table()) => {
                 let first = items.first().map_or(span, Spanned::span);
-                let message = format!("there is one table {path}, not a list of them");
+                let message = format!("{path:?} must be a single table, not a list of tables");
                 Fault::new(first, message).help(format!("write [{path}]"))
             }
             (Kind::List(item), _) if matches!(**item, Kind::Table(_)) => self.no_table(span, &path, word, written),
             (Kind::Table(_) | Kind::Named(_), _) => self.no_table(span, &path, word, written),
             (Kind::List(_), DeValue::String(_) | DeValue::Integer(_)) => {
-                Fault::new(span, format!("{key} is a list, not {word}")).help(format!("write {key} = [{written}]"))
+                Fault::new(span, format!("{key:?} must be a list, not {word}"))
+                    .help(format!("write {key} = [{written}]"))
             }
             (Kind::Words(known), _) => several_words(span, key, known, word),
             (Kind::List(item), _) => match &**item {
                 Kind::Words(known) => several_words(span, key, known, word),
-                _ => Fault::new(span, format!("{key} is a list, not {word}")),
+                _ => Fault::new(span, format!("{key:?} must be a list, not {word}")),
             },
             (Kind::Date, _) => {
                 let date = if let DeValue::String(date) = value { date } else { "2027-03-31" };
-                Fault::new(span, format!("{key} is a date, not {word}"))
+                Fault::new(span, format!("{key:?} must be a date, not {word}"))
                     .help(format!("write {key} = {date}, without quotes"))
             }
-            (Kind::Flag, _) => Fault::new(span, format!("{key} is true or false, not {word}"))
+            (Kind::Flag, _) => Fault::new(span, format!("{key:?} must be true or false, not {word}"))
                 .help(format!("write {key} = true, without quotes")),
             (Kind::Number(_), DeValue::String(digits)) => {
                 let number = if digits.parse::<u64>().is_ok() { digits } else { "4" };
-                Fault::new(span, format!("{key} is a number, not {word}"))
+                Fault::new(span, format!("{key:?} must be a number, not {word}"))
                     .help(format!("write {key} = {number}, without quotes"))
             }
-            (Kind::Size, _) => Fault::new(span, format!("{key} is {written}: write a size such as 65536 or \"64KiB\"")),
-            (Kind::Number(least), DeValue::Integer(_)) => {
-                Fault::new(span, format!("{key} is {written}: it must be a whole number from {least} on"))
+            (Kind::Size, _) => {
+                Fault::new(span, format!("{key:?} is {written}: write a size such as 65536 or \"64KiB\""))
             }
-            (Kind::Number(_), _) => Fault::new(span, format!("{key} is {written}: it must be a whole number")),
+            (Kind::Number(least), DeValue::Integer(_)) => {
+                Fault::new(span, format!("{key:?} is {written}: write a whole number, at least {least}"))
+            }
+            (Kind::Number(_), _) => Fault::new(span, format!("{key:?} is {written}: write a whole number")),
             (Kind::Text | Kind::Time | Kind::Either(_), DeValue::Array(_) | DeValue::Table(_)) => {
-                Fault::new(span, format!("{key} is text, not {word}"))
+                Fault::new(span, format!("{key:?} must be a string, not {word}"))
             }
             (Kind::Text | Kind::Time | Kind::Either(_), _) => {
-                Fault::new(span, format!("{key} is text, not {word}")).help(format!("write {key} = \"{written}\""))
+                Fault::new(span, format!("{key:?} must be a string, not {word}"))
+                    .help(format!("write {key} = \"{written}\""))
             }
         }
     }
@@ -283,9 +289,9 @@ impl<'t> Reader<'t> {
         let key = path.rsplit('.').next().unwrap_or_default();
         let help = match path {
             "site.upstream" if written.starts_with('[') => {
-                format!("the servers of a site have another key: upstreams = {written}")
+                format!("write upstreams = {written} for the servers of the site")
             }
-            "site.upstream" => format!("the servers of a site are a list: upstreams = [{written}]"),
+            "site.upstream" => format!("write upstreams = [{written}] for the servers of the site"),
             "gate.must_allow" => {
                 "write [[gate.must_allow]], and below it agents = [\"Googlebot\"] and paths = [\"/\"]".to_owned()
             }
@@ -293,18 +299,18 @@ impl<'t> Reader<'t> {
             "admin" => "write [admin], and below it enabled = false or socket = \"…\"".to_owned(),
             path => format!("write {} on a line of its own, and its keys below", self.keys.header(path)),
         };
-        Fault::new(span, format!("{key} is a table, not {word}")).help(help)
+        Fault::new(span, format!("{key:?} must be a table, not {word}")).help(help)
     }
 }
 
 fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> Fault {
-    Fault::new(span, format!("{key} is one of several words, not {word}: write {}", one_of(known)))
+    Fault::new(span, format!("{key:?} must be a string, not {word}: write {}", one_of(known)))
 }
 
-/// Returns the kind of a value as it is named in a message.
+/// Returns the type of a value, as messages call it.
 fn sort(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) | DeValue::Float(_) => "a number",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date",

@@ -1,8 +1,8 @@
-//! The registry of crawlers. It is the built-in one; a published one (`registry_url`) and a file
-//! (`registry_extra`) add, change and remove rows.
+//! The registry of crawlers: the built-in registry, and the sources that add, change and remove its
+//! rows. These are a published registry (`registry_url`) and a file (`registry_extra`).
 //!
-//! The keys of a row are `remove` and those of the built-in registry,
-//! `robots-core/src/agent/crawlers.toml`.
+//! A row has the keys of the built-in registry, `robots-core/src/agent/crawlers.toml`, and the key
+//! `remove`.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,12 +24,12 @@ use crate::names::did_you_mean;
 /// The sources of the registry in addition to the built-in rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RegistrySources {
-    /// File with crawlers that are added, changed or removed.
+    /// File with rows that add, change or remove crawlers.
     pub(crate) extra: Option<PathBuf>,
     pub(crate) published: Option<DocumentSettings>,
 }
 
-/// Written for people.
+/// Displays the sources for people.
 impl fmt::Display for RegistrySources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.published, &self.extra) {
@@ -69,7 +69,7 @@ tables! {
         weak: bool,
         framework: bool,
         examples: Vec<String>,
-        /// Removes the crawler of this name; the other keys are ignored.
+        /// Removes the crawler with this name; the other keys are ignored.
         remove: bool,
     }
 }
@@ -78,8 +78,9 @@ impl Document for RegistryFile {
     const NAME: &'static str = "the file";
 }
 
-/// Returns the registry of a config without fetching: published rows are those that a server saved
-/// last. If they cannot be read, this returns no error, because the server reports it.
+/// Returns the registry of a config without fetching anything. The published rows are those that a
+/// server last saved. If they cannot be read, the built-in registry is used, and the server reports
+/// the error.
 pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, ConfigError> {
     let published = sources.published.as_ref().and_then(saved).map(Arc::new);
     let base = published.as_ref().unwrap_or_else(|| Registry::builtin());
@@ -98,7 +99,7 @@ pub(crate) fn read_published(url: &FetchUrl, text: &str) -> Result<Registry, Str
     extended(Registry::builtin(), Path::new(&url.to_string()), text).map_err(|error| error.to_string())
 }
 
-/// Reads the published registry that a server saved last; `None` if there is none or it cannot be
+/// Reads the published registry that a server last saved; `None` if it does not exist or cannot be
 /// read.
 fn saved(settings: &DocumentSettings) -> Option<Registry> {
     let folder = settings.saved_in.as_ref()?;
@@ -168,14 +169,14 @@ fn row(table: &Spanned<CrawlerTable>) -> Result<RegistryRow, Fault> {
 }
 
 fn missing(span: Range<usize>, key: &str) -> Fault {
-    Fault::new(span, format!("this crawler has no {key}")).help(format!("write {key} = \"…\""))
+    Fault::new(span, format!("this [[crawler]] lacks the key {key:?}")).help(format!("write {key} = \"…\""))
 }
 
-/// Parses a value from its word.
+/// Parses a value that must be one of several words.
 fn word<T: FromStr + ToString>(key: &str, word: &Spanned<String>, all: &[T]) -> Result<T, Fault> {
     word.get_ref().parse().map_err(|_| {
         let all: Vec<_> = all.iter().map(ToString::to_string).collect();
-        let message = format!("{:?} is not a value of {key}: write one of {}", word.get_ref(), all.join(", "));
+        let message = format!("{:?} is not a value of {key:?}: write one of {}", word.get_ref(), all.join(", "));
         word.fault(message).help(did_you_mean(word.get_ref(), all.iter().map(String::as_str)))
     })
 }
@@ -189,7 +190,7 @@ fn first_of_its_name<'t>(tables: &'t [Spanned<CrawlerTable>], of: &CrawlerTable)
 }
 
 impl CrawlerTable {
-    /// Returns the position of a value that the registry refuses.
+    /// Returns the position of a value that the registry refused.
     fn span(&self, key: &str) -> Option<Range<usize>> {
         let written = match key {
             "header" => self.header.as_ref().map(Spanned::span),
@@ -198,7 +199,8 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // The other values default to the name.
+        // A value that the file does not contain is derived from the name, so the error is placed
+        // there.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }
@@ -222,7 +224,7 @@ fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     let path = folder.join(written.get_ref());
     let wrong = |why: &dyn fmt::Display| written.fault(format!("{}: {why}", path.display()));
     if std::fs::metadata(&path).map_err(|error| wrong(&error))?.is_dir() {
-        return Err(wrong(&"it is a folder, not a file of crawlers"));
+        return Err(wrong(&"this is a folder, not a file with crawlers"));
     }
     Ok(Some(path))
 }
@@ -235,13 +237,14 @@ fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Res
         let stray = agents.registry_ca.as_ref().map(|ca| ("registry_ca", ca.span()));
         let accept = || agents.registry_accept.first().map(|hash| ("registry_accept", hash.span()));
         return match stray.or_else(accept) {
-            Some((key, span)) => Err(Fault::new(span, format!("{key} goes with registry_url, and there is none"))),
+            Some((key, span)) => Err(Fault::new(span, format!("{key:?} requires \"registry_url\", which is not set"))),
             None => Ok(None),
         };
     };
     let url: FetchUrl = parsed(written)?;
     if !url.to_string().starts_with("https://") {
-        let message = "a registry decides who is refused, so it is not fetched without TLS: write an https URL";
+        let message =
+            "a registry is fetched only with TLS, because it decides who is refused: write an \"https://\" URL";
         return Err(written.fault(message));
     }
     DocumentSettings::resolve(url, agents.registry_ca.as_ref(), state_dir, FOLDER, folder).map(Some)
@@ -320,26 +323,32 @@ mod tests {
             ("[[bot]]\n", "1:3: the file has no key \"bot\"; its keys are crawler"),
             (
                 "[crawler]\nname = \"A\"\n",
-                "1:1: there can be several of [crawler], and each is written in double brackets; write [[crawler]]",
+                "1:1: [crawler] may occur several times, so it must be written in double brackets; write [[crawler]]",
             ),
-            ("name = \"A\"\n", "1:1: the file has no key \"name\"; name belongs to [[crawler]]"),
+            ("name = \"A\"\n", "1:1: the file has no key \"name\"; \"name\" belongs to [[crawler]]"),
             ("+colour = \"red\"\n", "4:1: [[crawler]] has no key \"colour\"; its keys are name, header"),
             (
                 "+crawl_delay = \"partial\"\n",
                 "2:8: \"partial\" is not allowed for a delay: write \"yes\", \"no\" or \"unknown\"",
             ),
-            ("+star = true\n", "4:8: star is text, not true or false; write star = \"true\""),
-            ("+tokens = \"A\"\n", "4:10: tokens is a list, not text; write tokens = [\"A\"]"),
-            ("+header = [\"A\",\n  1]\n", "5:3: header is text, not a number; write header = \"1\""),
+            ("+star = true\n", "4:8: \"star\" must be a string, not true or false; write star = \"true\""),
+            ("+tokens = \"A\"\n", "4:10: \"tokens\" must be a list, not a string; write tokens = [\"A\"]"),
+            ("+header = [\"A\",\n  1]\n", "5:3: \"header\" must be a string, not a number; write header = \"1\""),
             ("+name = \"B\"\n", "4:1: duplicate key"),
-            ("+star = \"maybe\"\n", "4:8: \"maybe\" is not a value of star: write one of yes, no, partial, unknown"),
-            ("+robots = \"\"\n", "4:10: \"\" is not a value of robots: write one of yes"),
+            (
+                "+star = \"maybe\"\n",
+                "4:8: \"maybe\" is not a value of \"star\": write one of yes, no, partial, unknown",
+            ),
+            ("+robots = \"\"\n", "4:10: \"\" is not a value of \"robots\": write one of yes"),
             (
                 "[[crawler]]\nname = \"A\"\ncategory = \"SEO\"\n",
-                "3:12: \"SEO\" is not a value of category: write one of search, ",
+                "3:12: \"SEO\" is not a value of \"category\": write one of search, ",
             ),
-            ("\n[[crawler]]\ncategory = \"seo\"\n", "2:1: this crawler has no name; write name = \"…\""),
-            ("\n[[crawler]]\nname = \"A\"\n", "2:1: this crawler has no category; write category = \"…\""),
+            ("\n[[crawler]]\ncategory = \"seo\"\n", "2:1: this [[crawler]] lacks the key \"name\"; write name = \"…\""),
+            (
+                "\n[[crawler]]\nname = \"A\"\n",
+                "2:1: this [[crawler]] lacks the key \"category\"; write category = \"…\"",
+            ),
             ("[[crawler]]\nname = \"\"\ncategory = \"seo\"\n", "2:8: the name is empty: write one"),
             ("+header = [\"A\", \"!\"]\n", "4:10: \"!\" contains neither a letter nor a digit"),
             ("+tokens = [\" \"]\n", "4:10: \" \" is not a product token"),
@@ -374,7 +383,7 @@ mod tests {
         std::fs::write(&path, b"# one\n# \xff\n").expect("a file");
         let sources = RegistrySources { extra: Some(path.clone()), published: None };
         let error = load_registry(&sources).expect_err("an error").to_string();
-        assert!(error.contains("c.toml:2:3: the file is not UTF-8"), "{error}");
+        assert!(error.contains("c.toml:2:3: the file is not valid UTF-8"), "{error}");
         std::fs::remove_file(&path).expect("removed");
         let error = load_registry(&sources).expect_err("an error").to_string();
         assert!(error.contains("c.toml: "), "{error}");

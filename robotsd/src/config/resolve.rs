@@ -21,8 +21,8 @@ use super::{
 use crate::audit;
 use crate::webhooks::{HookHost, HookScope};
 
-/// A config file and the files that it includes, read once, so that everything derived from them is
-/// derived from the same text.
+/// A config file and the files that it includes. They are read once, so that everything derived
+/// from them is derived from the same content.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -31,16 +31,16 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Reads a config file. The last good copies of included files are those `served`, if given,
-    /// else those in the state directory.
+    /// Reads a config file and its included files. The last good copies of the included files are
+    /// those in `served` if given, else those in the state directory.
     pub(crate) fn read(path: &Path, served: Option<&GoodCopies>) -> Result<Self, ConfigError> {
         let text: Arc<str> = reader::read_text(path)?.into();
         let included = included::find(path, &text, served);
         Ok(Self { path: path.to_owned(), text, included })
     }
 
-    /// Returns the text joined with the last good copies of its included files, so that its changes
-    /// can be shown even if it cannot be used.
+    /// Returns the content of the config, joined with the last good copies of its included files.
+    /// This shows what has changed even if the config cannot be used.
     pub(crate) fn text(&self) -> Arc<str> {
         included::join_copies(&self.path, &self.text, &self.included)
     }
@@ -53,14 +53,14 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the valid settings, and every problem of the others. The valid settings can be
-    /// examined even if there are problems.
+    /// Returns the settings as far as they are valid, and every problem. Valid settings can be
+    /// examined even if other settings have problems.
     ///
-    /// An included file that has a problem is refused, and its last good copy takes its place,
-    /// until no file has a problem.
+    /// Included files with a problem are refused and replaced by their last good copies, until no
+    /// included file has a problem.
     fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
-        // If the config's own text has a syntax error, such as an unclosed string, text appended to
-        // it could become part of the error.
+        // If the config itself has a syntax error, such as an unclosed string, nothing is appended
+        // to it, because the appended text could become part of the error.
         let is_alone = self.included.is_empty() || reader::parse(&self.text).is_err();
         let files = if is_alone { &[] } else { &*self.included };
         let mut chosen: Vec<_> = files.iter().map(ChosenText::of).collect();
@@ -95,10 +95,10 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the settings, and the problems by the number of the file that has them. Parts with
-    /// problems have their defaults; listeners with problems, and sites whose robots.txt is
-    /// unknown, are left out. Problems of reading the file come first. Problems that follow from
-    /// another one, and those at `known` positions, are left out.
+    /// Returns the settings, and the problems by the number of their file. Parts with problems get
+    /// their defaults; listeners with problems, and sites whose robots.txt is unknown, are left
+    /// out. The problems of reading, in `faults`, come first. Problems that follow from another
+    /// problem, and problems at `known` positions, are left out.
     fn resolved(
         &self,
         (text, parts): (&Arc<str>, &Parts),
@@ -110,8 +110,8 @@ impl ConfigFile {
         let path = &*self.path;
         let (mut found, mut bounds) = (Faults::default(), Faults::default());
         file.check_bounds(&mut bounds);
-        // Either a name was read or there is no site, so these problems never follow from another
-        // one.
+        // A site is in `file` only if its name could be read, so problems of names never follow
+        // from another problem.
         site::names(&file.site, &mut bounds);
         let of_sites: Vec<_> = file.site.iter().map(|site| [site.span(), site.get_ref().name.span()]).collect();
         let names = file.site.iter().map(|site| site.get_ref().name.get_ref().clone()).collect();
@@ -121,20 +121,20 @@ impl ConfigFile {
         let without_source: BTreeSet<usize> = of_robots.map(|(_, at)| unit_of(*at)).collect();
         let is_source_unknown = |site: Range<usize>| without_source.contains(&unit_of(site.start));
         let mut config = collect(&mut file, parts, &mut found, is_source_unknown);
-        // Looked up by hash: a file may have a problem in each of ten thousand sites.
+        // A hash set is fast enough even for a file with a problem in each of ten thousand sites.
         let places: HashSet<_> = of_sites.as_flattened().iter().collect();
         let (mut of_units, mut hides_absence) = (HashMap::<_, bool>::new(), false);
         for (key, at) in unread {
             *of_units.entry(unit_of(*at)).or_default() |= !key.ends_with('?');
             hides_absence |= key.starts_with("listener") || matches!(&**key, "site" | "site.hosts");
         }
-        // A fleet that names no store uses that of `[rate]`.
+        // A fleet without its own store uses the store of `[rate]`. If a key of `[rate]` could not
+        // be read, problems of the fleet may follow from that.
         if let Some(name) = file.fleet.name.as_ref().filter(|_| unread.iter().any(|(key, _)| key.starts_with("rate"))) {
             of_units.insert(unit_of(name.span().start), true);
         }
         found.0.retain(|fault| {
-            // A problem with something that is missing may follow from something that cannot be
-            // read.
+            // If something could not be read, the absence of something else may follow from that.
             let is_absence = fault.span == (0..0) || places.contains(&fault.span);
             let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
             !(is_hidden || is_absence && hides_absence)
@@ -170,7 +170,7 @@ impl Config {
         ConfigFile::read(path, None)?.config()
     }
 
-    /// Reads a config file as far as it is sound, and finds every problem that it has.
+    /// Reads a config file as far as it is valid, and finds all of its problems.
     pub(crate) fn examine(path: &Path) -> (Option<Self>, Option<ConfigError>) {
         ConfigFile::read(path, None).map_or_else(|error| (None, Some(error)), |file| file.examined())
     }
@@ -185,7 +185,7 @@ impl Config {
         self.fleet.as_ref().map_or_else(audit::machine, |fleet| fleet.replica.clone())
     }
 
-    /// Returns a config file with every default written out, after validating it.
+    /// Returns the content of a valid config file with every default written out.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         let file = ConfigFile::read(path, None)?;
         file.config()?;
@@ -196,8 +196,8 @@ impl Config {
     }
 }
 
-/// Returns a function that finds the top-level table containing a byte, as the offset after its
-/// header. A site and its subtables count as one table.
+/// Returns a function that finds the top-level table that contains a byte. The table is identified
+/// by the offset after its header. A site and its subtables count as one table.
 fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     let is_first = |line: &str| line.starts_with('[') && line.split(']').next().is_some_and(|name| !name.contains('.'));
     let (mut end, mut headers) = (0, Vec::new());
@@ -226,7 +226,6 @@ fn collect(
     let listeners = file.listener.iter().filter_map(|listener| faults.keep(listener::resolve(listener, folder)));
     let listeners: Vec<_> = listeners.collect();
     site::hosts(&file.site, faults);
-    // Every site is resolved, even after the first problem.
     let state_dir = file.state_dir.as_ref().map(|path| folder.join(path.get_ref()));
     let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::served(settings, folder)));
     let of_admin = admin.iter().flatten().flat_map(AdminSettings::all_listeners);
@@ -264,7 +263,8 @@ fn collect(
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
     let of_rate = rate_store.as_ref().and_then(Option::as_ref);
     let fleet = FleetSettings::resolve(&file.fleet, of_rate, folder);
-    // A fleet without a store of its own uses that of `[rate]`, which may have a problem.
+    // A fleet without its own store uses the store of `[rate]`. If that store has a problem,
+    // problems of the fleet may follow from it.
     let is_certain = rate_store.is_some() || file.fleet.store.is_some();
     let of_fleet = if is_certain { faults.keep(fleet) } else { None };
     let limits = file.limits.resolve(faults);
@@ -309,11 +309,14 @@ fn require_listener_and_site(file: &RawConfig, faults: &mut Faults) {
         faults.push(fault);
     }
     if file.site.is_empty() && file.include.is_empty() {
-        faults.push(Fault::new(0..0, "there is no [[site]]: write a [[site]] with name, and upstreams or root"));
+        faults.push(Fault::new(
+            0..0,
+            "there is no [[site]]: write one with \"name\", and with \"upstreams\" or \"root\"",
+        ));
     }
 }
 
-/// Removes each site whose robots.txt is unknown or that has a problem, also from the file.
+/// Removes sites that have a problem or whose robots.txt is unknown, from both `sites` and `file`.
 fn leave_out_unknown(
     file: &mut RawConfig,
     sites: &mut [Option<site::SiteConfig>],
@@ -328,8 +331,8 @@ fn leave_out_unknown(
     file.site.retain(|_| is_kept.next() == Some(true));
 }
 
-/// Returns the hosts that the hooks of each file may use: first for the config, then for the files
-/// it includes.
+/// Returns the hosts that hooks may send requests to, for each file: first for the config, then for
+/// the files that it includes.
 fn hook_scopes(
     hosts: &[Spanned<String>],
     parts: &Parts,

@@ -1,6 +1,6 @@
-//! Finds parts of a valid config that are probably mistakes: unknown crawler names, expired
-//! exceptions, folders that cannot be written. Few of them prevent a start, and none affects a
-//! running process. Most are therefore warnings or notes, each with its place.
+//! Finds parts of a valid config that are probably mistakes, such as unknown crawler names, expired
+//! exceptions and folders that cannot be written. None of them affects a running process, and few
+//! prevent a start, so most are reported as warnings or notes.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -38,14 +38,14 @@ impl Config {
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
-        // An unknown key at the top may be meant as any of them.
+        // An unknown key at the top of the file may have been meant to be any key.
         let is_part = |path: &str, key: &str| path == "?" || path.starts_with(key) || key.starts_with(path);
         let mut note = |severity, keys: &[&str], faults: Vec<Fault>| {
             if !unread.iter().any(|path| keys.iter().any(|key| is_part(path, key))) {
                 found.extend(faults.into_iter().map(|fault| (severity, fault)));
             }
         };
-        // Each finding is certain only if the keys next to it were read.
+        // A finding is certain only if the keys that it depends on could be read.
         note(Severity::Warning, &["agents", "site"], unknown_crawlers(file, self));
         note(Severity::Warning, &["agents", "identity"], evidence(file, self));
         note(Severity::Warning, &["listener", "site"], open_hosts(file).collect());
@@ -78,9 +78,9 @@ impl Config {
     }
 }
 
-/// Finds copies of lists that no row of the registry names, and an action for impostors although
-/// nothing can refute a claim. Skipped if the registry is at a URL, because that one may have other
-/// rows.
+/// Finds copies of lists that no row of the registry contains, and an action for impostors that has
+/// no effect because nothing can refute a claim. Finds nothing if a registry is fetched from a URL,
+/// because that registry may have other rows.
 fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
         return Vec::new();
@@ -93,23 +93,23 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
             let url = list.url.get_ref();
             let message = format!("no crawler of the registry has the list {url:?}, so its copy has no effect");
             let help = did_you_mean(url, lists.iter().copied());
-            list.url.fault(message).help(
-                help.unwrap_or_else(|| "under [identity] `robotsd status --json` has the URL of every list".to_owned()),
-            )
+            list.url.fault(message).help(help.unwrap_or_else(|| {
+                "`robotsd status --json` shows the URL of every list, under \"identity\"".to_owned()
+            }))
         })
         .collect();
     let has_names = identity.rdns && registry.crawlers().any(|crawler| !crawler.reverse_dns.is_empty());
     if *identity.impostors.get_ref() != Impostors::Observe && lists.is_empty() && !has_names {
-        let message = "nothing can refute a claim: no crawler of the registry has a list of addresses, and no names are looked up";
+        let message = "nothing can refute a claim: no crawler of the registry has a list of addresses, and host names are not looked up";
         faults.push(identity.impostors.fault(message));
     }
     faults
 }
 
 /// Finds names in `ignore` and in overrides that neither the registry nor a robots.txt contains.
-/// They have no effect.
+/// Such names have no effect.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
-    // A missing registry file is an error that opening the sites reports.
+    // If the registry file is missing, the error is reported when the sites are opened.
     if config.registry.extra.as_deref().is_some_and(|extra| !extra.is_file()) {
         return Vec::new();
     }
@@ -124,7 +124,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let of_all = file.agents.ignore.iter().map(|name| (name.clone(), &*config.sites));
     let is_unknown = |(name, sites): &(Spanned<String>, &[_])| {
         let name = name.get_ref();
-        // Known by its name, or by a product token that it obeys.
+        // A crawler is known by its name, or by a product token that it obeys.
         let is_registered = registry.crawler(name).is_some() || registry.knows(&ProductToken::new(name));
         !is_registered && !sites.iter().any(|site| may_name(site, name))
     };
@@ -136,7 +136,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
 }
 
-/// Returns the hooks of sites and those of events, each as written and as resolved.
+/// Returns the hooks of sites and of `[[notify]]`, each as written and as resolved.
 fn hooks<'c>(
     file: &'c RawConfig,
     config: &'c Config,
@@ -153,19 +153,22 @@ fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = F
 }
 
 /// Finds secrets of hooks that are not secret, because every user of the machine or everyone on the
-/// network path can read them. Also finds secret files that cannot be read; they may exist by the
-/// time a version goes live.
+/// network path can read them. Also finds secret files that cannot be read. These are only
+/// warnings, because a file may be created or protected by the time a version goes live.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (written, hook) in hooks(file, config) {
         if let (Some(written), Some(path)) = (&written.get_ref().secret, &hook.secret) {
             faults.extend(secret_file(written, path, "a signature"));
         }
-        // Both lists have the headers in the order of their names.
+        // Both lists are sorted by the names of the headers.
         for (written, (name, header)) in written.get_ref().headers.values().zip(&hook.headers) {
             let HookHeader::File(path) = header else { continue };
             if hook.target.is_open() {
-                let message = format!("{name} is sent to {} without TLS: anyone on the path can read it", hook.target);
+                let message = format!(
+                    "{name} is sent to {} without TLS, so everyone on the network path can read it",
+                    hook.target
+                );
                 faults.push(written.fault(message).help("use https".to_owned()));
             }
             faults.extend(secret_file(written, path, &format!("the header {name}")));
@@ -183,12 +186,13 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
             Some(written.fault(message).help(format!("chmod o= {shown}")))
         }
         Ok(_) => None,
-        Err(why) => Some(written.fault(format!("{shown}: {why}: without {what} the request is not sent"))),
+        Err(why) => Some(written.fault(format!("{shown}: {why}; without {what}, the request is not sent"))),
     }
 }
 
-/// Finds certificates of listeners that clients refuse: those of authorities, as `openssl req
-/// -x509` creates them, and those that have expired, expire soon or are not valid yet.
+/// Finds certificates of listeners that clients refuse or will soon refuse: certificates of
+/// authorities, which `openssl req -x509` creates, and certificates that have expired, expire soon
+/// or are not valid yet.
 fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault> {
     let of_admin = file.admin.iter().flat_map(|admin| &admin.listener).flat_map(|listener| &listener.certificate);
     let all = file.listener.iter().flat_map(|listener| &listener.certificate).chain(of_admin).map(|pair| &pair.chain);
@@ -212,13 +216,13 @@ fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
 
 /// Finds unknown sites in the tokens and users of the admin interface.
 fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fault> {
-    // A refused file may contain the site.
+    // If an included file was refused, it may contain the unknown site.
     let admin = || file.admin.iter().filter(|_| config.included.refused.is_empty());
     let of_tokens = admin().flat_map(|admin| &admin.token).flat_map(|token| &token.sites);
     let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
     let names = || names.iter().map(String::as_str);
     let is_unknown = |pattern: &&Spanned<String>| {
-        // `SITE/HOST` is one of a site's files.
+        // `SITE/HOST` is the robots.txt of a host, so only the part before `/` is compared.
         let site = pattern.get_ref().split('/').next().unwrap_or_default();
         site != "*" && !names().any(|name| fits(site, name))
     };
@@ -229,7 +233,7 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
-/// Finds secrets that cannot sign, so that no notification would be sent.
+/// Finds secrets that cannot sign notifications. A notification with such a secret is never sent.
 fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
     let hooks = file.notify.iter().zip(&config.notify);
     hooks.filter_map(|(written, hook)| {
@@ -238,8 +242,8 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
-/// Reports whether the site's robots.txt has a group of this name, which makes the crawler known.
-/// Assumed if the robots.txt is not a file that can be read here.
+/// Reports whether the site's robots.txt contains a group for this name, which makes the crawler
+/// known. If the robots.txt cannot be read here, it is assumed to contain such a group.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let bytes = match &site.robots {
         RobotsSource::File(path) => match input::read_configured(path) {
@@ -247,7 +251,8 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
             read => read.unwrap_or_default(),
         },
         RobotsSource::Inline(text) => text.clone().into_bytes(),
-        // A name that is almost a crawler's is a typing error in any case.
+        // The robots.txt is not read here. A name that almost equals the name of a registered
+        // crawler is nevertheless reported, because it is probably a typing error.
         RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => {
             return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none();
         }
@@ -256,7 +261,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
     robots.groups().any(|group| group.names().any(|named| named.value().eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Finds expired overrides, tokens and users of the admin interface.
+/// Finds overrides, tokens and users of the admin interface that have expired.
 fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let exceptions = file.site.iter().flat_map(|site| &site.get_ref().modes.0);
     let overrides = exceptions.map(|exception| ("override", &exception.modes.get_ref().until));
@@ -276,22 +281,22 @@ fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Faul
         !config.included.paths.iter().any(|path| path.parent() == Some(&pattern.folder))
     };
     let patterns = file.include.iter().zip(&config.included.patterns).filter(is_without);
-    patterns.map(|(written, pattern)| written.fault(format!("there is no file {}", pattern.path().display())))
+    patterns.map(|(written, pattern)| written.fault(format!("no file matches {}", pattern.path().display())))
 }
 
-/// Finds folders in `include_roots` that do not exist, so that no path leads into them, or that
-/// contain the config and therefore its secrets.
+/// Finds folders in `include_roots` that do not exist, and folders that contain the config, because
+/// included files could then use its secrets.
 fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let (folder, of_config) = (config.parts.folder(0), config.parts.path(0));
     file.include_roots.iter().filter_map(move |root| {
         let path = folder.join(root.get_ref());
         let shown = path.display();
         if !path.is_dir() {
-            return Some(root.fault(format!("there is no folder {shown}")));
+            return Some(root.fault(format!("the folder {shown} does not exist")));
         }
         let help = "list only folders with files that may be published".to_owned();
         let fault = || {
-            root.fault(format!("{shown} contains this config: every included file could name its secrets")).help(help)
+            root.fault(format!("{shown} contains this config, so every included file could use its secrets")).help(help)
         };
         is_inside(&path, of_config).then(fault)
     })
@@ -306,12 +311,14 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     let shown = path.display();
     let wrong = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => {
-            format!("{shown} is a folder: socket names a file in it, such as \"admin.sock\"")
+            format!("{shown} is a folder: write the path of a socket in it, such as \"admin.sock\"")
         }
-        Ok(found) if !found.file_type().is_socket() => format!("{shown} exists and is not a socket: name another file"),
+        Ok(found) if !found.file_type().is_socket() => {
+            format!("{shown} exists and is not a socket: write another path")
+        }
         _ if socket2::SockAddr::unix(super::staging_socket(path)).is_err() => {
             format!(
-                "{shown} is too long for the path of a socket, which may have about 100 bytes: name one in a folder such as /run"
+                "{shown} is too long for the path of a socket, which may have about 100 bytes: write a shorter path, such as one in /run"
             )
         }
         Ok(_) => return None,
@@ -326,24 +333,26 @@ fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     let path = config.admin.as_ref()?.audit.as_ref()?;
     let why = no_file(path)?;
     let message = format!("{}: the audit cannot be written: {why}", path.display());
-    Some(written.fault(message).help("accept, rollback and `enforce on` are refused without it".to_owned()))
+    Some(written.fault(message).help("without it, `accept`, `rollback` and `enforce on` are refused".to_owned()))
 }
 
-/// Finds addresses to listen on that no interface of this machine has. A supervisor may pass their
-/// sockets, or an address may move to this machine later.
+/// Finds addresses to listen on that no network interface of this machine has. A start may succeed
+/// nevertheless, because a supervisor may pass the sockets, or an address may be moved to this
+/// machine later.
 fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let listeners = file.listener.iter().map(|listener| &listener.address);
     let admin = file.admin.iter().flat_map(RawAdmin::addresses);
     let is_foreign = |address: &&Spanned<SocketAddr>| {
-        // Tested with any port: the configured one may be in use, most likely by a running robotsd.
+        // The address is tested with any free port, because the configured port may be in use, most
+        // likely by a running robotsd.
         let ip = address.get_ref().ip();
         std::net::UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
     };
     listeners.chain(admin).filter(is_foreign).map(|address| {
         let ip = address.get_ref().ip();
         let all = if ip.is_ipv4() { "0.0.0.0" } else { "::" };
-        let message = format!("this machine has no address {ip}: listening there fails");
-        address.fault(message).help(format!("write one that it has, or {all:?} for all of them"))
+        let message = format!("this machine has no address {ip}, so listening on it fails");
+        address.fault(message).help(format!("write an address of this machine, or {all:?} for all of its addresses"))
     })
 }
 
@@ -352,10 +361,10 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let networks = file.listener.iter().flat_map(|listener| &listener.trusted_proxies);
     networks.filter(|network| is_open(network.get_ref())).map(|network| {
         let message = format!(
-            "{:?} contains public networks: every client there can claim another client address, scheme and host",
+            "{:?} contains public networks, so every client in them can claim any client address, scheme and host",
             network.get_ref()
         );
-        network.fault(message).help("name the addresses of your own proxies".to_owned())
+        network.fault(message).help("list only the addresses of your own proxies".to_owned())
     })
 }
 
@@ -369,9 +378,9 @@ fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let are_all_named = !file.site.is_empty() && file.site.iter().all(is_named);
     let asked = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Decision);
     asked.filter(move |listener| are_all_named && listener.unknown_host.is_none()).map(|listener| {
-        let message = "every site has hosts, so a question that names no site is allowed for any other Host, and clients can send any Host";
-        let help = "make the proxy name its site, as in /-/site/NAME/auth/nginx, and set unknown_host = \"pass\", \
-                    or \"strictest\" for the strictest verdict of all sites";
+        let message = "every site has \"hosts\", so clients can bypass all rules with another Host if the question names no site";
+        let help = "write unknown_host = \"strictest\" for the strictest verdict of all sites, or let the proxy name its site, \
+                    as in /-/site/NAME/auth/nginx, and write unknown_host = \"pass\"";
         listener.address.fault(message).help(help.to_owned())
     })
 }
@@ -391,12 +400,13 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
         |network: &&Spanned<String>| network.get_ref().parse::<Network>().is_ok_and(|network| network.length() == 0);
     let networks = file.exempt.cidrs.iter().filter(is_every_address).map(|network| (network, "every address"));
     paths.chain(networks).map(|(written, what)| {
-        let message = format!("{:?} exempts {what}: no rule of a robots.txt is enforced", written.get_ref());
+        let message = format!("{:?} exempts {what}, so no rule of a robots.txt is enforced", written.get_ref());
         written.fault(message).help("to enforce nothing, write mode = \"observe\" or \"off\"".to_owned())
     })
 }
 
-/// Finds a site that refuses because of rules or delays that crawlers may not have seen yet.
+/// Finds a site that refuses requests because of rules or delays that crawlers may not have seen
+/// yet.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let refuses = strictest_mode(file, site) == Mode::Refuse;
     let limits = strictest_limit(file, site) == RateMode::Refuse;
@@ -416,13 +426,13 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// Finds sites that refuse although the kill switch does not survive a restart. The error is at the
-/// first of them.
+/// Finds sites that refuse requests although a restart would forget the kill switch. The note is at
+/// the first such site.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
     let site = file.site.iter().map(Spanned::get_ref).find(refuses).filter(|_| file.state_dir.is_none())?;
-    let message = "a site refuses, and there is no state_dir: a restart forgets the kill switch and the accepted \
+    let message = "a site refuses requests, and \"state_dir\" is not set: a restart forgets the kill switch and the accepted \
                    versions, and refuses again what `robotsd enforce off` allowed";
     Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
 }
@@ -440,12 +450,12 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// Finds a rate mode that refuses although the mode of the site does not.
+/// Finds a rate mode that has less effect than it could, because the mode of the site limits it.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
-    let does = if left == RateMode::Off { "counts nothing" } else { "only records" };
-    let message = format!("rate.mode = \"{}\" {does} under mode = \"{mode}\"", rate.get_ref());
+    let does = if left == RateMode::Off { "counts nothing" } else { "only observes" };
+    let message = format!("rate.mode = \"{}\" {does}, because the site has mode = \"{mode}\"", rate.get_ref());
     let help = match rate.get_ref() {
         RateMode::Refuse => {
             "to refuse, write mode = \"refuse\" for the site, or rate = \"refuse\" in [site.modes] for a crawler"
@@ -467,13 +477,13 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     let first = bounded.next()?;
     let mode = file.mode_of(first);
     let does = match mode {
-        Mode::Off => "does nothing",
+        Mode::Off => "has no effect",
         Mode::Tag => "only tags",
-        _ => "only records",
+        _ => "only observes",
     };
     let others = match bounded.count() {
         0 => String::new(),
-        others => format!(", and it is limited at {others} more sites"),
+        others => format!(", and is limited in the same way at {others} more sites"),
     };
     let message = format!(
         "impostors = \"{wanted}\" {does} at the site {:?}, whose mode is \"{mode}\"{others}",
@@ -482,19 +492,19 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     Some(impostors.fault(message).help(format!("write mode = \"{wanted}\" for the site")))
 }
 
-/// Finds a store of rates that no request uses.
+/// Finds a store in `[rate]` that is never used.
 fn unasked_store(file: &RawConfig) -> Option<Fault> {
     let help = "write [site.rate], and below it mode = \"observe\" or \"refuse\"";
     Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
 }
 
-/// Returns the reason why the store of rates is never asked; `None` if it is asked or there is
-/// none.
+/// Returns the reason why the store in `[rate]` is never used; `None` if it is used or does not
+/// exist.
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;
-    // A fleet without a store of its own uses this store even if it contains no counts.
+    // A fleet without its own store uses this store, even if no site limits crawlers.
     let is_used = file.fleet.name.is_some() && file.fleet.store.is_none();
     let is_asked = is_used || file.site.iter().any(|site| limits(site.get_ref()));
-    (!is_asked).then_some("no site limits crawlers, so the store is never asked")
+    (!is_asked).then_some("no site limits crawlers, so the store is never used")
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::reader::Table as _;
 use super::{Key, Kind, RawConfig};
 
-/// Returns the schema. TOML editors support this draft.
+/// Returns the schema, in a draft of JSON Schema that TOML editors support.
 pub(crate) fn schema() -> String {
     let mut schema = of_table(RawConfig::KEYS);
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
@@ -118,6 +118,6 @@ mod tests {
         ] {
             assert!(!fits(&schema, &toml::Value::Table(text.parse().expect("TOML"))), "{text}");
         }
-        assert!(schema.to_string().contains("The last day of its validity, or an exact time."));
+        assert!(schema.to_string().contains("Last day of the exception (UTC), or an exact time."));
     }
 }

@@ -1,9 +1,9 @@
 //! The differences between two config files, setting by setting.
 //!
-//! The configs are compared as the values that `config show` prints, defaults included, so a key
-//! that is added later is compared, too. Repeated tables are matched by name: a site, a token and a
-//! user by their names, a listener by its name or address, an exception in `[site.modes]` by its
-//! key. Lists of tables without a name are compared as a whole.
+//! The configs are compared as `config show` prints them, with defaults included, so keys that are
+//! added to robotsd later are compared as well. Repeated tables are matched by name: a site, a
+//! token and a user by their names, a listener by its name or address, an exception in
+//! `[site.modes]` by its key. Lists of tables without a name are compared as a whole.
 
 use std::collections::BTreeMap;
 use std::{fmt, mem};
@@ -16,14 +16,15 @@ use super::{RawAdmin, RawConfig, Value as _, reader};
 use crate::render::cut;
 pub(crate) use crate::report::SettingChange;
 
-/// Maximum number of characters shown of a value: the config may contain a whole robots.txt.
+/// Maximum number of characters of a value that are shown, because a value may be a whole
+/// robots.txt.
 const SHOWN: usize = 200;
 
 /// Keys that take effect only when the process starts.
 const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
 
-/// Prefixes of the settings in those tables that take effect at once: the clients of the admin
-/// interface, and the setting that only commands read.
+/// Prefixes of settings that take effect at once although their table is in [`AT_START`]: the
+/// tokens and users of the admin interface, and `fleet.replicas`, which only commands read.
 const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 
 /// The repeated tables that have names, in addition to sites and exceptions, and the keys that
@@ -31,8 +32,8 @@ const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 const NAMED: [&str; 3] = ["listener", "token", "user"];
 const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 
-/// The settings of a config, and those of its sites by name. Each named table has its own key:
-/// `listener[127.0.0.1:80]`.
+/// The settings of a config, and the settings of its sites by name. Each named table has its own
+/// key, such as `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
 /// Returns the differences from one config to another, both as TOML. `None` if one of them cannot
@@ -107,7 +108,7 @@ impl SettingChange {
     }
 }
 
-/// Written on one line: `site "shop": enforcement.mode: refuse → tag`.
+/// Displays the change on one line: `site "shop": enforcement.mode: refuse → tag`.
 impl fmt::Display for SettingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(site) = &self.site {
@@ -126,18 +127,18 @@ impl fmt::Display for SettingChange {
 fn settings(text: &str) -> Option<Settings> {
     let mut raw: RawConfig = reader::read(text).ok()?;
     hide_secrets(&mut raw);
-    // If the table is missing, its keys have their defaults.
+    // Without this table, its keys have their defaults.
     raw.admin = raw.admin.or_else(RawAdmin::absent);
     let mut sites = BTreeMap::new();
     for mut site in mem::take(&mut raw.site).into_iter().map(Spanned::into_inner) {
         let (name, exceptions) = (site.name.get_ref().clone(), mem::take(&mut site.modes).0);
-        // Fails only for a path that is not UTF-8, and the text of a config always is.
+        // This fails only if a path is not UTF-8, which cannot happen because the config is UTF-8.
         let mut of_site = by_name(Table::try_from(site).ok()?);
         for exception in &exceptions {
             let modes = Table::try_from(exception.modes.get_ref()).ok()?;
             insert(&mut of_site, "modes", exception.key.get_ref(), by_name(modes));
         }
-        // The last exception that matches counts, so their order is a setting.
+        // The last exception that matches counts, so the order of the exceptions is a setting, too.
         let keys: Vec<_> = exceptions.iter().map(|exception| exception.key.get_ref().as_str()).collect();
         of_site.insert("modes".to_owned(), keys.into());
         sites.insert(name, of_site);
@@ -145,7 +146,7 @@ fn settings(text: &str) -> Option<Settings> {
     Some((by_name(Table::try_from(raw).ok()?), sites))
 }
 
-/// Returns the table with its own key for each named table.
+/// Replaces each list of named tables by one key per table, such as `token[alice]`.
 fn by_name(table: Table) -> Table {
     let mut named = Table::new();
     for (key, value) in table {
@@ -187,8 +188,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Replaces possible secrets by hashes, because differences are logged. Different secrets have
-/// different hashes.
+/// Replaces possible secrets by short hashes, because differences are logged. The hash shows that a
+/// secret has changed.
 fn hide_secrets(raw: &mut RawConfig) {
     let tokens = raw.admin.iter_mut().flat_map(|admin| &mut admin.token);
     tokens.for_each(|token| *token.hash.get_mut() = mark(token.hash.get_ref()));

@@ -13,39 +13,40 @@ use super::{Config, Fault, Placed as _, RawConfig};
 use crate::files;
 
 impl Config {
-    /// Returns the reason why no user can create the state directory: a file is in its place, or
-    /// its file system accepts no folder. A start fails with this reason. Blocks.
+    /// Returns the reason why no user can create the state directory, for example because a file is
+    /// in its place or its file system accepts no folder. A start fails with this reason. Blocks
+    /// while the file system hangs.
     pub(crate) fn misplaced_state(&self) -> Option<String> {
         let path = self.state_dir.as_deref()?;
         let is_file = |part: &&Path| part.exists() && !part.is_dir();
         if let Some(file) = path.ancestors().find(is_file) {
             return Some(format!(
-                "{} is not a folder: state_dir must be a folder, or a path that can become a folder",
+                "{} is not a folder: write the path of a folder, which is created if it does not exist",
                 file.display()
             ));
         }
         let why = unusable(path)?;
         Some(format!(
-            "{} cannot be a state_dir: {why}: name a folder on a disk, such as /var/lib/robotsd",
+            "{} cannot be a state_dir, because {why}: write a folder on a disk, such as /var/lib/robotsd",
             path.display()
         ))
     }
 }
 
-/// Returns the reason why no user can create a folder, or write to an existing one. `None` if a
-/// user can, or if this user cannot find out.
+/// Returns the reason why no user can create this folder or, if it exists, write to it. Returns
+/// `None` if some user can, or if this user lacks the permission to find out.
 fn unusable(path: &Path) -> Option<String> {
     let exists = match fs::metadata(path) {
         Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::NotFound => false,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
-        // For example, a name that is too long or a cycle of links.
+        // An example is a name that is too long, or a cycle of links.
         Err(error) => return Some(error.to_string()),
     };
     let there = nearest(path);
     let shown = there.display();
     if !there.exists() {
-        return Some(format!("{shown} is a symbolic link that leads nowhere"));
+        return Some(format!("{shown} is a symbolic link whose target does not exist"));
     }
     if !exists && access(there, Access::WRITE_OK) == Err(Errno::ROFS) {
         return Some(format!("{shown} is mounted read-only"));
@@ -53,8 +54,8 @@ fn unusable(path: &Path) -> Option<String> {
     is_of_kernel(there).then(|| format!("{shown} is on a kernel file system, which cannot store files of programs"))
 }
 
-/// Returns the reason why this user cannot write a file, whose folder may be created as well;
-/// `None` if it can.
+/// Returns the reason why this user cannot write a file; `None` if the user can. The folder of the
+/// file need not exist if the user can create it.
 pub(super) fn no_file(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some("it is a folder".to_owned());
@@ -69,15 +70,15 @@ pub(super) fn no_file(path: &Path) -> Option<String> {
     })
 }
 
-/// Returns the path itself if it exists, even as a link that leads nowhere; else its nearest
-/// ancestor that exists.
+/// Returns the path itself if it exists, even as a symbolic link whose target does not exist; else
+/// its nearest ancestor that exists.
 fn nearest(path: &Path) -> &Path {
     path.ancestors().find(|part| fs::symlink_metadata(part).is_ok()).unwrap_or(Path::new("."))
 }
 
-/// Reports whether a folder is on a file system that exposes Linux's own state. Such file systems
-/// refuse a new folder whatever its permissions are, or give it another meaning (proc(5), sysfs(5),
-/// cgroups(7)).
+/// Reports whether the file system of this folder exposes the kernel's state. Such a file system
+/// refuses new folders regardless of permissions, or gives them a special meaning (proc(5),
+/// sysfs(5), cgroups(7)).
 fn is_of_kernel(folder: &Path) -> bool {
     statfs(folder).is_ok_and(|found| {
         matches!(
@@ -91,15 +92,15 @@ fn is_of_kernel(folder: &Path) -> bool {
     })
 }
 
-/// Returns an error if this user cannot write the state directory. The user that serves may be
-/// another one.
+/// Returns an error if this user cannot write the state directory. The error is only a warning,
+/// because the server may run as another user.
 pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
     let (written, path) = (file.state_dir.as_ref()?, config.state_dir.as_ref()?);
     let there = nearest(path);
     if is_writable(there) || config.misplaced_state().is_some() {
         return None;
     }
-    let done = if there == path { "written" } else { "made" };
+    let done = if there == path { "written" } else { "created" };
     let forgets = "a restart would forget every decision, the kill switch and the history";
-    Some(written.fault(format!("{} cannot be {done} by this user: {forgets}", path.display())))
+    Some(written.fault(format!("{} cannot be {done} by this user, so {forgets}", path.display())))
 }

@@ -1,5 +1,6 @@
-//! Tables and words are declared once, with [`tables`] and [`words`]. Reading, messages, similar
-//! names and the JSON schema use these declarations.
+//! The macros [`tables`] and [`words`], which declare each table and each set of words once. The
+//! declarations are used for reading, for messages, to suggest similar names, and for the JSON
+//! schema.
 //!
 //! This module also implements [`Value`] for the types of TOML and of the library.
 
@@ -85,7 +86,7 @@ macro_rules! tables {
     (@absent $type:ty, $default:expr) => { Some::<$type>($default) };
 }
 
-/// Declares the values of keys that are one of several words.
+/// Declares enums for keys whose value is one of several words.
 macro_rules! words {
     ($($(#[$about:meta])* $name:ident { $($(#[$of_word:meta])* $word:ident = $text:literal,)+ })*) => {$(
         $crate::word_enum::word_enum! {
@@ -98,7 +99,8 @@ macro_rules! words {
     )*};
 }
 
-/// Implements [`Value`] for enums of words, after the default that they have.
+/// Implements [`Value`] for enums of words. The expression before them is the value of an absent
+/// key.
 macro_rules! word_values {
     ($($absent:expr => $($word:ident),+;)+) => {$($(
         impl $crate::config::Value for $word {
@@ -127,7 +129,8 @@ pub(crate) use {tables, word_values, words};
 word_values! {
     Some(Self::default()) =>
         Mode, WildcardScope, WildcardExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
-    // All path forms are accepted here: a form that is always judged has its own message.
+    // All path forms are accepted here. `policy.rs` refuses the forms that cannot be disabled, with
+    // a message of its own.
     None => Category, PathForm;
 }
 
@@ -140,14 +143,16 @@ pub(crate) fn unplaced_texts<const N: usize>(texts: [&str; N]) -> Vec<Spanned<St
     texts.into_iter().map(|text| unplaced(text.to_owned())).collect()
 }
 
-/// Parses a whole number that is not negative; `None` if it does not fit.
+/// Parses a whole number that is not negative; `None` if the value is not such a number, or does
+/// not fit into the type.
 pub(super) fn whole_number<T: TryFrom<u64>>(value: &DeValue<'_>) -> Option<T> {
     let DeValue::Integer(number) = value else { return None };
     u64::from_str_radix(number.as_str(), number.radix()).ok()?.try_into().ok()
 }
 
-/// Declares plain values: the way each is written, its default, and how it is read. A reader
-/// returns `None` for a value of the wrong type, and an error for one that is almost correct.
+/// Implements [`Value`] for plain types. A row contains the kind of the value, the value of an
+/// absent key, and a function that reads the value. The function returns `None` for a value of the
+/// wrong type, and an error for a value that is almost correct.
 macro_rules! plain_values {
     ($($($type:ident),+: $kind:expr, $absent:expr, $read:expr;)+) => {$($(
         impl $crate::config::Value for $type {

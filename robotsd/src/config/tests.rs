@@ -9,7 +9,7 @@ use crate::edge;
 use crate::render::Colour;
 use crate::upstream;
 
-/// Writes a config file to a folder of its own, which is returned with it.
+/// Writes a config file to a temporary folder. Returns the folder and the path of the file.
 fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("robotsd.toml");
@@ -28,7 +28,7 @@ fn load(text: &str) -> Config {
             .into_iter()
             .map(|site| SiteConfig { robots: RobotsSource::File("robots.txt".into()), robots_span: 0..0, ..site })
             .collect(),
-        // The name of its default socket differs, too.
+        // The path of the default socket differs in every test, too.
         admin: config.admin.filter(|admin| !admin.is_usual),
         ..config
     }
@@ -125,7 +125,7 @@ fn every_bound_has_a_key() {
 #[test]
 fn the_admin_interface_is_usual_off_on_loopback_or_at_a_configured_address() {
     let admin = |text: &str| load(&format!("{MINIMAL}{text}")).admin;
-    assert_eq!(admin(""), None, "it is the usual one");
+    assert_eq!(admin(""), None, "the default interface is used");
     assert_eq!(admin("[admin]\nenabled = false\nsocket = \"a.sock\"\n"), None);
     let usual = Some(AdminSettings::usual_address());
     assert_eq!(admin("[admin]\n").map(|admin| (admin.address, admin.socket)), Some((usual, None)));
@@ -202,12 +202,12 @@ fn the_state_directory_is_found_in_a_config_that_is_broken_otherwise() {
         "state_dir = \"state\"\nmode = refuse\n[[site]]\nname = \"a\"\n[[site]]\nname = 1\n[[site]]\nname = \"c\"\n";
     assert_eq!(of(text).unwrap(), (state, vec!["a".to_owned(), "c".to_owned()]));
     assert_eq!(of("[[site]]\nname = \"a\"\n").unwrap(), (None, vec!["a".to_owned()]));
-    assert!(of("state_dir = 1\n").is_err(), "it may be there, and be what cannot be read");
+    assert!(of("state_dir = 1\n").is_err(), "the value that cannot be read may be the state directory");
 }
 
-/// Configs with one mistake each, and the expected answers: `line:column: message; help`. After
-/// messages have changed, run with `UPDATE=1` in the environment to write the answers again, and
-/// read them before committing.
+/// The file contains configs with mistakes, each with the expected messages: `line:column: message;
+/// help`. After messages have changed, run the test with `UPDATE=1` in the environment to write the
+/// new messages to the file, and read them before committing.
 #[test]
 fn every_mistake_is_answered_with_its_place_and_what_would_be_right() {
     let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/config_mistakes.txt");
@@ -262,7 +262,7 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
     );
     for text in texts {
         std::fs::write(&path, &text).expect("written");
-        // Some are read as tables without names for their keys.
+        // Some of these configs are valid, because their table accepts any key.
         let Err(error) = Config::load(&path) else { continue };
         let shown = error.problems.iter().map(|problem| problem.snippet(Colour::Plain)).collect::<String>();
         let shown = format!("{error} {shown}");
@@ -270,7 +270,7 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
     }
 }
 
-/// Returns the answers to a config, one per line, after showing each with a caret.
+/// Returns the messages about a config, one per line. The snippet of each must contain a caret.
 fn answers(text: &str) -> String {
     let (folder, path) = file(text);
     let error = Config::load(&path).expect_err(text);

@@ -1,5 +1,5 @@
-//! Values with a notation of their own, and the ranges of values with the messages about values out
-//! of range.
+//! Types of values with their own notation, such as durations and sizes, and the ranges of values
+//! with the messages about values out of range.
 
 use std::fmt::{self, Display};
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use super::{Faults, Kind, Placed};
 use crate::render::without_password;
 use crate::store::StoreUrl;
 
-/// Maximum length of a duration.
+/// Maximum duration: one leap year.
 const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Reports whether a name matches a pattern. In the pattern, `*` stands for any characters.
@@ -54,10 +54,10 @@ impl Span {
         match value {
             DeValue::String(text) => Self::parse(text).map(Some),
             DeValue::Integer(number) if number.as_str().starts_with('-') => {
-                Err(format!("{number} is not a length of time: write one such as \"10s\""))
+                Err(format!("{number} is not a duration: write one such as \"10s\""))
             }
             DeValue::Integer(number) => Err(without_unit(number.as_str())),
-            DeValue::Float(number) => Err(format!("{number} is not a length of time: write one such as \"1500ms\"")),
+            DeValue::Float(number) => Err(format!("{number} is not a duration: write one such as \"1500ms\"")),
             _ => Ok(None),
         }
     }
@@ -65,9 +65,9 @@ impl Span {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match humantime::parse_duration(text) {
             Ok(span) if span <= MAX_DURATION => Ok(Self(span)),
-            Ok(_) => Err(format!("{text:?} is longer than a year")),
+            Ok(_) => Err(format!("{text:?} is longer than a year: write a shorter duration")),
             Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => Err(without_unit(text)),
-            Err(_) => Err(format!("{text:?} is not a length of time: write one such as \"10s\" or \"1h 30m\"")),
+            Err(_) => Err(format!("{text:?} is not a duration: write one such as \"10s\" or \"1h 30m\"")),
         }
     }
 }
@@ -89,7 +89,7 @@ impl Serialize for Size {
 
 fn without_unit(number: &str) -> String {
     format!(
-        "{number} is a length of time without a unit: write \"{number}s\" for seconds, or \"{number}ms\", \"{number}m\", \"{number}h\""
+        "{number} is a duration without a unit: write \"{number}s\" for seconds, or \"{number}ms\", \"{number}m\", \"{number}h\""
     )
 }
 
@@ -105,11 +105,11 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
         }
         if text.parse::<std::net::IpAddr>().is_ok() {
             let address = if text.contains(':') { format!("[{text}]") } else { text.to_owned() };
-            return format!("{wrong}: it has no port, as in \"{address}:8080\"");
+            return format!("{wrong}: write a port as well, such as \"{address}:8080\"");
         }
         match (host, port.parse::<u16>()) {
             ("" | "*", Ok(port)) => format!("{wrong}: {}", port_alone(port)),
-            ("localhost", Ok(port)) => format!("{wrong}: names are not looked up, write \"127.0.0.1:{port}\""),
+            ("localhost", Ok(port)) => format!("{wrong}: write \"127.0.0.1:{port}\", because names are not resolved"),
             _ => format!("{wrong}: write one such as \"127.0.0.1:8080\" or \"[::1]:8080\""),
         }
     })
@@ -131,7 +131,7 @@ fn address_of(value: &DeValue<'_>) -> Result<Option<SocketAddr>, String> {
     match value {
         DeValue::String(text) => parse_address(text).map(Some),
         DeValue::Integer(number) => Err(match number.as_str().parse() {
-            Ok(port) => format!("{port} is a port alone: {}", port_alone(port)),
+            Ok(port) => format!("{port} is a port without an address: {}", port_alone(port)),
             Err(_) => format!("{number} is not an address to listen on: write one such as \"127.0.0.1:8080\""),
         }),
         _ => Ok(None),
@@ -145,7 +145,7 @@ pub(crate) struct StoreText(pub(crate) String);
 
 impl Serialize for StoreText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // If the text is not a URL, all of it may be a password.
+        // If the string is not a URL, all of it may be a password.
         let url = self.0.split_once("://").filter(|_| StoreUrl::new(&self.0).is_ok());
         let shown = url.map(|(scheme, rest)| without_password(scheme, rest));
         serializer.serialize_str(&shown.unwrap_or_default())
@@ -180,7 +180,8 @@ impl Size {
         number.parse::<usize>().ok()?.checked_mul(unit).map(Self)
     }
 
-    /// Returns the size that was probably meant by one with an unknown unit: `64K`, `64kib`, `64`.
+    /// Returns the size that was probably meant by a string with an unknown unit, such as `64K`,
+    /// `64kib` or `64`.
     fn meant(text: &str) -> Option<String> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);
@@ -210,14 +211,14 @@ impl Display for Size {
     }
 }
 
-/// The range of the values of a key.
+/// The range of a key's values.
 pub(crate) struct Bound<T> {
     range: RangeInclusive<T>,
     /// The message about a value out of range: `{}` stands for the value, `{key}` for its key.
     says: Option<String>,
 }
 
-/// Returns a range with the usual message.
+/// Returns a range with the default message.
 pub(crate) const fn within<T>(range: RangeInclusive<T>) -> Bound<T> {
     Bound { range, says: None }
 }
@@ -226,7 +227,7 @@ pub(crate) fn bound<T>(range: RangeInclusive<T>, says: impl Into<String>) -> Bou
     Bound { range, says: Some(says.into()) }
 }
 
-/// Returns a range that excludes zero.
+/// Returns a range of durations that excludes zero.
 pub(crate) fn some_time(says: &str) -> Bound<Span> {
     bound(Span(Duration::from_nanos(1))..=Span(MAX_DURATION), says)
 }
@@ -239,7 +240,7 @@ impl<T: PartialOrd + Display> Bound<T> {
     {
         let Some(written) = value.into().filter(|value| !self.range.contains(value.get_ref())) else { return };
         let (value, Self { range, says }) = (written.get_ref(), self);
-        let usual = || format!("{key} is {value}: it may be from {} to {}", range.start(), range.end());
+        let usual = || format!("{key:?} is {value}: write a value from {} to {}", range.start(), range.end());
         let says =
             says.as_ref().map_or_else(usual, |says| says.replace("{key}", key).replace("{}", &value.to_string()));
         faults.push(written.fault(says));

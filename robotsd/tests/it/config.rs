@@ -34,7 +34,7 @@ fn a_file_that_cannot_be_served_or_has_errors_is_named() {
 fn a_config_mistake_is_reported_with_its_place() {
     let (code, out, error) = said("check", "mode = \"strict\"\n", "");
     assert_eq!((code, &*out), (Some(2), ""));
-    let want = "error: \"strict\" is not a value of mode: write \"off\", \"observe\", \"tag\" or \"refuse\"\n \
+    let want = "error: \"strict\" is not a value of \"mode\": write \"off\", \"observe\", \"tag\" or \"refuse\"\n \
                 --> /robotsd.toml:1:8\n  |\n1 | mode = \"strict\"\n  |        ^^^^^^^^\n";
     assert!(error.starts_with(want), "{error}");
 }
@@ -66,14 +66,14 @@ fn a_value_that_is_probably_unintended_is_a_warning() {
         )
     };
     for (config, want) in [
-        (listener("192.0.2.7:80\""), "2:11: this machine has no address 192.0.2.7: listening there fails"),
+        (listener("192.0.2.7:80\""), "2:11: this machine has no address 192.0.2.7, so listening on it fails"),
         (
             format!("{CONFIG}[admin]\naddress = \"[2001:db8::7]:80\"\nreach = \"network\"\n"),
-            "7:11: this machine has no address 2001:db8::7: listening there fails",
+            "7:11: this machine has no address 2001:db8::7, so listening on it fails",
         ),
         (
             format!("{CONFIG}[[admin.listener]]\naddress = \"192.0.2.8:80\"\n"),
-            "7:11: this machine has no address 192.0.2.8: listening there fails",
+            "7:11: this machine has no address 192.0.2.8, so listening on it fails",
         ),
         (listener("127.0.0.1:0\"\ntrusted_proxies = [\"0.0.0.0/0\"]"), "3:20: \"0.0.0.0/0\" contains public networks"),
         (listener("127.0.0.1:0\"\ntrusted_proxies = [\"128.0.0.0/1\"]"), "3:20: \"128.0.0.0/1\" contains public"),
@@ -81,7 +81,7 @@ fn a_value_that_is_probably_unintended_is_a_warning() {
         (
             listener("127.0.0.1:0\"\nkind = \"decision\"")
                 .replace("name = \"a\"", "name = \"a\"\nhosts = [\"a.test\"]"),
-            "2:11: every site has hosts, so a question that names no site is allowed for any other Host",
+            "2:11: every site has \"hosts\", so clients can bypass all rules with another Host",
         ),
         (format!("{CONFIG}[exempt]\npaths = [\"/\"]\n"), "7:10: \"/\" exempts every path"),
         (format!("{CONFIG}[exempt]\npaths = [\"/*\"]\n"), "7:10: \"/*\" exempts every path"),
@@ -111,9 +111,9 @@ fn a_value_that_is_probably_unintended_is_a_warning() {
 fn an_admin_socket_that_cannot_be_created_is_an_error() {
     let long = "a".repeat(120);
     for (socket, want) in [
-        ("none/admin.sock", "/none/admin.sock cannot be created: there is no folder /none"),
-        (".", "/. is a folder: socket names a file in it, such as \"admin.sock\""),
-        ("robots.txt", "/robots.txt exists and is not a socket: name another file"),
+        ("none/admin.sock", "/none/admin.sock cannot be created: the folder /none does not exist"),
+        (".", "/. is a folder: write the path of a socket in it, such as \"admin.sock\""),
+        ("robots.txt", "/robots.txt exists and is not a socket: write another path"),
         (&*long, &*format!("/{long} is too long for the path of a socket")),
     ] {
         let config = format!("{CONFIG}[admin]\nsocket = \"{socket}\"\n");
@@ -187,14 +187,14 @@ fn a_state_directory_that_cannot_be_created_is_an_error() {
         ("/proc/self", "/proc/self is on a kernel file system"),
         ("/sys/kernel/nope", "/sys/kernel is on a kernel file system"),
         (&too_long, "File name too long"),
-        (nowhere.to_str().unwrap(), "leads-nowhere is a symbolic link that leads nowhere"),
+        (nowhere.to_str().unwrap(), "leads-nowhere is a symbolic link whose target does not exist"),
         (circle.to_str().unwrap(), "Too many levels of symbolic links"),
     ] {
         files.configure(format!("state_dir = {state_dir:?}\n{CONFIG}"));
         let checked = files.configured(["config", "check"]).ends_with(2);
-        assert_has(&checked.error, &[" cannot be a state_dir: ", why, "robotsd.toml:1:13\n"]);
+        assert_has(&checked.error, &[" cannot be a state_dir, because ", why, "robotsd.toml:1:13\n"]);
         assert_lacks(&checked.error, &["warning: "]);
-        assert_has(files.configured(["serve", "--config"]).failed(2), &[" cannot be a state_dir: ", why]);
+        assert_has(files.configured(["serve", "--config"]).failed(2), &[" cannot be a state_dir, because ", why]);
     }
     for state_dir in ["state", "a/b/state", "."] {
         files.configure(format!("state_dir = {state_dir:?}\n{CONFIG}"));
@@ -222,7 +222,7 @@ fn an_unwritable_audit_file_is_a_warning() {
 
 #[test]
 fn a_kill_switch_lost_at_a_restart_is_a_note_if_a_site_refuses() {
-    let note = "note: a site refuses, and there is no state_dir: a restart forgets the kill switch";
+    let note = "note: a site refuses requests, and \"state_dir\" is not set: a restart forgets the kill switch";
     let rate = "[site.rate]\nmode = \"refuse\"\n";
     let exception = "[site.modes]\n\"agent:GPTBot\" = \"refuse\"\n";
     for (keys, tables, is_noted) in [
@@ -292,13 +292,13 @@ fn all_errors_are_found_in_one_run() {
         "none.key: No such file",
         "has no key \"pathh\"",
         "has no key \"max_aeg\"",
-        "hosts is a list, not text",
+        "\"hosts\" must be a list, not a string",
         "\"ftp://127.0.0.1\"",
         "none.html",
-        "\"refsue\" is not a value of mode",
-        "a burst is from 1 to 10000",
+        "\"refsue\" is not a value of \"mode\"",
+        "\"burst\" is 99999: write a number from 1 to 10000",
         "robotsd.toml:35:",
-        "5 is a length of time without a unit",
+        "5 is a duration without a unit",
         "\"/\" exempts every path",
         // In a site with an unreadable value.
         "b.txt:1:1: ",
@@ -319,7 +319,7 @@ fn all_errors_are_found_in_one_run() {
         let two = format!("{CONFIG}hosts = [\"a.test\"]\n[[site]]\nname = \"a\"\nhosts = [\"b.test\"]\n{slip}\n");
         let (code, _, error) = said("check", &two, "User-agent: *\nDisallow:\n");
         assert_eq!(code, Some(2));
-        assert_has(&error, &["the name \"a\" is taken by another site"]);
+        assert_has(&error, &["another site has the name \"a\" already"]);
     }
     // A file of crawlers that cannot be used does not hide it either.
     let extra = format!("agents.registry_extra = \"crawlers.toml\"\n{CONFIG}");

@@ -98,10 +98,11 @@ fn a_mistake_in_the_file_is_shown_with_its_line_and_what_would_be_right() {
     let file = "[[allow]]\nagents = \"*\"\npaths = [\"drafts\"]\n\n[[disallow]]\nagents = [\"*\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
     let error = folder.run(["test", "e.toml", "--robots", "robots.txt"]).failed(2);
-    let want = "error: agents is a list, not text\n --> e.toml:2:10\n  |\n2 | agents = \"*\"\n  |          ^^^\n  |\n  = help: write \
+    let want = "error: \"agents\" must be a list, not a string\n --> e.toml:2:10\n  |\n2 | agents = \"*\"\n  |          ^^^\n  |\n  = help: write \
                 agents = [\"*\"]\n\n";
     assert!(
-        error.starts_with(want) && error.contains("error: this [[disallow]] has no paths\n --> e.toml:5:1\n"),
+        error.starts_with(want)
+            && error.contains("error: this [[disallow]] lacks the key \"paths\"\n --> e.toml:5:1\n"),
         "{error}"
     );
 }

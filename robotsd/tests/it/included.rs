@@ -81,7 +81,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
         (format!("{}[admin]\n", file("b")), "b.toml:9:", "a file of sites has no key \"admin\""),
         (format!("mode = \"off\"\n{}", file("b")), "b.toml:1:1", "a file of sites has no key \"mode\""),
         (file("b").replace("root = \".\"", "root = \"gone\""), "b.toml:4:8", "is not a folder"),
-        (format!("{}[site.rate]\nmode = \"no\"\n", file("b")), "b.toml:10:8", "is not a value of mode"),
+        (format!("{}[site.rate]\nmode = \"no\"\n", file("b")), "b.toml:10:8", "is not a value of \"mode\""),
         ("site = [{ name = \"b\", root = \".\" }]".to_owned(), "b.toml:1:", "[[site]]"),
     ] {
         folder.replace("sites.d/b.toml", &broken);
@@ -360,7 +360,8 @@ fn paths_stay_in_the_folder_of_their_file_links_resolved() {
         assert!(is_refused(name), "{name}: {said:?}");
     }
     assert!(!is_refused("ok"));
-    let of_link = |line: &&Value| line["message"].as_str().unwrap().contains("whole.toml: the link leads out of");
+    let of_link =
+        |line: &&Value| line["message"].as_str().unwrap().contains("whole.toml: this link does not lead to a file in");
     assert_eq!(said.iter().filter(of_link).count(), 1, "{said:?}");
     let running = folder.start();
     assert!(is_of(&running, "ok.example", "ok") && is_of(&running, "d.example", "inside"));
@@ -396,7 +397,7 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
 
     folder.configure(format!("include_roots = [\"www\", \".\"]\n{HEAD}"));
     let checked = folder.configured(["config", "check"]).ends_with(0).error;
-    assert_has(&checked, &["robotsd.toml:1:25", "contains this config: every included file could name its secrets"]);
+    assert_has(&checked, &["robotsd.toml:1:25", "contains this config, so every included file could use its secrets"]);
 
     folder.configure(format!("include_roots = [\"www\", \"gone\"]\n{HEAD}"));
     let checked = folder.configured(["config", "check"]).ends_with(2).error;
@@ -404,7 +405,7 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
     for name in ["out", "back", "linked"] {
         assert!(refused_by(&checked, name), "{name}: {checked}");
     }
-    assert_has(&checked, &["robotsd.toml:1:25", "there is no folder ", "/gone"]);
+    assert_has(&checked, &["robotsd.toml:1:25", "the folder ", "/gone does not exist"]);
     let running = folder.start();
     assert!(is_of(&running, "shop.example", "shop") && is_of(&running, "whole.example", "shop"));
     // What the operator withdraws is not served from a copy either.
@@ -475,10 +476,10 @@ fn an_unmatched_pattern_is_a_warning_and_an_invalid_one_an_error() {
     let folder = folder(&[("robotsd.toml", &format!("{HEAD}{}", file("own")))]);
     fs::create_dir(folder.at("sites.d")).unwrap();
     let said = folder.configured(["config", "check"]).ends_with(0).error;
-    assert_has(said, &["warning: there is no file ", "sites.d/*.toml\n --> ", "robotsd.toml:1:12"]);
+    assert_has(said, &["warning: no file matches ", "sites.d/*.toml\n --> ", "robotsd.toml:1:12"]);
     folder.configure(format!("{}{}", HEAD.replace("sites.d/*", "*/sites"), file("own")));
     let said = folder.configured(["config", "check"]).failed(2);
-    assert_has(said, &["error: write a folder and file name, with * only in the name", "robotsd.toml:1:12"]);
+    assert_has(said, &["error: this is not a valid pattern: write a folder and file name", "robotsd.toml:1:12"]);
     // A missing folder is not the same as a folder without files.
     folder.configure(format!("{}{}", HEAD.replace("sites.d", "gone"), file("own")));
     assert_has(

@@ -264,7 +264,14 @@ fn ineffective_evidence_is_a_warning() {
     let config = format!("{CONFIG}{identity}{lists}");
     let none = format!("{CONFIG}[agents]\nregistry_extra = \"crawlers.toml\"\n{identity}");
     for (config, wants) in [
-        (&config, &["so its copy has no effect", "= help: did you mean \"https://", "= help: under [identity]"][..]),
+        (
+            &config,
+            &[
+                "so its copy has no effect",
+                "= help: did you mean \"https://",
+                "= help: `robotsd status --json` shows the URL",
+            ][..],
+        ),
         (&none, &["warning: nothing can refute a claim: "][..]),
     ] {
         let files =
@@ -285,14 +292,14 @@ fn an_unused_store_of_rates_is_a_warning() {
     let exception = "[site.modes]\n\"agent:GPTBot\" = { rate = \"observe\" }\n";
     let proxy = CONFIG.replace("grace = \"24h\"", "grace = \"0s\"");
     let decision = proxy.replacen("[[site]]", "kind = \"decision\"\n[[site]]", 1);
-    let never = "warning: no site limits crawlers, so the store is never asked";
+    let never = "warning: no site limits crawlers, so the store is never used";
     let unseen = "are refused for rules and delays that they have not seen";
     for (config, want, not) in [
         (format!("{proxy}{store}"), never, "questions"),
-        (format!("{proxy}{limited}{store}"), unseen, "never asked"),
-        (format!("{proxy}{exception}{store}"), "", "never asked"),
-        (format!("{decision}{limited}{store}"), unseen, "never asked"),
-        (format!("{decision}{limited}"), "", "never asked"),
+        (format!("{proxy}{limited}{store}"), unseen, "never used"),
+        (format!("{proxy}{exception}{store}"), "", "never used"),
+        (format!("{decision}{limited}{store}"), unseen, "never used"),
+        (format!("{decision}{limited}"), "", "never used"),
     ] {
         let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN)]);
         let said = folder.configured(["config", "check"]).error;

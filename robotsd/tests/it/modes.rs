@@ -244,13 +244,17 @@ fn config_check_reports_settings_that_a_mode_overrides() {
     let rate = |rate: &str| format!("rate.mode = \"{rate}\"\n");
     let impostors = |impostors: &str| format!("[identity]\nimpostors = \"{impostors}\"\n");
     for (mode, more, want) in [
-        ("observe", rate("refuse"), "note: rate.mode = \"refuse\" only records under mode = \"observe\""),
-        ("tag", rate("refuse"), "note: rate.mode = \"refuse\" only records under mode = \"tag\""),
-        ("off", rate("observe"), "note: rate.mode = \"observe\" counts nothing under mode = \"off\""),
+        (
+            "observe",
+            rate("refuse"),
+            "note: rate.mode = \"refuse\" only observes, because the site has mode = \"observe\"",
+        ),
+        ("tag", rate("refuse"), "note: rate.mode = \"refuse\" only observes, because the site has mode = \"tag\""),
+        ("off", rate("observe"), "note: rate.mode = \"observe\" counts nothing, because the site has mode = \"off\""),
         (
             "observe",
             impostors("refuse"),
-            "note: impostors = \"refuse\" only records at the site \"shop\", whose mode is \"observe\"",
+            "note: impostors = \"refuse\" only observes at the site \"shop\", whose mode is \"observe\"",
         ),
         (
             "tag",

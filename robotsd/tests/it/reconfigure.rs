@@ -105,7 +105,7 @@ fn a_bad_config_changes_nothing_and_says_where_it_is_bad() {
     let b = |keys: &str| with_site(config(), "b", keys).to_string();
     let bad = [
         (b("hosts_ = 1"), ":16:1: [[site]] has no key \"hosts_\"; did you mean \"hosts\"?"),
-        (b("robots.path = \"\""), ":16:15: the path of the robots.txt is empty"),
+        (b("robots.path = \"\""), ":16:15: the path is empty: write the path of the robots.txt"),
         (b("robots.path = \"nope\"\nrobots.on_missing = \"fail\""), "site \"b\": "),
         (b("robots.expectations = \"nope.toml\""), "site \"b\": "),
         (config().tables("[agents]\nregistry_extra = \"nope.toml\"").to_string(), "nope.toml: "),

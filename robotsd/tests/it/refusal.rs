@@ -95,7 +95,7 @@ fn errors_in_a_refusal_template_are_reported_with_their_position() {
         ("file = \"no.html\"", "", "robotsd.toml:9:8", "no.html: No such file"),
         ("file = \"robots.json\"", "", "robotsd.toml:9:8", "its name must end in .html or .txt"),
         ("file = \".\"", "", "robotsd.toml:9:8", "its name must end in .html or .txt"),
-        ("contact = \"me\"", "", "robotsd.toml:9:11", "language and contact go with a file"),
+        ("contact = \"me\"", "", "robotsd.toml:9:11", "\"language\" and \"contact\" require \"file\""),
         (&format!("{html}\nlanguage = \"en GB\""), "<p>", "robotsd.toml:10:12", "\"en GB\" is not a language tag"),
         (
             html,
@@ -107,7 +107,7 @@ fn errors_in_a_refusal_template_are_reported_with_their_position() {
         (html, "<p>{{agent", "refused.html:1:4", "this placeholder has no end"),
         (html, "<script>\n\"{{path}}\"</script>", "refused.html:2:2", "{{path}} is inside <script>"),
         (html, "<a href=\"{{path}}\">", "refused.html:1:10", "{{path}} contains text from others"),
-        (html, &large, "robotsd.toml:9:8", "refused.html: a template has at most 64 KiB"),
+        (html, &large, "robotsd.toml:9:8", "refused.html: the template is larger than 64 KiB"),
     ] {
         let folder = site(Config::refusing(), refusal, page);
         assert_has(folder.configured(["config", "check"]).failed(2), &[place, message]);

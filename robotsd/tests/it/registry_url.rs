@@ -132,6 +132,6 @@ fn an_invalid_registry_is_refused_with_the_position_of_the_error() {
     let running = published.start();
     let line = running.event("registry-rejected");
     let message = message(&line);
-    assert_has(message, &["/crawlers.toml:4:8: \"maybe\" is not a value of star"]);
+    assert_has(message, &["/crawlers.toml:4:8: \"maybe\" is not a value of \"star\""]);
     assert_eq!(published.status()["hash"], Value::Null);
 }

@@ -35,7 +35,7 @@ fn config(upstreams: &[String], more: &str) -> Config {
 /// of `config check`.
 #[test]
 fn a_store_that_no_request_uses_is_reported() {
-    let unasked = "no site limits crawlers, so the store is never asked";
+    let unasked = "no site limits crawlers, so the store is never used";
     for (rate, is_unasked) in [("", true), ("[site.rate]\nmode = \"observe\"", false)] {
         let config = Config::new().keys("rate.store = \"redis://127.0.0.1:1\"").admin_socket();
         let folder = config.site("shop", "root = \".\"\nrobots.text = \"# open\"").tables(rate).folder();

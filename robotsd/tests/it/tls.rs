@@ -195,7 +195,10 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
         (one("robots.txt", "a.key"), "no certificate found"),
         (one("a.pem", "other.key"), "other.key: the key does not belong to the first certificate"),
         (one("a.pem", "a.key") + &one("nameless.pem", "nameless.key"), "robotsd.toml:7:9\n"),
-        ("[[listener.certificate]]\nchain = \"a.pem\"\n".to_owned(), "this [[listener.certificate]] has no key"),
+        (
+            "[[listener.certificate]]\nchain = \"a.pem\"\n".to_owned(),
+            "this [[listener.certificate]] lacks the key \"key\"",
+        ),
     ] {
         let error = with(&certificates).failed(2);
         assert_has(&error, &[message]);
@@ -311,8 +314,9 @@ fn hosts_without_a_certificate_are_reported_and_doubtful_ones_are_not() {
             assert_eq!(status["problems"], json!([]), "{names:?} {hosts:?}");
             continue;
         };
-        let said =
-            format!("no certificate of a [[listener]] covers {said}: clients refuse a certificate for another name");
+        let said = format!(
+            "no certificate of a [[listener]] covers {said}, so clients refuse to connect: add a certificate for these names"
+        );
         assert_has(&checked.error, &[&said, "chain = \"a.pem\""]);
         assert_eq!(status["problems"], json!([said]));
         folder.with_config(&["status", "--problems"]).ends_with(1);

@@ -20,7 +20,7 @@ tables! {
 /// The resolved settings of an appended part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppendSettings {
-    /// The title in the comments of the served file.
+    /// The title of the part, for a comment in the served file.
     pub(crate) title: String,
     pub(crate) source: AppendSource,
 }
@@ -50,17 +50,20 @@ pub(super) fn resolve(
     faults: &mut Faults,
 ) -> Option<Vec<AppendSettings>> {
     if let Some(further) = written.get(MAX_PARTS) {
-        faults.push(further.fault(format!("a site has at most {MAX_PARTS} parts to append: put some in one file")));
+        faults.push(
+            further.fault(format!("a site may append at most {MAX_PARTS} parts: merge some of them into one file")),
+        );
         return None;
     }
     let parts = faults.keep_all(written.iter().map(|part| resolve_part(part, state_dir, folder)))?;
     for (at, part) in parts.iter().enumerate() {
         if parts[..at].iter().any(|before| before.source == part.source) {
-            faults.push(written[at].fault(format!("{} is appended twice: leave one out", part.source)));
+            faults.push(written[at].fault(format!("{} is appended twice: remove one of the two", part.source)));
             return None;
         }
         if parts[..at].iter().any(|before| before.title == part.title) {
-            let message = format!("another part is called {:?} too: give one of them a name", part.title);
+            let message =
+                format!("another part is called {:?}, too: write a different name for one of them", part.title);
             faults.push(written[at].fault(message));
             return None;
         }
@@ -72,24 +75,26 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
     let RawAppend { path, url, name, ca } = part.get_ref();
     let source = match (path, url) {
         (Some(path), None) if path.get_ref().as_os_str().is_empty() => {
-            return Err(path.fault("the path of the file to append is empty"));
+            return Err(path.fault("the path is empty: write the path of the file to append"));
         }
         (Some(path), None) => AppendSource::File(folder.join(path.get_ref())),
         (None, Some(written)) => {
             let url: FetchUrl = parsed(written)?;
             let is_secure = written.get_ref().to_ascii_lowercase().starts_with("https:");
             if let Some(ca) = ca.as_ref().filter(|_| !is_secure) {
-                return Err(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
+                return Err(ca.fault("\"ca\" requires a url that begins with \"https://\""));
             }
             AppendSource::Url(DocumentSettings::resolve(url, ca.as_ref(), state_dir, FOLDER, folder)?)
         }
-        (Some(_), Some(url)) => return Err(url.fault("a part has either path or url, not both")),
+        (Some(_), Some(url)) => {
+            return Err(url.fault("a part cannot have both \"path\" and \"url\": remove one of them"));
+        }
         (None, None) => {
             return Err(part.fault("there is nothing to append: write path = \"…\" or url = \"https://…\""));
         }
     };
     if let (Some(ca), AppendSource::File(_)) = (ca, &source) {
-        return Err(ca.fault("ca goes with a url"));
+        return Err(ca.fault("\"ca\" requires \"url\""));
     }
     let title = match (name, &source) {
         (Some(name), _) => {
@@ -103,7 +108,8 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
             }
             text.clone()
         }
-        // Only the file's name: readers of the robots.txt need not know its folder.
+        // Only the name of the file is used, because readers of the robots.txt need not know its
+        // folder.
         (None, AppendSource::File(path)) => {
             path.file_name().map_or_else(|| "a file".to_owned(), |name| name.to_string_lossy().into_owned())
         }

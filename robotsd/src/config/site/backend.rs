@@ -24,9 +24,9 @@ tables! {
 }
 
 words! {
-    /// Files and folders of a root whose name begins with a dot.
+    /// How files and folders of a root are served whose names begin with a dot.
     Dotfiles {
-        /// 404, except below `/.well-known/`.
+        /// Answers 404, except below `/.well-known/`.
         #[default]
         Hide = "hide",
         Serve = "serve",
@@ -42,7 +42,7 @@ pub(super) struct RawBackend<'s> {
     pub(super) dotfiles: Option<&'s Spanned<Dotfiles>>,
 }
 
-/// The origin servers or the files that a site forwards to or serves.
+/// The origin servers that a site forwards requests to, or the static files that it serves.
 #[derive(Clone, Debug)]
 pub(crate) enum Backend {
     Upstreams(OriginsSettings),
@@ -63,12 +63,13 @@ pub(super) fn resolve(
     folder: &Path,
 ) -> Result<Option<Backend>, Fault> {
     if let (Some(dotfiles), None) = (site.dotfiles, site.root) {
-        return Err(dotfiles.fault("dotfiles is for static files: it goes with a root"));
+        return Err(dotfiles.fault("\"dotfiles\" requires \"root\", because it is for static files"));
     }
     match (site.upstreams, site.root) {
-        (Some([]), None) => {
-            Err(Fault::new(span, "upstreams is empty: name at least one, such as \"http://127.0.0.1:3000\""))
-        }
+        (Some([]), None) => Err(Fault::new(
+            span,
+            "\"upstreams\" is empty: write at least one server, such as \"http://127.0.0.1:3000\"",
+        )),
         (Some(upstreams), None) => {
             origins(upstreams, site.upstream, folder).map(|upstreams| Some(Backend::Upstreams(upstreams)))
         }
@@ -76,16 +77,18 @@ pub(super) fn resolve(
             let path = folder.join(root.get_ref());
             if !path.is_dir() {
                 let message =
-                    format!("{:?} is not a folder: root names the folder of static files", path.display().to_string());
+                    format!("{:?} is not a folder: write the folder with the static files", path.display().to_string());
                 return Err(root.fault(message));
             }
             let dotfiles = site.dotfiles.map_or_else(Dotfiles::default, |dotfiles| *dotfiles.get_ref());
             Ok(Some(Backend::Files(StaticFiles { root: path, dotfiles })))
         }
-        (Some(_), Some(root)) => Err(root.fault("a site has upstreams or a root, not both")),
+        (Some(_), Some(root)) => {
+            Err(root.fault("a site cannot have both \"upstreams\" and \"root\": remove one of them"))
+        }
         (None, None) if listeners.iter().all(|listener| listener.kind == ListenerKind::Decision) => Ok(None),
         (None, None) => {
-            let message = format!("the site {:?} has no backend: give it upstreams or a root", site.name.get_ref());
+            let message = format!("the site {:?} has no backend: write \"upstreams\" or \"root\"", site.name.get_ref());
             Err(site.name.fault(message))
         }
     }
@@ -97,7 +100,7 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
     let is_tls = endpoints.iter().any(Endpoint::is_tls);
     for span in [settings.ca.as_ref().map(Spanned::span), settings.server_name.as_ref().map(Spanned::span)] {
         if let (Some(span), false) = (span, is_tls) {
-            return Err(Fault::new(span, "this is for TLS, and no upstream of the site begins with \"https://\""));
+            return Err(Fault::new(span, "this key requires an upstream that begins with \"https://\""));
         }
     }
     let versions = match settings.http2.as_ref().map(Spanned::get_ref) {
@@ -109,9 +112,10 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
     if let Some(name) = &settings.server_name {
         check_server_name(name.get_ref()).map_err(|why| name.fault(why))?;
     }
-    // Checked last: without a backend, other problems of the site could not be found.
+    // This check is the last one, so that a wrong `eject` does not hide other problems of the
+    // upstreams.
     if settings.eject.get_ref().0.is_zero() {
-        return Err(settings.eject.fault("eject is zero: to never eject an upstream, write max_fails = 0"));
+        return Err(settings.eject.fault("\"eject\" is zero: write max_fails = 0 to never eject an upstream"));
     }
     Ok(OriginsSettings {
         endpoints,
@@ -128,10 +132,9 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
 
 /// Adds an error for each unusable upstream of a site:
 ///
-/// - one that cannot be parsed;
-/// - one that is a listener of the same process, because requests would loop until no connection is
-///   left;
-/// - one that is an admin listener that accepts this process as the proxy that names users.
+/// - a URL that cannot be parsed;
+/// - a listener of the same process, because requests would loop until no connection is left;
+/// - an admin listener that accepts this process as the proxy that names users.
 pub(super) fn faulty(
     upstreams: &[Spanned<String>],
     listeners: &[RawListener],
@@ -140,13 +143,13 @@ pub(super) fn faulty(
     faults: &mut Faults,
 ) {
     for url in upstreams {
-        // Every upstream is checked; resolving the site stops at the first error.
+        // Every upstream is checked here, because resolving the site stops at the first error.
         let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
         let Some(endpoint) = faults.keep(endpoint) else { continue };
         let is_listener = |address: &SocketAddr| endpoint.is_listener(*address);
         if let Some(address) = listeners.iter().map(|listener| *listener.address.get_ref()).find(is_listener) {
             let message = format!(
-                "the upstream {:?} is the listener {address} of this config, so requests would loop: name the \
+                "the upstream {:?} is the listener {address} of this config, so requests would loop: write the \
                  address of the origin server",
                 url.get_ref()
             );
@@ -155,7 +158,7 @@ pub(super) fn faulty(
         if let Some(address) = own_proxy.iter().copied().find(is_listener) {
             let message = format!(
                 "the upstream {:?} is the admin listener {address}, which accepts this machine as its proxy, so every client of the site \
-                 could name any [[admin.user]]: name the address of the origin server",
+                 could act as any [[admin.user]]: write the address of the origin server",
                 url.get_ref()
             );
             faults.push(url.fault(message));

@@ -1,4 +1,4 @@
-//! The gate, and the files with expectations that it reads for each site.
+//! The settings of the gate, and the files that it reads for each site.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ tables! {
         refuse_findings: RefuseFindings,
         /// Whether the pages in a site's own sitemaps must stay allowed.
         sitemaps: bool = true,
-        /// A list of pages that must stay allowed, for every site.
+        /// File with pages that must stay allowed, for every site.
         urls: Option<Spanned<PathBuf>>,
         must_allow: Vec<RawMustAllow>,
         accept: Vec<Spanned<String>>,
@@ -50,41 +50,41 @@ pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> 
     for must in &file.must_allow {
         let (agents, paths) = (must.agents.get_ref(), must.paths.get_ref());
         if agents.is_empty() || agents.iter().any(|agent| agent.trim().is_empty()) {
-            return Err(must.agents.fault("must_allow needs agents: write \"*\" for a crawler that no group names"));
+            return Err(must.agents.fault("\"must_allow\" requires agents: write names such as \"Googlebot\", or \"*\" for crawlers without a group"));
         }
         if paths.is_empty() || !paths.iter().all(|path| path.starts_with('/')) {
-            return Err(must.paths.fault("must_allow needs paths, such as \"/\""));
+            return Err(must.paths.fault("\"must_allow\" requires paths: write paths that begin with \"/\""));
         }
         gate = gate.must_allow(agents, paths);
     }
     Ok((file.enabled).then_some(gate))
 }
 
-/// The files that the gate of a site reads in addition to its expectations, and whether it reads
-/// sitemaps.
+/// The files that the gate of a site reads in addition to the expectations, and whether it reads
+/// the site's sitemaps.
 ///
-/// Two values that mean the same are equal: a [`Spanned`] value is compared without its position in
-/// the config.
+/// Two values with the same settings are equal: a [`Spanned`] value is compared without its
+/// position in the config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GateBasis {
-    /// The version in version control, which counts as the last accepted one.
+    /// A file in version control. Its content counts as the last accepted version.
     pub(crate) baseline: Option<Spanned<PathBuf>>,
-    /// A list of pages that must stay allowed.
+    /// File with pages that must stay allowed.
     pub(crate) urls: Option<Spanned<PathBuf>>,
     /// Whether the pages in the site's own sitemaps must stay allowed.
     pub(crate) sitemaps: bool,
 }
 
 impl GateBasis {
-    /// Resolves the files of a site. A folder has a robots.txt for each host, so one file cannot be
-    /// the baseline of all of them, and a page belongs to one host only.
+    /// Resolves the files of a site. If the source is a directory, there is a robots.txt for each
+    /// host, so neither a baseline nor a list of pages can be for all of them.
     pub(in crate::config) fn resolve(gate: &RawGate, robots: &RawRobots, folder: &Path) -> Result<Self, Fault> {
         let is_directory = robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
         let own = [("baseline", &robots.baseline), ("urls", &robots.urls)];
         for (key, written) in own.into_iter().filter(|_| is_directory) {
             if let Some(written) = written {
                 let message = format!(
-                    "{key} is for one robots.txt, and source = \"directory\" has one for each host: write a separate \
+                    "{key:?} is for one robots.txt, but source = \"directory\" has one for each host: write a separate \
                      [[site]] for hosts that need it"
                 );
                 return Err(written.fault(message));
@@ -92,7 +92,7 @@ impl GateBasis {
         }
         let of_gate = gate.urls.as_ref().filter(|_| !is_directory);
         let file = |written: &Spanned<PathBuf>| match written.get_ref() {
-            path if path.as_os_str().is_empty() => Err(written.fault("the path is empty")),
+            path if path.as_os_str().is_empty() => Err(written.fault("the path is empty: write the path of a file")),
             path => Ok(Spanned::new(written.span(), folder.join(path))),
         };
         Ok(Self {

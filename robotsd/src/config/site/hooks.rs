@@ -30,7 +30,7 @@ tables! {
         format: Option<Spanned<BodyFormat>>,
         timeout: Spanned<Span> = unplaced(Span(webhooks::DEFAULT_TIMEOUT)) => bound(
             Span::seconds(1)..=Span::seconds(60),
-            "timeout may be from \"1s\" to \"60s\"",
+            "\"timeout\" is {}: write a duration from \"1s\" to \"60s\"",
         ),
         ca: Option<Spanned<PathBuf>>,
         /// The secret for signing the request.
@@ -66,7 +66,8 @@ impl Value for RawHeader {
                 RawSecret::read(reader, place, value).map(Self::Secret)
             }
             _ => {
-                let message = "the value of a header is text, or names the file that contains it: { file = \"…\" }";
+                let message =
+                    "the value of a header must be a string: write \"…\", or { file = \"…\" } if a file contains it";
                 reader.fault(value, message)
             }
         }
@@ -79,9 +80,10 @@ const MAX_HOOKS: usize = 16;
 /// Maximum number of header fields in one hook.
 const MAX_HEADERS: usize = 32;
 
-/// Fields that only robotsd sets: those of the connection (RFC 9110, section 7.6.1, and their
-/// predecessors), and those that identify the host and the client. The admin interface refuses
-/// requests with robotsd's `User-Agent`, so a hook cannot be aimed at it.
+/// Header fields that only robotsd sets: fields of the connection (RFC 9110, section 7.6.1, and
+/// their predecessors), and fields that identify the host and the client. A hook always has
+/// robotsd's `User-Agent`, and the admin interface refuses requests with this agent, so hooks
+/// cannot change settings there.
 const OURS: [&str; 15] = [
     "connection",
     "content-length",
@@ -100,23 +102,23 @@ const OURS: [&str; 15] = [
     "user-agent",
 ];
 
-/// Parts of the names of fields that contain a secret, and exceptions from them. The exceptions
-/// name cache entries to drop.
+/// A header field contains a secret if its name contains one of these strings, except for the names
+/// in `NO_SECRET`, which mostly identify entries of a cache.
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
 const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
-/// The purpose of requests.
+/// The purpose of a hook. It determines which placeholders the hook's body may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::config) enum HookUse {
-    /// Reports what a site serves, and names a host.
+    /// Reports new versions of sites with at least one concrete host.
     Hosts,
-    /// Reports what a site serves, if the site's hosts are patterns only.
+    /// Reports new versions of sites whose hosts are only patterns.
     Patterns,
     /// Notifies people of events.
     Events,
 }
 
-/// Resolves the requests of a site, or those of `[[notify]]`.
+/// Resolves the hooks of a site, or the hooks of `[[notify]]`.
 pub(in crate::config) fn resolve(
     written: &[Spanned<RawHook>],
     of: HookUse,
@@ -124,7 +126,7 @@ pub(in crate::config) fn resolve(
     faults: &mut Faults,
 ) -> Option<Vec<Arc<HookSettings>>> {
     if let Some(further) = written.get(MAX_HOOKS) {
-        faults.push(further.fault(format!("there are at most {MAX_HOOKS} such requests")));
+        faults.push(further.fault(format!("only {MAX_HOOKS} such requests are allowed: remove this one")));
         return None;
     }
     let hooks: Vec<_> = written.iter().map(|hook| resolve_hook(hook.get_ref(), of, scope, faults)).collect();
@@ -150,23 +152,21 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
             faults.push(hook.url.fault(message));
         }
         (HookUse::Hosts | HookUse::Patterns, Some(event)) => {
-            let message = "this is sent when a version of the site goes live: requests for events belong in [[notify]]";
+            let message = "\"on\" has no effect here, because this request is sent when a version goes live: write a [[notify]] for events";
             faults.push(event.fault(message));
         }
         _ => {}
     }
     if let (None, Some(format)) = (&hook.body, &hook.format) {
-        faults.push(
-            format.fault("this is the format of a body: write one, such as body = '{\"text\": \"{{message}}\"}'"),
-        );
+        faults.push(format.fault("\"format\" requires a body: write one such as body = '{\"text\": \"{{message}}\"}'"));
     }
     if let Some((_, value)) = hook.headers.iter().nth(MAX_HEADERS) {
-        faults.push(value.fault(format!("a request has at most {MAX_HEADERS} headers of its own")));
+        faults.push(value.fault(format!("only {MAX_HEADERS} headers are allowed in a request: remove this one")));
     }
     let headers = faults.keep_all(hook.headers.iter().map(|(name, value)| header(name, value, folder)));
     let trust = match (&hook.ca, &target) {
         (Some(ca), Some(target)) if !target.is_secure() => {
-            faults.push(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
+            faults.push(ca.fault("\"ca\" requires a url that begins with \"https://\""));
             None
         }
         (ca, _) => faults.keep(ca.as_ref().map(|ca| authorities(ca, folder)).transpose()),
@@ -187,8 +187,8 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
 
 fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     let fault = |why: &str| {
-        // The message does not contain the URL, because all of it may be secret; its place in the
-        // file is shown with the message.
+        // The message does not contain the URL, because all of it may be secret. Its position in
+        // the file is shown with the message.
         url.fault(format!(
             "this is not a valid URL for a request: {why}; write one such as \"https://api.example.net/purge\""
         ))
@@ -200,7 +200,8 @@ fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     HookTarget::new(uri).map_err(fault)
 }
 
-/// Parses the method: any that has a body or needs none, because caches have methods of their own.
+/// Parses the method. All methods except `CONNECT` are allowed, because caches define their own,
+/// such as `PURGE`.
 fn method(written: &Spanned<String>) -> Result<Method, Fault> {
     let text = written.get_ref();
     let method = Method::from_bytes(text.as_bytes()).ok().filter(|method| *method != Method::CONNECT);
@@ -213,9 +214,11 @@ fn body(written: &Spanned<String>, hook: &RawHook, of: HookUse) -> Result<BodyTe
     let format = hook.format.as_ref().map(|format| *format.get_ref());
     let body = BodyTemplate::parse(written.get_ref(), format).map_err(|message| written.fault(message))?;
     let unknown = match of {
-        HookUse::Patterns => "the site names no host for {{host}}, {{url}} and {{urls}}: list one without * in hosts",
+        HookUse::Patterns => {
+            "the site has no host for {{host}}, {{url}} and {{urls}}: write one without \"*\" in \"hosts\""
+        }
         HookUse::Events => {
-            "{{host}}, {{url}} and {{urls}} are available only in [[site.robots.on_publish]]: write {{site}}"
+            "{{host}}, {{url}} and {{urls}} are available only in [[site.robots.on_publish]]: write {{site}} instead"
         }
         HookUse::Hosts => return Ok(body),
     };
@@ -230,18 +233,18 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
     // Some servers treat `_` as `-`.
     let dashed = field.as_str().replace('_', "-");
     if OURS.contains(&&*dashed) || dashed.starts_with("webhook-") {
-        return Err(fault(format!("{name} is set by robotsd: leave it out")));
+        return Err(fault(format!("{name:?} is set by robotsd: remove it")));
     }
     if dashed.starts_with("robotsd-") {
-        return Err(fault(format!("{name} is for robotsd's own commands: leave it out")));
+        return Err(fault(format!("{name:?} is only for robotsd's own commands: remove it")));
     }
     match value.get_ref() {
         RawHeader::Secret(secret) if secret.file.as_os_str().is_empty() => {
-            Err(fault("the path of the file is empty".to_owned()))
+            Err(fault("the path is empty: write the path of a file".to_owned()))
         }
         RawHeader::Secret(secret) => Ok((field, HookHeader::File(folder.join(&secret.file)))),
         RawHeader::Text(_) if is_secret(field.as_str()) => Err(fault(format!(
-            "{name} contains a secret that `config show` and the log would show: write it to a file, and here {{ file = \"…\" }}"
+            "{name:?} contains a secret that `config show` and the log would show: write {{ file = \"…\" }}, and the secret into this file"
         ))),
         RawHeader::Text(text) => match HeaderValue::from_str(text) {
             Ok(value) => Ok((field, HookHeader::Text(value))),

@@ -1,4 +1,4 @@
-//! A site: its hosts, its backend, its robots.txt, and how that is enforced.
+//! A site: its hosts, its backend, its robots.txt, and how the robots.txt is enforced.
 
 mod append;
 mod backend;
@@ -68,7 +68,7 @@ pub(crate) struct SiteConfig {
     /// `None` if no listener forwards requests.
     pub(crate) backend: Option<Backend>,
     pub(crate) robots: RobotsSource,
-    /// Position in the text of the key that names the robots.txt.
+    /// Position in the config's text of the key that sets the source of the robots.txt.
     pub(crate) robots_span: Range<usize>,
     /// The parts that are appended to the robots.txt, in order.
     pub(crate) append: Vec<AppendSettings>,
@@ -76,27 +76,28 @@ pub(crate) struct SiteConfig {
     pub(crate) on_publish: Vec<Arc<HookSettings>>,
     pub(crate) max_age: Duration,
     pub(crate) when_missing: WhenMissing,
-    /// A file of expectations.
+    /// File with expectations about the robots.txt.
     pub(crate) expectations: Option<PathBuf>,
-    /// Position in the text of the expectations' path.
+    /// Position of `expectations` in the config's text.
     pub(crate) expectations_span: Range<usize>,
-    /// The version that the gate compares others with, and the pages that it checks.
+    /// The version that the gate compares new versions with, and the pages that it checks.
     pub(crate) gate_basis: GateBasis,
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
     /// The checks of the robots.txt, without those that depend on a registry: see
     /// [`SiteConfig::checks`].
     pub(crate) check: Options,
-    /// `None` for the default of the layer.
+    /// `None` for the layer's default refusal.
     pub(crate) refusal: Option<Arc<RefusalPage>>,
-    /// The values that policy, checks and gate are derived from, as text: equal text means equal
-    /// settings.
+    /// The values that policy, checks and gate are derived from, serialized: equal strings mean
+    /// equal settings.
     pub(crate) terms: String,
 }
 
 impl SiteConfig {
-    /// Returns the checks of the robots.txt, including the search engines of the registry that the
-    /// policy refuses. The checks do not include the registry itself: the live one has its own.
+    /// Returns the checks of the robots.txt, with the search engines of the registry that the
+    /// policy refuses. The registry itself is not included, because the live robots.txt has its own
+    /// registry.
     pub(crate) fn checks(&self, registry: &Registry) -> Options {
         self.check.clone().refused_crawlers(policy::refused_engines(registry, &self.policy))
     }
@@ -108,8 +109,8 @@ impl SiteConfig {
     }
 }
 
-/// Returns the patterns of a site with these hosts for a host map. If there are none, that is `*`,
-/// which matches every other host.
+/// Returns the patterns of a site with these hosts, for a host map. A site without hosts has the
+/// pattern `*`, which matches every other host.
 pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
     let every = hosts.is_empty().then_some("*");
     every.into_iter().chain(hosts.iter().map(String::as_str))
@@ -119,7 +120,8 @@ pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
 pub(crate) fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
     let mut map = HostMap::new();
     for (pattern, owner) in patterns {
-        // An invalid host, or one that two sites have, was refused with the config.
+        // Errors are ignored, because invalid hosts and hosts of two sites were already refused
+        // with the config.
         let _ = map.insert(pattern, owner);
     }
     map
@@ -133,27 +135,27 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
         if let Some(why) = misleading(name) {
             faults.push(site.name.fault(why));
         } else if !names.insert(name) {
-            faults.push(site.name.fault(format!("the name {name:?} is taken by another site")));
+            faults.push(site.name.fault(format!("another site has the name {name:?} already: write a different name")));
         }
     }
 }
 
-/// Returns the reason why a string cannot be the name of a site: commands, scopes of tokens,
-/// fleet-wide off switches or people would take it for something else. Letters of every script are
-/// allowed.
+/// Returns the reason why a string cannot be the name of a site: it would be mistaken for something
+/// else by commands, in the sites of a token, in fleet-wide off switches, or by people. Letters of
+/// every script are allowed.
 pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {
-        return Some("the name is empty: the log names sites by it".to_owned());
+        return Some("the name is empty: write a name for the log and for commands".to_owned());
     } else if name.contains('*') || name.eq_ignore_ascii_case("all") {
-        "\"*\" and \"all\" stand for every site, and \"*\" in a name for any characters"
+        "\"*\" and \"all\" stand for every site, and \"*\" in a name stands for any characters"
     } else if name.contains('/') {
         "\"/\" separates a site from one of its hosts, as in \"shop/www.example\""
     } else if name.contains(',') {
         "\",\" separates the names in a list"
     } else if name.starts_with('-') {
-        "a name that begins with \"-\" is an option in a command"
+        "commands read a name that begins with \"-\" as an option"
     } else if name.split(' ').any(str::is_empty) {
-        "a space at the end of a name, or next to another one, is not seen"
+        "a space at the beginning or end, or next to another space, cannot be seen"
     } else if !is_shown_whole(name) {
         "it contains an invisible character, so it looks like another name"
     } else {
@@ -171,14 +173,14 @@ pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
             faults.keep(added.map_err(|error| host.fault(error.to_string())));
         }
         if site.hosts.is_empty() && hosts.insert("*", ()).is_err() {
-            let message = "an earlier site has no hosts, so it matches every host: name the hosts of each";
+            let message = "an earlier site has no hosts, so it matches every host: write \"hosts\" for each of the two";
             faults.push(site.name.fault(message));
         }
     }
 }
 
-/// Resolves a site of this file; parts with problems get their defaults. `None` if its robots.txt
-/// is unknown.
+/// Resolves a site. Parts with problems get their defaults. Returns `None` if the site's backend or
+/// robots.txt is unknown.
 pub(super) fn resolve(
     all: OfAllSites<'_>,
     site: &Spanned<RawSite>,
@@ -195,7 +197,8 @@ pub(super) fn resolve(
     };
     let backend = faults.keep(backend::resolve(&written, all.listeners, span, folder));
     backend::faulty(written.upstreams.unwrap_or_default(), all.listeners, all.own_proxy, folder, faults);
-    // Without a backend, only a source that is complete in itself can be resolved.
+    // If the backend has a problem, the robots.txt is resolved only if its source does not depend
+    // on the backend.
     let is_named = site.robots.path.is_some() || site.robots.text.is_some();
     let backend = backend.or(is_named.then_some(None));
     let robots =
@@ -230,15 +233,15 @@ pub(super) fn resolve(
         grace: all.grace,
         policy: policy.unwrap_or_default(),
         check: check.unwrap_or_default(),
-        // The file of the refusal page is read only for valid sites.
+        // The refusal page is read later, and only for valid sites.
         refusal: None,
-        // Fails only for a path that is not UTF-8.
+        // Serialization fails only if a path is not UTF-8.
         terms: serde_json::to_string(&(terms, &site.enforcement, &site.rate, &site.modes)).unwrap_or_default(),
     })
 }
 
-/// Returns the position of the key that names the robots.txt of a site, or of the key that implies
-/// it.
+/// Returns the position of the key that sets the source of a site's robots.txt, or of the key that
+/// implies the source.
 fn robots_span(site: &RawSite) -> Range<usize> {
     let robots = &site.robots;
     let path = robots.path.as_ref().map(Spanned::span);

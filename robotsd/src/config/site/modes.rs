@@ -1,5 +1,5 @@
-//! The modes for some crawlers or for some rule: `[site.modes]`. A key names the crawlers or the
-//! rule; the last one that matches counts.
+//! Exceptions from the mode of a site: `[site.modes]`. The key of an exception selects some
+//! crawlers or a rule. If several exceptions match a request, the last one counts.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,7 +23,7 @@ tables! {
         mode: Option<Mode>,
         /// Mode for requests that exceed a crawl delay.
         rate: Option<Spanned<RateMode>>,
-        /// The last day of its validity, or an exact time.
+        /// Last day of the exception (UTC), or an exact time.
         until: Option<Spanned<Datetime>>,
     }
 }
@@ -32,7 +32,7 @@ tables! {
 #[derive(Debug, Default)]
 pub(crate) struct RawModes(pub(crate) Vec<Exception>);
 
-/// An exception. Several with the same key are written as a list.
+/// An exception. Several exceptions with the same key are written as a list.
 #[derive(Debug)]
 pub(crate) struct Exception {
     /// The key as it is written: `agent:GPTBot`.
@@ -58,7 +58,7 @@ impl Value for RawModes {
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
         let DeValue::Table(written) = value.get_ref() else { return reader.wrong::<Self>(place, value) };
         let (table, mut exceptions) = (place.path(), Vec::new());
-        // In the order of the file.
+        // The order of the file counts, and the parsed table may have another order.
         let mut entries: Vec<_> = written.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
@@ -69,8 +69,8 @@ impl Value for RawModes {
                 _ => vec![value],
             };
             if items.is_empty() {
-                let help = format!("write {:?} = \"tag\", or take it out", key.get_ref());
-                reader.faults.push(Fault::new(value.span(), "there is no mode in the list").help(help));
+                let help = format!("write {:?} = \"tag\", or remove this key", key.get_ref());
+                reader.faults.push(Fault::new(value.span(), "the list contains no mode").help(help));
             }
             for item in items {
                 let scope = Scope::read(reader, &key);
@@ -117,7 +117,7 @@ impl Scope {
 }
 
 impl Exception {
-    /// Returns the crawler that the exception names.
+    /// Returns the name of the crawler if the exception is for a single crawler.
     pub(crate) fn agent(&self) -> Option<Spanned<String>> {
         match &self.scope {
             Scope::Crawlers(Selector::Agent(name)) => Some(Spanned::new(self.key.span(), name.clone())),
@@ -128,18 +128,17 @@ impl Exception {
     fn overrides(&self) -> Result<(Option<Override>, Option<Override<RateMode>>), Fault> {
         let RawMode { mode, rate, until } = self.modes.get_ref();
         if mode.is_none() && rate.is_none() {
-            let message = "an override needs a mode, for disallowed requests, or a rate, for requests that exceed a crawl delay, or both";
+            let message = "an exception requires mode (for disallowed requests), rate (for requests that exceed a crawl delay) or both";
             return Err(self.modes.fault(message));
         }
         if let (Some(_), Scope::Pattern(_)) = (rate, &self.scope) {
-            let message = "a rate is for crawlers, not for a rule: write \"category:WORD\", \"agent:NAME\" or \"index\" instead of the pattern";
+            let message = "\"rate\" is for crawlers, not for a rule: write \"category:WORD\", \"agent:NAME\" or \"index\" instead of the pattern";
             return Err(self.key.fault(message));
         }
         if let (Some(rate), Scope::Crawlers(Selector::Index)) = (rate, &self.scope)
             && *rate.get_ref() == RateMode::Refuse
         {
-            let message =
-                "a single search engine can be refused for its rate, but all of them together are only observed";
+            let message = "\"index\" cannot refuse all search engines for their rate, only a single one can be refused";
             let help =
                 "write \"agent:bingbot\" instead of \"index\", and a group for it with a Crawl-delay in robots.txt";
             return Err(rate.fault(message).help(help.to_owned()));
@@ -162,7 +161,7 @@ impl Exception {
             Scope::Crawlers(Selector::Category(category)) => Ok(Override::category(*category, mode)),
             Scope::Crawlers(Selector::Index) => Ok(Override::index_engines(mode)),
             Scope::Crawlers(Selector::Operator(_)) | Scope::Pattern(_) => {
-                Err(self.key.fault(format!("{:?} names no crawler, no category and no \"index\"", self.key.get_ref())))
+                Err(self.key.fault(format!("{:?} is not a crawler, a category or \"index\"", self.key.get_ref())))
             }
         }
     }
@@ -173,8 +172,8 @@ impl Exception {
 }
 
 impl RawModes {
-    /// Returns the policy with the exceptions; adds their errors and returns `None` if there are
-    /// any.
+    /// Returns the policy with the exceptions. If exceptions have errors, adds the errors and
+    /// returns `None`.
     pub(super) fn add_to(&self, policy: Option<PolicyBuilder>, faults: &mut Faults) -> Option<PolicyBuilder> {
         let overrides = faults.keep_all(self.0.iter().map(Exception::overrides))?;
         Some(overrides.into_iter().fold(policy?, |policy, (mode, rate)| {
@@ -184,11 +183,11 @@ impl RawModes {
     }
 }
 
-/// Returns when an exception ends: at a moment, or at the end of a day in UTC.
+/// Returns when an exception ends: at an exact time, or at the end of a day in UTC.
 pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(
-            "{} is not a valid end: write a day (UTC) such as 2027-03-31, or a moment such as 2027-03-31T12:00:00Z",
+            "{} is not a valid end: write a day (UTC) such as 2027-03-31, or an exact time such as 2027-03-31T12:00:00Z",
             until.get_ref()
         );
         until.fault(message)
@@ -203,8 +202,9 @@ pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fa
     Ok(if date.time.is_none() { moment + DAY } else { moment })
 }
 
-/// Serializes in the short form if all exceptions have one. TOML writes tables after plain values,
-/// and the order of exceptions counts.
+/// Serializes all exceptions in the short form if each of them has one, else all in the long form.
+/// TOML writes tables after plain values, so a mixture would change the order of the exceptions,
+/// which counts.
 impl Serialize for RawModes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut by_key: Vec<(&str, Vec<&RawMode>)> = Vec::new();

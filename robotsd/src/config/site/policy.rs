@@ -50,7 +50,7 @@ tables! {
         cookies: Vec<Spanned<String>>,
     }
 
-    /// Lints by code: those whose findings are errors, and those that are off.
+    /// Codes of lints: `deny` reports their findings as errors, and `allow` disables them.
     RawCheck {
         deny: Vec<Spanned<String>>,
         allow: Vec<Spanned<String>>,
@@ -63,7 +63,7 @@ tables! {
 
     RawRate {
         mode: Spanned<RateMode> = unplaced(RateMode::default()),
-        burst: Spanned<NonZeroU32> = unplaced(Policy::DEFAULT_BURST) => bound(BURST, "a burst is from 1 to 10000"),
+        burst: Spanned<NonZeroU32> = unplaced(Policy::DEFAULT_BURST) => bound(BURST, "\"burst\" is {}: write a number from 1 to 10000"),
     }
 }
 
@@ -76,11 +76,11 @@ words! {
     }
 }
 
-/// The settings of a config for all of its sites. Serialized, it contains everything that policy,
-/// checks and gate are derived from.
+/// The settings of a config for all of its sites. The serialized form contains everything that
+/// policy, checks and gate are derived from.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct OfAllSites<'f> {
-    /// The mode if no exception matches; a site may have another.
+    /// The mode if no exception matches and the site sets no mode of its own.
     pub(crate) mode: Mode,
     #[serde(skip)]
     pub(crate) grace: Duration,
@@ -92,14 +92,14 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) gate: &'f RawGate,
     #[serde(skip)]
     pub(crate) listeners: &'f [RawListener],
-    /// The admin listeners that accept connections of this process as their proxy's.
+    /// The admin listeners that accept connections from this process as those of their proxy.
     #[serde(skip)]
     pub(crate) own_proxy: &'f [SocketAddr],
     #[serde(skip)]
     pub(crate) state_dir: Option<&'f Path>,
 }
 
-/// Resolves the policy; adds the errors and returns `None` if there are any.
+/// Resolves the policy. If there are errors, adds them and returns `None`.
 pub(super) fn resolve(
     all: &OfAllSites<'_>,
     enforcement: &RawEnforcement,
@@ -144,7 +144,10 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
         policy = policy.without_family();
     }
     if let Some(form) = enforcement.forms.iter().find(|form| !PathForm::OPTIONAL.contains(form.get_ref())) {
-        return Err(form.fault(format!("{:?} is always judged: forms lists the others", form.get_ref().as_str())));
+        return Err(form.fault(format!(
+            "{:?} cannot be disabled, so it does not belong in \"forms\": remove it",
+            form.get_ref().as_str()
+        )));
     }
     Ok(policy)
 }
@@ -175,7 +178,7 @@ pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iter
     engines.filter_map(move |engine| refused(engine, policy, now))
 }
 
-/// Returns the refusal of a crawler by a policy, if any.
+/// Returns how the policy refuses the crawler; `None` if it does not.
 fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
     let agent = Agent::from(crawler);
     let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;
@@ -188,7 +191,7 @@ fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<Refuse
         (false, false) => refused.only_rules(exceptions),
         (true, _) => refused.except_rules(exceptions),
     };
-    // An override with an invalid pattern is an error of the config.
+    // An override with an invalid pattern was already reported as an error of the config.
     let refused = refused.ok()?;
     Some(if policy.holds_to_star(&agent) { refused } else { refused.ignore_wildcard_group() })
 }

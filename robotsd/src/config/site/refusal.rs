@@ -1,5 +1,5 @@
-//! A site's refusal. Its template is read with the config, so that an error in it is an error of
-//! the config.
+//! The settings of a site's refusals. The template is read together with the config, so that an
+//! error in the template is an error of the config.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ tables! {
 
 /// Resolves the refusal of a site; `None` if it is the default.
 ///
-/// An error in the template has its position in the template; any other error is placed by
-/// `in_config`.
+/// An error in the template has a position in the template. `in_config` places any other error in
+/// the config.
 pub(in crate::config) fn resolve(
     raw: &RawRefusal,
     folder: &Path,
@@ -34,7 +34,9 @@ pub(in crate::config) fn resolve(
     let status = raw.status.as_ref().map_or(Ok(StatusCode::FORBIDDEN), status).map_err(&in_config)?;
     let language = raw.language.as_ref().map(language).transpose().map_err(&in_config)?;
     if let (None, Some(unused)) = (&raw.file, raw.language.as_ref().or(raw.contact.as_ref())) {
-        return Err(in_config(unused.fault("language and contact go with a file: the default page has neither")));
+        return Err(in_config(
+            unused.fault("\"language\" and \"contact\" require \"file\", because the default page has neither"),
+        ));
     }
     let Some(file) = &raw.file else {
         let page = RefusalPage { status, file: None, template: None, language: None, contact: None };
@@ -75,11 +77,11 @@ fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
     })
 }
 
-/// Reads the text of a template's file.
+/// Reads a template from its file.
 fn read(path: &Path) -> Result<String, String> {
     let (bytes, _) = files::read_at_most(path, MAX_TEMPLATE as u64).map_err(|error| error.to_string())?;
     if bytes.len() > MAX_TEMPLATE {
-        return Err(format!("a template has at most {} KiB", MAX_TEMPLATE / 1024));
+        return Err(format!("the template is larger than {} KiB", MAX_TEMPLATE / 1024));
     }
     let text = String::from_utf8(bytes).map_err(|_| "the template is not UTF-8: save it as UTF-8")?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))

@@ -1,4 +1,5 @@
-//! The source of a site's robots.txt: the keys that each source has, and their values.
+//! The source of a site's robots.txt: the keys that each source requires or accepts, and their
+//! values.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -27,17 +28,17 @@ tables! {
         url: Option<Spanned<String>>,
         ca: Option<Spanned<PathBuf>>,
         host: Option<Spanned<String>>,
-        refresh: Option<Spanned<Span>> => bound(Span::seconds(60)..=Span::days(1), "refresh may be from \"1m\" to \"24h\""),
+        refresh: Option<Spanned<Span>> => bound(Span::seconds(60)..=Span::days(1), "\"refresh\" is {}: write a duration from \"1m\" to \"24h\""),
         hold: Option<Spanned<Span>>,
         max_age: Spanned<Span> = unplaced(Span(LiveRobots::DEFAULT_MAX_AGE)) => bound(
             Span::NONE..=Span(LiveRobots::MAX_MAX_AGE),
-            "max_age is longer than crawlers may keep a robots.txt, \"24h\"",
+            "\"max_age\" is {}: write at most \"24h\", because crawlers may not keep a robots.txt for longer",
         ),
         on_missing: OnMissing,
         expectations: Option<Spanned<PathBuf>>,
-        /// The version in version control that new versions are compared with.
+        /// File in version control that new versions are compared with.
         baseline: Option<Spanned<PathBuf>>,
-        /// List of pages that must stay allowed, instead of the one in `[gate]`.
+        /// File with pages that must stay allowed, instead of `urls` in `[gate]`.
         urls: Option<Spanned<PathBuf>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         append: Vec<Spanned<RawAppend>>,
@@ -72,7 +73,7 @@ pub(crate) enum RobotsSource {
     /// A folder with a file for each host.
     Directory {
         path: PathBuf,
-        /// Name of the file for every other host.
+        /// Name of the file for hosts without a file of their own.
         fallback: String,
     },
     /// Fetched from the upstreams.
@@ -80,7 +81,7 @@ pub(crate) enum RobotsSource {
         upstreams: Vec<String>,
         /// The `Host` of the request.
         host: String,
-        /// The name that the upstreams' certificates are for, instead of their hosts.
+        /// Host name in the certificates of the upstreams, instead of the hosts in their URLs.
         server_name: Option<String>,
         remote: Remote,
     },
@@ -91,17 +92,19 @@ pub(crate) enum RobotsSource {
 }
 
 impl RobotsSource {
-    /// Returns the file or the URL; `None` if hosts may have different ones.
+    /// Returns the path or URL of the robots.txt; `None` if it has none, or if it differs between
+    /// hosts.
     pub(crate) fn place(&self) -> Option<String> {
         match self {
-            // Absolute, so that it does not depend on how the path of the config was written.
+            // The path is absolute, so that it does not depend on how the path of the config was
+            // written.
             Self::File(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
             Self::Url { url, .. } => Some(url.clone()),
             Self::Inline(_) | Self::Directory { .. } | Self::Upstream { .. } => None,
         }
     }
 
-    /// Returns its name in `source = "…"`.
+    /// Returns the value of `source` for this source.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::File(_) => "file",
@@ -138,31 +141,30 @@ pub(super) fn resolve(
         (None, None, None) => SourceKind::File,
     };
     if let Some((key, span, goes_with)) = stray(robots, source) {
-        return Err(Fault::new(span, format!("{key} goes with {goes_with}")));
+        return Err(Fault::new(span, format!("{key:?} requires {goes_with}")));
     }
     let span = robots.source.as_ref().map_or(0..0, Spanned::span);
     match source {
         SourceKind::File => match (&robots.path, backend) {
             (Some(path), _) if path.get_ref().as_os_str().is_empty() => {
-                Err(path.fault("the path of the robots.txt is empty"))
+                Err(path.fault("the path is empty: write the path of the robots.txt"))
             }
             (Some(path), _) => Ok(RobotsSource::File(folder.join(path.get_ref()))),
             (None, Some(Backend::Files(files))) => Ok(RobotsSource::File(files.root.join("robots.txt"))),
             (None, Some(Backend::Upstreams(_)) | None) => {
                 let message = format!(
                     "the site {:?} has no robots.txt: write [site.robots] with path = \"…\", or with \
-                     source = \"upstream\" for the one its upstreams have",
+                     source = \"upstream\" to fetch it from the upstreams",
                     site.name.get_ref()
                 );
                 Err(site.name.fault(message))
             }
         },
         SourceKind::Inline => match &robots.text {
-            Some(text) if text.get_ref().trim().is_empty() => {
-                Err(text.fault("the text is empty: to restrict nothing, write a comment, \"# nothing is restricted\""))
-            }
+            Some(text) if text.get_ref().trim().is_empty() => Err(text
+                .fault("\"text\" is empty: write a comment such as \"# nothing is restricted\" to restrict nothing")),
             Some(text) => Ok(RobotsSource::Inline(text.get_ref().clone())),
-            None => Err(Fault::new(span, "source = \"inline\" needs the robots.txt itself in text = \"…\"")),
+            None => Err(Fault::new(span, "source = \"inline\" requires text = \"…\" with the robots.txt itself")),
         },
         SourceKind::Directory => directory(robots, span, folder),
         SourceKind::Upstream => upstream(robots, site, hosts, backend, span, folder),
@@ -172,13 +174,13 @@ pub(super) fn resolve(
 
 fn directory(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(path) = &robots.path else {
-        let message = "source = \"directory\" needs the folder of the files in path = \"…\"";
+        let message = "source = \"directory\" requires path = \"…\" with the folder of the files";
         return Err(Fault::new(span, message));
     };
     let shown = folder.join(path.get_ref());
     if !shown.is_dir() {
         let message = format!(
-            "{:?} is not a folder: path names the folder that holds a robots.txt for each host, such as \
+            "{:?} is not a folder: write the folder that contains a robots.txt for each host, such as \
              example.com.txt",
             shown.display().to_string()
         );
@@ -187,7 +189,10 @@ fn directory(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<Ro
     let fallback = match &robots.fallback {
         None => Directory::DEFAULT_FALLBACK.to_owned(),
         Some(name) if name.get_ref().is_empty() || name.get_ref().contains('/') => {
-            return Err(name.fault(format!("{:?} is not the name of a file in the folder: write one", name.get_ref())));
+            return Err(name.fault(format!(
+                "{:?} is not the name of a file in the folder: write one such as \"default.txt\"",
+                name.get_ref()
+            )));
         }
         Some(name) => name.get_ref().clone(),
     };
@@ -203,12 +208,11 @@ fn upstream(
     folder: &Path,
 ) -> Result<RobotsSource, Fault> {
     let Some(Backend::Upstreams(settings)) = backend else {
-        return Err(Fault::new(span, "source = \"upstream\" needs upstreams, and the site has none"));
+        return Err(Fault::new(span, "source = \"upstream\" requires \"upstreams\", and the site has none"));
     };
     let concrete = || hosts.iter().find(|host| !host.get_ref().contains('*'));
     let Some(written) = robots.host.as_ref().or_else(concrete) else {
-        let message =
-            "source = \"upstream\" needs a host to request: write host = \"example.com\", or a name without * in hosts";
+        let message = "source = \"upstream\" requires a host to request: write host = \"example.com\", or a host without \"*\" in \"hosts\"";
         return Err(Fault::new(span, message));
     };
     let origin = Origin::of(&format!("http://{}", written.get_ref()));
@@ -222,8 +226,8 @@ fn upstream(
     if let Some(http2) = site.upstream.http2.as_ref().filter(|http2| *http2.get_ref())
         && !settings.endpoints.iter().all(Endpoint::is_tls)
     {
-        let message = "source = \"upstream\" fetches robots.txt in HTTP/1.1, which these upstreams do not speak: name a file, or leave \
-                       http2 out";
+        let message = "source = \"upstream\" fetches robots.txt over HTTP/1.1, which http2 = true excludes: remove \"http2\", or \
+                       write the path of a file";
         return Err(http2.fault(message));
     }
     let upstreams: Vec<String> = settings.endpoints.iter().map(Endpoint::to_string).collect();
@@ -236,12 +240,12 @@ fn upstream(
 
 fn url(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(url) = &robots.url else {
-        let message = "source = \"url\" needs url = \"https://…\"";
+        let message = "source = \"url\" requires url = \"https://…\"";
         return Err(Fault::new(span, message));
     };
     let _ = LiveRobots::url(url.get_ref()).map_err(|error| url.fault(error.to_string()))?;
     if let Some(ca) = robots.ca.as_ref().filter(|_| !url.get_ref().to_ascii_lowercase().starts_with("https:")) {
-        return Err(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
+        return Err(ca.fault("\"ca\" requires a url that begins with \"https://\""));
     }
     Ok(RobotsSource::Url { url: url.get_ref().clone(), remote: remote(robots, robots.ca.as_ref(), folder)? })
 }
@@ -254,8 +258,8 @@ fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> R
     Ok(Remote { refresh, hold, ca })
 }
 
-/// Returns the first key that has no effect for a source, its position, and the source that it goes
-/// with.
+/// Returns the first key that has no effect with this source, its position, and the sources that
+/// the key requires.
 fn stray(robots: &RawRobots, source: SourceKind) -> Option<(&'static str, Range<usize>, &'static str)> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let (is_url, is_fetched) = ("source = \"url\"", "source = \"upstream\" or source = \"url\"");

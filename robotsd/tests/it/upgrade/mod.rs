@@ -334,7 +334,7 @@ fn an_upgrade_that_fails_changes_nothing_and_says_why() {
     upgraded.folder.configure(config.replace("mode = \"refuse\"", "mode = \"refused\""));
     upgraded.running.event("config-rejected");
     let said = upgraded.upgrade().ends_with(1).out;
-    assert_has(said, &["robotsd.toml:3:8: \"refused\" is not a value of mode"]);
+    assert_has(said, &["robotsd.toml:3:8: \"refused\" is not a value of \"mode\""]);
     let noted = || upgraded.json(&["status"])["upgrade"]["state"].take();
     assert_eq!(noted(), "failed");
     upgraded.folder.configure(config);
