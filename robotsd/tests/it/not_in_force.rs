@@ -95,14 +95,14 @@ const TABLE: &[Row] = &[
     Row {
         key: "certificate",
         at_start: Cells {
-            config_check: (2, "the key does not belong to the first certificate"),
+            config_check: (2, "the key does not match the first certificate"),
             problems: (2, "robotsd"),
             ready: NOBODY,
             metric: (&[NOBODY], NOBODY),
-            log: ("standard error", "the key does not belong to the first certificate"),
+            log: ("standard error", "the key does not match the first certificate"),
         },
         later: Cells {
-            config_check: (2, "the key does not belong to the first certificate"),
+            config_check: (2, "the key does not match the first certificate"),
             problems: (1, "; the previous certificate stays in force, but a restart would fail"),
             ready: READY,
             metric: (&["robotsd_tls_certificate_rejected{path="], "1"),

@@ -155,7 +155,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     let secret = "c2VjcmV0";
     let broken = format!("-----BEGIN PRIVATE KEY-----\n{secret}\n{secret}!\n-----END PRIVATE KEY-----\n");
     for (what, chain, key, culprit) in [
-        ("the key does not belong to the first certificate", &other.0[..], &key[..], &paths.key),
+        ("the key does not match the first certificate", &other.0[..], &key[..], &paths.key),
         ("no certificate found", b"", &key, &paths.chain),
         ("no private key found", &chain, b"", &paths.key),
         ("no certificate found", &key, &key, &paths.chain),
@@ -171,7 +171,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
         ),
         ("cannot be read", b"-----BEGIN CERTIFICATE-----\nMIH0\n-----END CERTIFICATE-----\n", &key, &paths.chain),
         ("larger than 1 MiB", &vec![b'x'; (1 << 20) + 1], &key, &paths.chain),
-        ("the key does not belong to the first certificate", &chain, &other.1, &paths.key),
+        ("the key does not match the first certificate", &chain, &other.1, &paths.key),
     ] {
         put(&paths.chain, chain);
         put(&paths.key, key);

@@ -33,7 +33,7 @@ async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_witho
         assert_eq!((answer.status(), &*answer.body), (400, "400 this port speaks TLS: use https://\n"), "{request}");
         assert_eq!(client.rest().await, "");
     }
-    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "a request without TLS");
+    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "the client sent a request without TLS");
     for garbage in
         [&b"\x16\x03\x01\xff\xff garbage"[..], b"\x00", b"\x80\x2e\x01\x00\x02", b"\r\nGET / HTTP/1.1\r\n\r\n"]
     {
@@ -58,7 +58,7 @@ async fn a_handshake_has_a_deadline() {
         edge.sent(begun).await.rest().await;
     }
     edge.counts(ConnectionErrorKind::Slow, 3).await;
-    assert_eq!(edge.reports(ConnectionErrorKind::Slow).await, "no TLS handshake in time");
+    assert_eq!(edge.reports(ConnectionErrorKind::Slow).await, "the TLS handshake was not complete in time");
 }
 
 /// Builds the first message of a client.
@@ -91,7 +91,7 @@ async fn a_hello_has_a_bound() {
     let mut client = edge.sent(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff").await;
     client.try_send([0; 32 * 1024]).await;
     client.rest().await;
-    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "a ClientHello of more than 16384 bytes");
+    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "the ClientHello is longer than 16384 bytes");
 }
 
 #[tokio::test]
