@@ -267,7 +267,11 @@ impl<S: EdgeService> ServedListener<S> {
         });
         if ended.await.is_err() {
             let (left, reporter) = (self.connections.len(), &self.context.edge.shared.reporter);
-            reporter.report(ConnectionErrorKind::Aborted, None, &format_args!("{left} connections with requests in progress were cut off"));
+            reporter.report(
+                ConnectionErrorKind::Aborted,
+                None,
+                &format_args!("{left} connections with requests in progress were cut off"),
+            );
             self.connections.shutdown().await;
         }
     }
@@ -401,8 +405,7 @@ impl NewConnection {
     /// was claimed.
     async fn receive_header(&self, socket: &mut TcpStream) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
         if !self.context.settings.trusted.trusts(self.peer.ip()) {
-            let message =
-                "the client's address is not in `trusted_proxies`, which `proxy_protocol = true` requires";
+            let message = "the client's address is not in trusted_proxies, which proxy_protocol = true requires";
             return Err((ConnectionErrorKind::Untrusted, message.into()));
         }
         // A client that connected before a shutdown may already have sent its header.

@@ -70,14 +70,14 @@ pub(crate) enum HeaderProgress {
 pub(crate) enum HeaderError {
     /// The bytes do not begin with a known signature.
     #[error(
-        "the connection does not begin with a PROXY header, which `proxy_protocol = true` requires: configure the proxy in front to send it \
-         (HAProxy: `send-proxy-v2`, nginx: `proxy_protocol on`)"
+        "the connection does not begin with a PROXY header, which proxy_protocol = true requires: configure the proxy in front to send it \
+         (send-proxy-v2 in HAProxy, proxy_protocol on in nginx)"
     )]
     Missing,
     #[error("the PROXY header of version 1 does not end within {MAX_VERSION_1_BYTES} bytes")]
     TooLong,
     /// A version 1 line whose content is invalid.
-    #[error("the PROXY header of version 1 contains neither `UNKNOWN` nor two addresses with their ports")]
+    #[error("the PROXY header of version 1 contains neither UNKNOWN nor two addresses with their ports")]
     Line,
     #[error("the PROXY header has the unsupported version {0}: use 1 or 2")]
     Version(u8),

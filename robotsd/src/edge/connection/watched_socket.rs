@@ -160,7 +160,10 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
-        io::Error::new(io::ErrorKind::InvalidData, "TLS negotiated HTTP/2, but the client did not send the HTTP/2 preface")
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "TLS negotiated HTTP/2, but the client did not send the HTTP/2 preface",
+        )
     }
 
     /// Closes an idle connection to free its slot. Returns false if the connection is not idle

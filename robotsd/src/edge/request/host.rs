@@ -76,9 +76,10 @@ pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), Re
         return Err(RequestRefusal::bad_request("the request does not use the protocol negotiated by TLS"));
     }
     match head.headers.get(HOST).and_then(|host| host.to_str().ok()) {
-        Some(host) if !secured.is_for(without_port(host)) => {
-            Err(RequestRefusal::new(StatusCode::MISDIRECTED_REQUEST, "this connection is for another host: open a new connection"))
-        }
+        Some(host) if !secured.is_for(without_port(host)) => Err(RequestRefusal::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "this connection is for another host: open a new connection",
+        )),
         _ => Ok(()),
     }
 }

@@ -103,7 +103,8 @@ impl CertificatePair {
         if let Some(warning) = self.validity.and_then(|validity| validity.warning(now)) {
             return Some(warning);
         }
-        self.exposed.then(|| "users other than the owner can read or change the key: set its mode to 0600 or 0640".to_owned())
+        self.exposed
+            .then(|| "users other than the owner can read or change the key: set its mode to 0600 or 0640".to_owned())
     }
 
     /// Reports whether clients that verify certificates accept this certificate for a host.
