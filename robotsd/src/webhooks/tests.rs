@@ -204,7 +204,7 @@ fn what_fails_is_tried_again_and_given_up() {
     hooks.published(&version("sha256:1"));
     until("delivered", || state(&hooks) == "delivered");
     assert_eq!(server.requests().len(), 3);
-    for what in ["the answer is 500", "connection", "answered with 204 at attempt 3"] {
+    for what in ["the receiver answered 500", "connect", "answered with 204 at attempt 3"] {
         says(&said, what);
     }
 
@@ -212,8 +212,8 @@ fn what_fails_is_tried_again_and_given_up() {
     let (hooks, said) = self::hooks(None, 2);
     serve(&hooks, &hook_within(Duration::from_millis(200), server.port, Vec::new()));
     hooks.published(&version("sha256:1"));
-    says(&said, "no answer within 0.2 s; tried again");
-    says(&said, "no answer within 0.2 s; given up after 2 attempts");
+    says(&said, "the receiver did not answer within 0.2 s; next attempt");
+    says(&said, "the receiver did not answer within 0.2 s; given up after 2 attempts");
 
     let server = Server::new(&[Answer::Status(503)]);
     let (hooks, said) = self::hooks(None, 3);

@@ -150,14 +150,14 @@ const TABLE: &[Row] = &[
             problems: (1, "it is tried again"),
             ready: READY,
             metric: (&["robotsd_publish_pending{site=\"shop\",target="], "1"),
-            log: ("on-publish", "; tried again in "),
+            log: ("on-publish", "; next attempt in "),
         },
         later: Cells {
             config_check: SERVED,
             problems: (1, "it is tried again"),
             ready: READY,
             metric: (&["robotsd_publish_pending{site=\"shop\",target="], "1"),
-            log: ("on-publish", "; tried again in "),
+            log: ("on-publish", "; next attempt in "),
         },
         mended: Cells {
             config_check: SERVED,
