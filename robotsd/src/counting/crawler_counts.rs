@@ -1,5 +1,5 @@
-//! Counts the requests of crawlers, by crawler and outcome. Also defines the outcomes, one for each
-//! way in which the layer can act on a request.
+//! Counts the requests of crawlers, by crawler and outcome. Also defines the outcomes: what the
+//! layer can do with a request.
 //!
 //! A crawler in the registry is counted under its name. All other crawlers are counted under the
 //! name of their class, because otherwise each name that a client invents would create new metrics.
@@ -42,8 +42,8 @@ const OTHER: &str = "other";
 /// The crawler label of requests without a recognised crawler.
 pub(crate) const NO_CRAWLER: &str = "none";
 
-/// What is counted for each crawler: for decisions, combinations of outcome and identity of the
-/// sender; for `/robots.txt`, status codes.
+/// Keys of a crawler's counts: for decisions, the outcome and the identity of the sender; for
+/// `/robots.txt`, the status code.
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 

@@ -36,7 +36,7 @@ impl Preset {
     ///
     /// Only missing parts are an error. A client can cause malformed parts, so a question with
     /// malformed parts is judged nevertheless. If there are several targets, each of them is
-    /// judged. An invalid or repeated method is replaced by a method to which every rule applies.
+    /// judged. An invalid or repeated method is replaced by [`STRICTEST_METHOD`].
     pub(super) fn read<'a>(
         self,
         method: &Method,
@@ -124,7 +124,7 @@ impl AskedRequest<'_> {
     }
 }
 
-/// A method to which every rule applies. The rules of group `*` apply only to a few methods.
+/// A method that no rule exempts. The rules of group `*` apply only to a few methods.
 pub(super) const STRICTEST_METHOD: Method = Method::GET;
 
 /// Returns the non-empty values of a field.

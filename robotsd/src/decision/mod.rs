@@ -237,8 +237,8 @@ impl DecisionState {
         match outcome {
             Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), metadata),
             Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
-            // This covers Outcome::Pass and variants that a later version of the library may add,
-            // because only a refusal stops a request.
+            // This covers Outcome::Pass and variants that later versions of the library may add.
+            // Requests are stopped only by a refusal.
             _ => ext_authz::allowed(None, metadata),
         }
     }
@@ -314,8 +314,8 @@ impl DecisionState {
                 response
             }
             Outcome::Respond(refusal) => *refusal,
-            // This covers Outcome::Pass and variants that a later version of the library may add,
-            // because only a refusal stops a request.
+            // This covers Outcome::Pass and variants that later versions of the library may add.
+            // Requests are stopped only by a refusal.
             _ => response::pass(),
         };
         if let Some(record) = record.filter(|record| record.action != Action::Pass) {

@@ -74,7 +74,7 @@ impl fmt::Display for ConnectionError {
     }
 }
 
-/// The kind and cause of an error that ended a connection.
+/// The kind and cause of the error that ended a connection.
 pub(crate) type ConnectionFailure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
 
 /// Counts connection errors and calls `on_error` for some of them.

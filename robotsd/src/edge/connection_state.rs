@@ -40,8 +40,8 @@ pub(crate) struct ConnectionState {
     task: OnceLock<Waker>,
 
     // What the connection waits for. Written by the socket and the service.
-    /// The phase in the lowest two bits. The higher bits contain the time at which the phase began,
-    /// in microseconds since `opened`.
+    /// The phase in the lowest two bits. The higher bits contain the start time of the phase, in
+    /// microseconds since `opened`.
     phase: AtomicU64,
     /// Number of requests in progress. While it is not 0, the phase is ignored.
     in_progress: AtomicUsize,
@@ -68,8 +68,7 @@ pub(crate) struct ConnectionState {
     pub(crate) is_http2: Flag,
     /// Bytes have arrived since this flag was last read and cleared. The fast path does not set it.
     pub(crate) heard: Flag,
-    /// Type of the frames with which the client floods the connection. Once it is set, the
-    /// connection is closed.
+    /// Type of the frames that flood the connection. Once this is set, the connection is closed.
     pub(crate) flood: OnceLock<u8>,
     /// Set by the driver: if the next read finds no bytes, the socket closes the connection.
     pub(crate) close_if_idle: Flag,
@@ -84,7 +83,7 @@ pub(crate) struct ConnectionState {
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
 
-/// What an idle connection waits for.
+/// Kinds of idle connections, by the bytes that they wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idleness {
     /// A request, or the handshake before it.
@@ -154,7 +153,7 @@ impl ConnectionState {
         RequestInProgress(Arc::clone(self))
     }
 
-    /// Returns the time at which the connection is overdue if nothing changes. Returns `None` if
+    /// Returns the time when the connection will be overdue if nothing changes. Returns `None` if
     /// requests are in progress, because their bodies have their own deadlines.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if !self.is_idle() {

@@ -61,8 +61,8 @@ pub(crate) enum CrawlerAccess {
 #[derive(Clone, Copy, Debug, Serialize, derive_more::Display)]
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
-    /// What a crawler does that follows RFC 9309 and has no earlier copy of the file. RFC 9309 does
-    /// not treat 429 like a 5xx status, but crawlers do.
+    /// Behaviour of a crawler that follows RFC 9309 and has no earlier copy of the file. RFC 9309
+    /// does not treat 429 like a 5xx status, but crawlers do.
     pub(crate) crawlers: CrawlerAccess,
     /// The section of RFC 9309 that defines this behaviour.
     pub(crate) section: &'static str,

@@ -39,7 +39,7 @@ pub(crate) enum CodingError {
     TooMany(usize),
 }
 
-/// Returns the codings of a body in the order in which they were applied, in lower case and without
+/// Returns the codings of a body in the order of their application, in lower case and without
 /// `identity`.
 pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     let fields = headers.get_all(CONTENT_ENCODING).into_iter();

@@ -4,8 +4,8 @@
 //! each [`Hop`](retriever::Hop) of a redirect chain contains its URL, the address that answered,
 //! and the outcome. Everything is limited: hops, body bytes before and after decoding, time, and
 //! requests per run. Proxies from the environment (`HTTPS_PROXY` and others) are not used, because
-//! a crawler connects to the server directly. An [`AnswerKind`] describes what a response to a
-//! request for a robots.txt means for crawlers.
+//! a crawler connects to the server directly. An [`AnswerKind`] describes how crawlers interpret
+//! the response to a request for a robots.txt.
 //!
 //! This module neither prints anything nor interprets rules.
 

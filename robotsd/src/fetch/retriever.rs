@@ -229,7 +229,7 @@ pub(crate) struct RetrievalChain {
 }
 
 impl Hop {
-    /// Returns the address to which the connection was opened, or `None` if no connection was
+    /// Returns the address of the server that was connected to, or `None` if no connection was
     /// opened.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.answer.as_ref().map_or_else(|error| error.address, |answer| answer.address)

@@ -197,8 +197,8 @@ impl FrameBudget {
         true
     }
 
-    /// Charges the budget for a RST_STREAM frame from the client, for a request of which no content
-    /// has been sent. Returns false if the frame exceeds the budget.
+    /// Charges the budget for a RST_STREAM frame from the client, if no content of the response has
+    /// been sent. Returns false if the frame exceeds the budget.
     pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
         self.spend(RESET_COST, now)
     }

@@ -59,7 +59,7 @@ pub(crate) struct ClientRequest {
     /// Every line of the client's `User-Agent`, at least one. `None` unless trusted proxies send
     /// the `User-Agent` in another field.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
-    /// Collects fields for the access log; `None` without an access log.
+    /// Collects fields for the access log; `None` if there is no access log.
     pub(crate) access: Option<AccessFields>,
     /// Sends interim responses to the client; `None` for HTTP/1.0.
     pub(crate) interim: Option<InterimResponses>,
@@ -101,7 +101,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Creates a peer of which only the address is known.
+    /// Creates a peer with a known address, but without a connection number.
     pub(crate) const fn at(address: SocketAddr, listener: Option<SocketAddr>) -> Self {
         Self { address, connection: None, listener }
     }

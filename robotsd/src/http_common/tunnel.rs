@@ -2,8 +2,8 @@
 //! being interpreted.
 //!
 //! The service that answers the request puts the upstream's end into the response's extensions. The
-//! driver of the client's connection joins the two ends. So a tunnel counts as a part of the
-//! client's connection and ends with it at shutdown.
+//! driver of the client's connection joins the two ends. So a tunnel belongs to the client's
+//! connection, and shutdown ends both together.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -39,7 +39,7 @@ impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
     /// Creates a tunnel from the upstream connection, the bytes that were already read from it, and
-    /// a handle through which other requests can claim the connection.
+    /// a handle that lets other requests claim the connection.
     pub(crate) fn new(io: impl TunnelIo + 'static, early: Bytes, transfer: Option<Transfer>) -> Self {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
     }

@@ -176,7 +176,7 @@ impl Writer {
     }
 }
 
-/// Opens the file or pipe to which lines are written.
+/// Opens the file or pipe that receives the lines.
 fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;

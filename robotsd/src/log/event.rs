@@ -72,7 +72,7 @@ events! {
     Finding = "finding", Warn;
     /// The state of a part that is appended to a robots.txt has changed.
     Append = "append", Info;
-    /// The outcome of a request that a hook sends when a version goes live.
+    /// The outcome of a hook's request for a version that has gone live.
     OnPublish = "on-publish", Info;
     /// The outcome of a notification that is sent to people.
     Notify = "notify", Info;

@@ -69,7 +69,7 @@ impl Log {
         self.write(&LogEntry { level, message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Writes an event of a site, like [`say_at`](Self::say_at).
+    /// Writes an event of the named site, like [`say_at`](Self::say_at).
     pub(crate) fn say_of(&self, site: &str, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }
@@ -276,7 +276,7 @@ impl LogPrivacy {
         Self { query: log.query, address: log.address }
     }
 
-    /// Returns a target or URL in the form in which it may be logged.
+    /// Returns the form of a target or URL that may be logged.
     pub(crate) fn target(self, target: &str) -> String {
         let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
         match self.query {
@@ -293,8 +293,8 @@ impl LogPrivacy {
         }
     }
 
-    /// Formats a client's address in the form in which it may be logged. A network is written with
-    /// its prefix length.
+    /// Formats the part of a client's address that may be logged. A network is written with its
+    /// prefix length.
     pub(crate) fn address(self, address: IpAddr) -> Option<String> {
         let network = self.network(address)?;
         Some(match (self.address, network) {

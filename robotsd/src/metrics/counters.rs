@@ -1,5 +1,5 @@
 //! Counters that a single thread writes, counters of events that are reported once per second, and
-//! the labels by which responses are counted. Clients cannot choose labels.
+//! the labels of counted responses. Clients cannot choose labels.
 //!
 //! Each worker counts its requests in counters of its own, because a shared counter would move
 //! between cores with each request. Single numbers use a [`Counter`]. Counts by key use a map
@@ -37,7 +37,7 @@ pub(crate) struct EventCounter(Mutex<EventCount>);
 struct EventCount {
     total: u64,
     unreported: u64,
-    /// The second in which an event of this kind was last reported, counted from the start.
+    /// The second of the last report of this kind, counted from the start.
     reported: Option<u64>,
 }
 
@@ -80,7 +80,7 @@ static METHODS: [Method; 9] = [
 /// the method and upstreams choose the status.
 const MAX_KEYS: usize = 512;
 
-/// The key by which a response is counted: listener, method and status.
+/// The key of a response in the counts: listener, method and status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ResponseKey {
     /// The listener's number.

@@ -19,7 +19,7 @@ const FAILURES: u32 = 3;
 /// How often a probe is sent while the breaker is open.
 pub(super) const PROBE: Duration = Duration::from_secs(1);
 
-/// Minimum and maximum time for which the breaker stays open.
+/// How long the breaker stays open: minimum and maximum.
 const MIN_HOLD: Duration = Duration::from_secs(1);
 const MAX_HOLD: Duration = Duration::from_secs(30);
 

@@ -71,8 +71,8 @@ word_enum! {
         /// Requests that were denied without a call, because an earlier denial of the store was
         /// still in force.
         KnownDenied = "known-denied",
-        /// Requests for which the process's own bucket decided, because the store could not be
-        /// reached or did not answer.
+        /// Requests that the process's own bucket decided, because the store could not be reached
+        /// or did not answer.
         Alone = "alone",
     }
 }

@@ -1,4 +1,4 @@
-//! The interface through which requests use the store. A separate thread communicates with the
+//! The interface that requests use to reach the store. A separate thread communicates with the
 //! store.
 //!
 //! A request sends its question through a bounded queue and waits no longer than the deadline for

@@ -360,8 +360,9 @@ impl StoreProblem {
 
 const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes is down";
 
-/// Strings by which an error of the server or the library is recognised, each with an explanation.
-/// The kinds of errors are not sufficient, because the cluster client wraps errors in others.
+/// Strings that occur in errors of the server or the library, each with an explanation of the
+/// error. The kinds of errors are not sufficient, because the cluster client wraps errors in
+/// others.
 const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["WRONGPASS", "invalid password", "AuthenticationFailed"],

@@ -106,7 +106,7 @@ impl StoreSettings {
     /// Default prefix of keys.
     pub const PREFIX: &str = "robotsd:rate:";
     /// Default of the maximum time that a request waits for the store. It is less than the limit of
-    /// 20 ms, because timers have a resolution of one millisecond and a worker may be busy.
+    /// 20 ms, because timers have a resolution of one millisecond and workers may be busy.
     pub const DEADLINE: Duration = Duration::from_millis(12);
     /// Upper limit of the maximum time that a request waits for the store.
     pub const MAX_DEADLINE: Duration = Duration::from_millis(20);

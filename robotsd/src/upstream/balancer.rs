@@ -78,7 +78,7 @@ impl UpstreamState {
         lease.ok_or(first)
     }
 
-    /// Returns a new connection on which to repeat a request that `failed` did not answer. It is a
+    /// Returns a new connection for repeating a request that `failed` did not answer. It is a
     /// connection to another server, if the site has one.
     pub(super) async fn another(&self, failed: &Arc<CandidateServer>, requirement: Requirement) -> Leased {
         let candidates = self.candidates.load_full();

@@ -73,7 +73,7 @@ pub(super) enum LimitReached {
 /// Pause after a search that found no stalled transfer, in milliseconds.
 const FRUITLESS: u64 = 20;
 
-/// How long requests do not share HTTP/2 connections after a response has ended a connection, in
+/// How long requests do not share HTTP/2 connections after an invalid response has ended one, in
 /// milliseconds.
 pub(super) const SEPARATE: u64 = 60_000;
 
@@ -102,10 +102,9 @@ impl ConnectionLimit {
     }
 
     /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds. This
-    /// is called when a response has ended a connection with all its requests, so that the next
-    /// such response ends only its own request. The limit applies to all servers of the site and
-    /// all workers, because a second attempt goes to another server, which may send the same
-    /// response.
+    /// is called when an invalid response has ended a whole connection, so that the next such
+    /// response ends only its own request. The limit applies to all servers of the site and all
+    /// workers, because a second attempt goes to another server, which may send the same response.
     pub(super) fn separate_requests(&self) {
         self.separate_until.store(millis(self.start) + SEPARATE, Ordering::Relaxed);
     }
@@ -175,7 +174,7 @@ impl ConnectionLimit {
 }
 
 impl Permit {
-    /// Acquires a permit for a connection to this server, for a request of this client.
+    /// Acquires a permit to connect to this server, for a request of this client.
     pub(super) fn take(
         limit: &Arc<ConnectionLimit>,
         server: &Arc<Server>,
@@ -295,7 +294,7 @@ impl Demand {
         everywhere > here && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1)
     }
 
-    /// Notifies a waiting request that a connection was returned to the pool.
+    /// Notifies a waiting request that the pool has a connection for it.
     pub(super) fn has_returned(&self) {
         if let Some(first) = self.waiting.first() {
             self.returned.of(first).notify_one();

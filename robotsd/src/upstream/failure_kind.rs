@@ -90,7 +90,7 @@ impl Cause {
         }
     }
 
-    /// Reports whether an HTTP/2 server sent something for which h2 ends the whole connection (RFC
+    /// Reports whether an HTTP/2 server sent something that makes h2 end the whole connection (RFC
     /// 9113, section 5.4.1).
     pub(super) fn ends_connection(&self) -> bool {
         matches!(self, Self::Http2(error) if error.is_go_away() && error.is_library())

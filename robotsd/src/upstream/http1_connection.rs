@@ -194,8 +194,8 @@ impl UpstreamConnection {
         }
         let mut answer = pin!(sender.try_send_request(request));
         let progress = &self.progress;
-        // The time counts from when the request was sent, including any time for which the fast
-        // path has already waited.
+        // The time counts from when the request was sent, including the time that the fast path has
+        // already waited.
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();

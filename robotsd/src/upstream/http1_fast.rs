@@ -205,7 +205,7 @@ pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str>
     Ok(())
 }
 
-/// A response body of which at least the end has not been read.
+/// A response body that has not been read to its end.
 #[derive(Debug)]
 pub(super) enum UnreadBody {
     Fast(FastBody),

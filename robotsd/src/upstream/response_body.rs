@@ -1,4 +1,4 @@
-//! The body of a response, and the connection from which it is read.
+//! The body of a response, and the connection that delivers it.
 //!
 //! Polling the body for a frame drives the connection. When the body has ended, the connection
 //! returns to the pool. If the body is dropped before its end, the connection is closed, so that
@@ -59,8 +59,8 @@ struct StreamState {
     ahead: ReadAhead,
     has_ended: bool,
     failed: Option<ResponseBodyError>,
-    /// Time at which the upstream last accepted a part of the request. Set while the upstream waits
-    /// for the client to continue the request, and nothing else makes progress.
+    /// Time when the upstream last accepted a part of the request. Set while the upstream waits for
+    /// the client to continue the request, and nothing else makes progress.
     awaits_upload: Option<Instant>,
 }
 

@@ -83,7 +83,7 @@ impl Server {
 /// When a server is taken out of service, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HealthPolicy {
-    /// Number of failures in a row that take a server out of service; zero means never.
+    /// Number of failures in a row that take a server out of service. Zero means that none do.
     pub(crate) max_fails: u32,
     /// Maximum time between the first and the last of these failures.
     pub(crate) fail_window: Duration,
@@ -131,7 +131,8 @@ struct FailureRecord {
     outage: Option<(SystemTime, FailureKind, String)>,
 }
 
-/// The right to send one request to a server. It is returned with the outcome of the request.
+/// The right to send a single request to the server. It is returned with the outcome of the
+/// request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     ejections: u32,

@@ -3,12 +3,12 @@
 //!
 //! The server whose turn it is gets the request, if it is in service and reachable; otherwise the
 //! next server gets it. Servers that are out of service are tried last, if no other server is
-//! reachable. So a site always has a server to try, and after a complete outage it works again as
-//! soon as one server answers.
+//! reachable. So a site always has servers to try, and after a complete outage it works again as
+//! soon as any of them answers.
 //!
-//! **A lease is an HTTP/1.1 connection or a slot on an HTTP/2 connection.** The two are
-//! distinguished when a request gets the lease, so each kind has its own types and pool. The
-//! balancer, health, permits and the second attempt are the same for both.
+//! **A lease is an HTTP/1.1 connection or a slot on an HTTP/2 connection.** The kind is known once
+//! the request has the lease, so each kind has its own types and pool. The balancer, health,
+//! permits and the second attempt are the same for both.
 
 use std::io;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use super::usage::ClientKey;
 /// The candidates for a site's requests, built from its list of servers.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// The list from which the candidates were built.
+    /// The list that the candidates were built from.
     pub(super) servers: Arc<Vec<Arc<Server>>>,
     pub(super) list: Vec<Arc<CandidateServer>>,
 }
@@ -181,7 +181,7 @@ impl LeasedConnection {
 }
 
 impl Lease {
-    /// Returns an HTTP/1.1 connection and the pool to which it returns, or `None` for HTTP/2.
+    /// Returns an HTTP/1.1 connection and its pool, or `None` for HTTP/2.
     pub(super) fn into_http1(self) -> Option<(Box<UpstreamConnection>, Arc<Http1Pool>)> {
         match self.connection {
             LeasedConnection::Http1(connection) => Some((connection, Arc::clone(&self.candidate.pool))),

@@ -34,8 +34,7 @@ use super::usage::{ClientKey, Stall, Usage};
 
 /// How long a client beyond its share may read no data before it counts as stalled. A client that
 /// reads 32 KB per second shows progress within this time, because progress is visible every 64 KiB
-/// (see `edge::connection::watched_socket`). By default, requests wait three seconds for a
-/// connection.
+/// (see `edge::connection::watched_socket`). By default, waiting requests fail after three seconds.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
 /// How long any client may read no data before it counts as stalled.
@@ -44,7 +43,7 @@ pub(super) const LONG: Duration = Duration::from_secs(5);
 /// How long counts of connections are used before they are counted again, in milliseconds.
 const FRESH: u64 = 10;
 
-/// Whether a request may get a connection that other requests also want.
+/// Whether a request may be served before others that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShareUse {
     /// Its client stays within its share.
@@ -67,7 +66,7 @@ pub(super) struct Shares {
 /// Rank of a transfer that may be aborted. The transfer with the highest rank is aborted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimRank {
-    /// Twice the number of counts by which the client exceeds its share; 1 for a tunnel.
+    /// Twice the number of the client's counts that exceed its share; 1 for a tunnel.
     excess: u8,
     stalled: Duration,
 }
@@ -190,7 +189,7 @@ pub(super) struct ClientCounts {
     connections: HashMap<u64, usize>,
 }
 
-/// The key by which clients are counted.
+/// The property that identifies a client in the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CountedBy {
     Address,

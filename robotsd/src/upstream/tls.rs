@@ -68,8 +68,8 @@ pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
     ServerName::try_from(name).map(drop).map_err(wrong)
 }
 
-/// Performs a TLS handshake for HTTP/1.1 with a server that is not an upstream. Errors are worded
-/// for operators.
+/// Performs a TLS handshake for HTTP/1.1 with other servers than upstreams. Errors are worded for
+/// operators.
 pub(crate) async fn secured(
     trust: Option<&Authorities>,
     name: &str,

@@ -57,8 +57,8 @@ impl TrackedIo {
         }
     }
 
-    /// Makes the socket return `early` once the request is written to it again. What is written is
-    /// discarded.
+    /// Makes the socket return `early` once the request is written to it again. The written bytes
+    /// are discarded.
     pub(super) fn replay(&mut self, early: Bytes) {
         self.progress.replays.set(true);
         self.early = early;

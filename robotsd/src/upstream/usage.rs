@@ -42,7 +42,7 @@ impl ClientKey {
 #[derive(Debug)]
 pub(super) struct Usage {
     pub(super) server: Arc<Server>,
-    /// The time from which times are counted; the same for all connections of a site.
+    /// The origin of all times in milliseconds; the same for all connections of a site.
     start: Instant,
     /// Index in [`ConnectionUse::ALL`] of the current use.
     what: AtomicU8,

@@ -147,7 +147,7 @@ pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Reads the value of a header from a file. Error messages do not quote the content of the file.
+/// Reads a header's value from its file. Error messages do not quote the content of the file.
 fn secret(path: &Path) -> Result<HeaderValue, String> {
     let line = files::read_line(path)?;
     let mut value = HeaderValue::from_bytes(line.trim_ascii_start()).map_err(|_| {

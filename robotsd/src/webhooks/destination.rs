@@ -1,4 +1,4 @@
-//! Restricts the destinations to which hooks may send requests.
+//! Restricts where hooks may send requests.
 //!
 //! A hook makes this machine send a request on behalf of the author of the config file. The author
 //! must not thereby reach services that only this machine can reach:
@@ -193,7 +193,7 @@ impl HookScope {
 }
 
 fn is_admin(place: &str) -> String {
-    format!("{place} is an admin interface of robotsd, to which hooks must not send requests: write another url")
+    format!("{place} is an admin interface of robotsd, and hooks must not send requests there: write another url")
 }
 
 /// Reports whether a connection to an address may arrive at a listener.
@@ -219,8 +219,8 @@ mod tests {
 
     const OWN: &str = "127.0.0.1:9145";
 
-    /// Describes how a hook for this place is handled if it is in a file with this list. A test
-    /// name contains the addresses to which it resolves: `10.0.0.5-10.0.0.6.test`.
+    /// Describes how a hook for this place is handled if it is in a file with this list. Test names
+    /// contain the addresses that they resolve to: `10.0.0.5-10.0.0.6.test`.
     fn outcome(place: &str, listed: Option<&[&str]>) -> String {
         let listed = listed.map(|listed| listed.iter().map(|host| host.parse().expect(host)).collect());
         let admin = [("10.9.9.9", 9145), ("10.8.8.8.test", 9145), ("none.test", 9999)];

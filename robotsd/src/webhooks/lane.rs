@@ -22,7 +22,7 @@ const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// Number of consecutive unanswered requests after which a receiver gets no requests for a while,
+/// Number of consecutive unanswered requests that start a pause without requests to the receiver,
 /// and the initial and maximum length of this pause. The maximum is short enough to leave time for
 /// several attempts of a notice afterwards.
 const UNANSWERED: u32 = 3;

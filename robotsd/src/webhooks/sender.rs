@@ -40,7 +40,7 @@ pub(crate) struct PublishHooks {
     lane: Lane,
     /// The lane for urgent notices.
     urgent: Lane,
-    /// Listening addresses of this process's admin interface, to which no hook may send requests.
+    /// Listening addresses of this process's admin interface. Hooks must not send requests there.
     admin: Mutex<Vec<SocketAddr>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
@@ -73,7 +73,7 @@ pub(super) struct Job {
     woken: Arc<Notify>,
     /// The announcement that was requested last, whether or not it was sent.
     asked: Option<String>,
-    /// The id under which the notification is coordinated with other processes.
+    /// The id of the notification in the coordination with other processes.
     pub(super) turn_id: Option<String>,
     pub(super) status: HookStatus,
 }
@@ -161,8 +161,8 @@ impl PublishHooks {
         self.settings.lock().get(site).map(|site| site.hosts.clone()).unwrap_or_default()
     }
 
-    /// Starts the request of each hook of a site because a version has gone live. Does not wait for
-    /// the requests.
+    /// Starts the requests of all hooks of a site for a version that has gone live. Does not wait
+    /// for the requests.
     pub(crate) fn published(self: &Arc<Self>, notice: &Notice) {
         for hook in self.hooks(&notice.site) {
             self.send(hook, notice);
@@ -271,7 +271,7 @@ impl PublishHooks {
             job.asked = Some(hook.announcement(notice));
             if is_nameless {
                 // This robots.txt from a folder is for a pattern of hosts, so it has no single URL
-                // of which a cache could have a copy.
+                // that caches could have a copy of.
                 job.status.begin(&hook, notice);
                 let why = "nothing is sent: the body contains a host, but this robots.txt is for a host pattern";
                 job.status.rest("idle", Some(why.to_owned()));

@@ -28,7 +28,7 @@ pub(crate) struct HookSettings {
     pub(crate) body: Option<BodyTemplate>,
     pub(crate) timeout: Duration,
     pub(crate) trust: Option<Authorities>,
-    /// The events of which the hook notifies people. Empty for a site's hook, which sends a request
+    /// The events that the hook reports to people. Empty for a site's hook, which sends a request
     /// for each version that goes live.
     pub(crate) on: Vec<NotifyEvent>,
     /// The file with the secret for signatures, read for each attempt.
@@ -38,7 +38,7 @@ pub(crate) struct HookSettings {
 }
 
 word_enum! {
-    /// An event of which `[[notify]]` can notify people.
+    /// An event that `[[notify]]` can report to people.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum NotifyEvent {
@@ -158,8 +158,8 @@ pub(crate) struct Notice {
     pub(crate) event: Option<NotifyEvent>,
     /// The site whose hooks are used; empty for `[[notify]]`.
     pub(crate) site: String,
-    /// The name of the robots.txt: `SITE` or `SITE/HOST`. For an event about a config file or a
-    /// replica, the name of that file or replica. Empty for all sites.
+    /// The name of the robots.txt: `SITE` or `SITE/HOST`. For an event about a config file or
+    /// replica, its name. Empty for all sites.
     pub(crate) name: String,
     /// The hosts of the robots.txt, without patterns.
     pub(crate) hosts: Vec<String>,
@@ -221,7 +221,7 @@ impl Notice {
         self.event.map_or_else(|| self.name.clone(), |event| format!("{}\n{}{of}", event.as_str(), self.name))
     }
 
-    /// Returns the id of the notice, by which receivers can drop duplicates. All replicas send the
+    /// Returns the id of the notice, which lets receivers drop duplicates. All replicas send the
     /// same id, except for a change to a single replica.
     pub(crate) fn id(&self) -> String {
         VersionHash::of([&*self.subject(), &self.mark, &self.occasion].join("\n").as_bytes()).short()
@@ -256,17 +256,17 @@ word_enum! {
     pub(crate) enum BodyFormat {
         Text = "text",
         Json = "json",
-        /// JSON whose strings contain Slack's markup, in which `<!channel>` notifies everyone and
-        /// `<URL|text>` is a link.
+        /// JSON whose strings contain Slack's markup: for example, `<!channel>` notifies everyone
+        /// and `<URL|text>` is a link.
         Slack = "slack",
     }
 }
 
-/// Top-level keys by which JSON is recognised as a message with Slack's markup. Other services,
-/// such as Mattermost, accept the same keys.
+/// Top-level keys that identify JSON as a message with Slack's markup. Other services, such as
+/// Mattermost, accept the same keys.
 const SLACK: [&str; 3] = ["text", "blocks", "attachments"];
 
-/// A text with placeholders such as `{{url}}`. Values are escaped for the format of the text.
+/// Text with placeholders such as `{{url}}`. Values are escaped for the format of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BodyTemplate {
     pub(super) text: String,

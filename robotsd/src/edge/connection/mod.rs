@@ -151,8 +151,7 @@ where
     };
     match served.map_err(Into::into) {
         Ok(served) => Ok(Some(served)),
-        // During a shutdown, it is not an error if a connection without a request in progress is
-        // cut off.
+        // During a shutdown, idle connections may be cut off, which is not an error.
         Err(_) if is_leaving && state.is_idle() => Ok(None),
         Err(error) if state.flood.get().is_some() => Err((ConnectionErrorKind::Flood, error)),
         Err(error) => Err((kind_of(&*error), error)),

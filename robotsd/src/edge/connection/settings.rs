@@ -31,8 +31,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) on_access: Option<OnAccess>,
     /// hyper's settings, for connections handed over by the fast path.
     pub(crate) http1: http1::Builder,
-    /// Set once another process accepts connections, so that clients are told to reconnect. Shared
-    /// by all settings of this process.
+    /// Set once another process accepts connections, so that responses make clients reconnect.
+    /// Shared by all settings of this process.
     pub(crate) successor: Arc<Flag>,
 }
 

@@ -7,9 +7,9 @@
 //! [`RequestBody`](crate::http_common::RequestBody).
 //!
 //! On HTTP/2 the socket also counts frames in both directions (see [`FrameAccounting`]) and stops
-//! reading from a client that floods the connection. It also sends GOAWAY in two cases in which the
-//! libraries do not: if the client has negotiated HTTP/2 but sends something else, and if an idle
-//! connection is closed to free its slot.
+//! reading from a client that floods the connection. It also sends GOAWAY in two cases that the
+//! libraries do not handle: if the client has negotiated HTTP/2 but sends something else, and if an
+//! idle connection is closed to free its slot.
 //!
 //! **Data that an HTTP library has accepted is not delivered yet.** A library may accept a whole
 //! body long before the client has received it. The socket detects what remains: a write or flush
@@ -256,7 +256,7 @@ enum Operation {
     Flush,
 }
 
-/// A protocol violation for which the socket ends the connection.
+/// A protocol violation that makes the socket end the connection.
 enum ProtocolViolation {
     Preface,
     /// The client sent too many frames. The value is the type of the first excess frame.

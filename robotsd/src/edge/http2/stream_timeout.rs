@@ -30,8 +30,7 @@ pub(crate) struct StreamDelivery {
     sent: AtomicU64,
     /// The stream has also accepted the end of the body.
     pub(crate) is_ended: Flag,
-    /// The upstream connection that the response occupies, and the client connection to which the
-    /// stream belongs.
+    /// The upstream connection that the response occupies, and the client connection of the stream.
     holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
     interim: InterimQueue,
 }

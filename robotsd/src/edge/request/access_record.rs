@@ -1,4 +1,4 @@
-//! The access record of one request, from which a line of the access log is written.
+//! The access record of one request, which is written as a line of the access log.
 //!
 //! A record begins when the head of its request has arrived, and is handed to the log when the
 //! response has ended for any reason. Without an access log, no record exists. The services behind
@@ -20,10 +20,10 @@ use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 /// request that the question is about, and the answer to the question.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
-    /// Time at which the head was complete.
+    /// Time when the head was complete.
     pub(crate) at: SystemTime,
-    /// Address of the client's end of the connection. `None` if a proxy asks about a request and
-    /// does not send the client's address.
+    /// Address of the client's end of the connection. `None` if the request is a proxy's question
+    /// that does not contain the client's address.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
     /// Id of the request's trace, in hexadecimal digits.

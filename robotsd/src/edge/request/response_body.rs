@@ -252,8 +252,8 @@ impl Exchange {
         Self { in_progress, holds_transfer: false, is_answered: false, record: None, stream: None }
     }
 
-    /// Returns the record in which the body counts its bytes. Returns `None` if a stream counts
-    /// them.
+    /// Returns the record, so that the body can add its bytes there. Returns `None` if a stream
+    /// counts the bytes.
     pub(crate) fn body_record(&mut self) -> Option<&mut PendingRecord> {
         self.record.as_deref_mut().filter(|_| self.stream.is_none())
     }

@@ -24,8 +24,8 @@ use crate::http_common::fields::{self, ForwardedValues, Sender};
 pub(crate) struct Trusted {
     /// Addresses of the trusted proxies.
     pub(crate) networks: Vec<Network>,
-    /// Name of the field in which the proxies send the client's `User-Agent`, if `User-Agent`
-    /// itself contains the proxies' own.
+    /// Name of the field that contains the client's `User-Agent`, if the proxies send their own
+    /// product name in `User-Agent`.
     pub(crate) agent_header: Option<HeaderName>,
 }
 

@@ -1,8 +1,8 @@
-//! SPOP, the protocol with which HAProxy asks an agent about its requests (SPOE). It is served on
+//! SPOP, the protocol that HAProxy uses to ask an agent about its requests (SPOE). It is served on
 //! listeners for other proxies' questions.
 //!
 //! A SPOP connection is recognised by its first byte: a frame begins with its length in four bytes,
-//! the first of which is 0. No HTTP request begins with this byte. Each message in a NOTIFY frame
+//! and the first byte is 0. No HTTP request begins with this byte. Each message in a NOTIFY frame
 //! is converted into a request, which passes through the same [chain](super::request) and service
 //! as a question over HTTP. The response is converted into the variables of the ACK. The names of
 //! arguments and variables are defined by the services behind the edge ([`SpopMessages`]).

@@ -1,5 +1,5 @@
-//! The certificates of a listener: how one is chosen for a client, and how they are replaced at run
-//! time.
+//! The certificates of a listener: how clients are served one of them, and how they are replaced at
+//! run time.
 //!
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
 //! over a wildcard. If several certificates are for the same name, such as one with an ECDSA key

@@ -146,7 +146,7 @@ pub(super) fn name_of(certificate: &CertificateDer<'_>) -> String {
     name.unwrap_or_else(|| format!("sha256:{}", HEXLOWER.encode(&hmac_sha256::Hash::hash(certificate)[..8])))
 }
 
-/// Returns ring's provider. It is passed explicitly to rustls, because a library could change a
+/// Returns ring's provider. It is passed explicitly to rustls, because libraries could change a
 /// process-wide default.
 pub(super) fn provider() -> CryptoProvider {
     ring::default_provider()
@@ -212,7 +212,7 @@ fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::E
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
 }
 
-/// Time before a certificate's expiry at which warnings begin. Certificates that are valid for 90
+/// How long before the expiry of a certificate warnings begin. Certificates that are valid for 90
 /// days are usually renewed 30 days before they expire, so a warning means that the renewal has
 /// failed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);

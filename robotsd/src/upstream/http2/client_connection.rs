@@ -1,5 +1,5 @@
-//! An HTTP/2 connection to a server, which concurrent requests share, and the PING that checks
-//! whether a silent server is still reachable.
+//! HTTP/2 connections that concurrent requests share, and the PING that checks whether a silent
+//! server is still reachable.
 //!
 //! gRPC servers close a connection that receives more than one PING in five minutes without DATA or
 //! HEADERS frames in return. So a PING is sent only after [`QUIET`], or when a request has reached
@@ -47,13 +47,13 @@ const REMEMBERED: usize = 4096;
 /// error.
 const STREAM_ERRORS: usize = 8192;
 
-/// Number of resets, for any reason, after which a connection accepts no further requests. Each
+/// Maximum number of resets, for any reason, before a connection accepts no further requests. Each
 /// stream error resets its stream. So the remaining requests can still have as many errors again
 /// before the connection reaches [`STREAM_ERRORS`].
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// Number of empty DATA frames after which a connection accepts no further requests: half of the
-/// number at which h2 ends the connection.
+/// Maximum number of empty DATA frames before a connection accepts no further requests: half of the
+/// number that makes h2 end the connection.
 const EMPTY: usize = 50;
 
 /// Maximum charge, per byte, of h2 for data that waits to be read. Each frame is charged 256 minus
@@ -233,7 +233,7 @@ async fn drive(
     }
 }
 
-/// Time without any byte from the server after which a PING is sent.
+/// How long the server may be silent before a PING is sent.
 const QUIET: Duration = Duration::from_secs(310);
 
 /// The suspicion that a connection is dead. Shared by its requests and the task that drives it.

@@ -13,7 +13,7 @@
 //! response. [`client_connection`] drives a connection, and [`pool`] contains a worker's
 //! connections to a server.
 //!
-//! **`h2` ends a connection at the first response that it cannot parse**, such as a response with a
+//! **`h2` ends a connection at the first response that it cannot parse**, for example because of a
 //! line feed in a field. This ends all requests on the connection. An attacker who can make an
 //! application send such a field could repeatedly end the requests of all other clients. So GET and
 //! HEAD requests are sent a second time, and for a minute requests do not share connections: see

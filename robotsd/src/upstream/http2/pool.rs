@@ -36,8 +36,8 @@ pub(in crate::upstream) struct Http2Pool {
     demand: Arc<Demand>,
 }
 
-/// The reason why a connection to a server could not be opened. Requests that waited for the
-/// attempt get the same reason.
+/// The reason why connecting to a server failed. Requests that waited for the attempt get the same
+/// reason.
 #[derive(Clone, Debug)]
 pub(in crate::upstream) struct ConnectFailure {
     pub(in crate::upstream) kind: FailureKind,

@@ -38,7 +38,7 @@ pub(in crate::upstream) struct Http2Body {
     upload: Option<UploadTask>,
     stream: Option<RecvStream>,
     slot: Option<Box<Http2Slot>>,
-    /// Why the body ended early; `None` once the error has been returned.
+    /// Why the body ended early, until the error is returned.
     failed: Option<ResponseBodyError>,
 }
 
