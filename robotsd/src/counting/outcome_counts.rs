@@ -31,8 +31,8 @@ const MAX_READERS: usize = 1024;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OutcomeCounts {
-    /// Allocated at the first request, because most of thousands of sites have no requests on most
-    /// workers.
+    /// The totals are allocated at the first request. If there are thousands of sites, most of them
+    /// have no requests on most workers.
     totals: Mutex<Option<Box<SiteTotals>>>,
     combinations: Arc<CrawlerCombinations>,
     /// Shared by all sites of the worker.

@@ -125,8 +125,8 @@ impl OpenConnections {
         let most = BATCH.max(self.entries.len() / 16);
         self.candidates.iter_mut().for_each(|candidates| keep_oldest(candidates, most));
         let pause = if few { (now.elapsed() * PASS_SHARE).min(MAX_PAUSE) } else { Duration::ZERO };
-        // Always later than `now`: the caller retries after a pass and would otherwise start
-        // another one at once.
+        // The next pass must be later than `now`, because the caller retries after a pass and would
+        // otherwise start another one at once.
         self.next_pass = Some(now + pause.max(Duration::from_micros(1)));
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct ConnectionState {
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
 
-    // What the connection waits for. Written by the socket and the service.
+    // What the connection waits for. The socket and the service write these fields.
     /// The phase in the lowest two bits. The higher bits contain the start time of the phase, in
     /// microseconds since `opened`.
     phase: AtomicU64,
@@ -52,7 +52,8 @@ pub(crate) struct ConnectionState {
     /// no time by starting another frame.
     first_partial: AtomicU64,
 
-    // The claim of the slot. Written by new connections that need a slot, and by the driver.
+    // The claim of the slot. New connections that need a slot write these fields, and so does the
+    // driver.
     /// The value of `phase` when a new connection claimed this connection's slot; [`NEVER`] without
     /// a claim. A request changes the phase, which cancels the claim without a write to this field.
     claimed_in: AtomicU64,
@@ -136,7 +137,7 @@ impl ConnectionState {
         }
         match self.phase.load(Ordering::Relaxed) & 3 {
             SILENT => self.enter(HEAD),
-            // On HTTP/2 the bytes may be a PING or WINDOW_UPDATE frame; so a connection without
+            // On HTTP/2 the bytes may be a PING or WINDOW_UPDATE frame, so a connection without
             // streams keeps the longer deadline.
             BETWEEN if !self.is_http2.is_set() => self.enter(HEAD),
             _ => {}

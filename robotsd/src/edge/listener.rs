@@ -413,7 +413,7 @@ impl NewConnection {
             stopped(self.context.stopped.clone()).await;
             sleep(self.settings.farewell(false)).await;
         };
-        // Boxed, so that connections without a header do not reserve memory for it.
+        // The future is boxed, so that connections without a header do not reserve memory for it.
         let receiving = Box::pin(proxy_protocol::receive(socket, &self.settings.limits, stopping, &self.state));
         self.state.before_request(receiving).await
     }
@@ -451,7 +451,8 @@ impl NewConnection {
                 &"the limit of concurrent TLS handshakes is reached: the connection waits",
             )
         };
-        // Boxed, so that connections without TLS do not reserve memory for a handshake.
+        // The future is boxed, so that connections without TLS do not reserve memory for a
+        // handshake.
         let secured = Box::pin(tls.secure(socket, stopping, &self.state, full)).await?;
         Ok(secured.map(|(stream, secured)| {
             let info = ConnectionInfo { forwarded: forwarded("https"), secured: Some(secured) };

@@ -213,7 +213,7 @@ pub(crate) async fn receive(
     timeout(limits.header_read, take(socket)).await.unwrap_or_else(|_| Err(late())).map(Some)
 }
 
-/// Reads a header whose first byte has arrived, and no byte after it.
+/// Reads a header whose first byte has arrived. Does not read any byte after the header.
 async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailure> {
     let broken = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => cut_off(),

@@ -46,7 +46,7 @@ const MOMENT: Duration = Duration::from_millis(150);
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// Longer than any test takes.
+/// A time that is longer than any test takes.
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Answers with the request as it arrived: first the request line, then the fields.

@@ -66,7 +66,7 @@ pub(crate) struct AnswerReading {
     pub(crate) crawlers: CrawlerAccess,
     /// The section of RFC 9309 that defines this behaviour.
     pub(crate) section: &'static str,
-    /// How crawlers that follow other or older documents behave differently.
+    /// Different behaviour of crawlers that follow other or older documents.
     pub(crate) other_readings: Option<&'static str>,
 }
 

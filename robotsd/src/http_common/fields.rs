@@ -39,8 +39,8 @@ pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
 }
 
 /// Whether a body is in chunks. The only transfer coding that is decoded is a single `chunked`. A
-/// message with another coding would be forwarded with the wrong framing, which makes request
-/// smuggling possible; in a response, the coded bytes would reach the client as content.
+/// request with another coding would be forwarded with the wrong framing, which makes request
+/// smuggling possible. In a response, the coded bytes would reach the client as content.
 pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {

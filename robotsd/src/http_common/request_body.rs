@@ -26,8 +26,8 @@ use super::trailers;
 /// The body of a client's request.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// `None` if the request has no body, or if its end or an error has been returned. Boxed,
-    /// because most requests have no body and requests are moved often.
+    /// `None` if the request has no body, or if its end or an error has been returned. This field
+    /// is boxed, because most requests have no body and requests are moved often.
     coming: Option<Box<IncomingBody>>,
 }
 

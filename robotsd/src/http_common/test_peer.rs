@@ -22,7 +22,7 @@ use tower::{BoxError, Service, ServiceExt};
 
 use super::{ClientRequest, EdgeService, RequestBody};
 
-/// Longer than anything that should happen takes on a busy machine.
+/// A time that is longer than anything that should happen takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes any Tower service usable as a service behind the edge.

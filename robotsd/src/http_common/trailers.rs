@@ -42,7 +42,7 @@ pub(crate) fn of_response(name: &str) -> bool {
 }
 
 /// Names of fields that must be in a head: framing, routing, request modifiers, authentication,
-/// control data, caching and cookies. Sorted.
+/// control data, caching and cookies. The names are sorted.
 const OF_HEAD: &[&str] = &[
     "accept",
     "accept-charset",

@@ -166,8 +166,8 @@ impl LogEntry<'_> {
     }
 }
 
-/// Writes a field if it has a value. Not inlined, because there are many calls and half of the
-/// fields have no value in most lines.
+/// Writes a field if it has a value. This function is not inlined, because there are many calls and
+/// half of the fields have no value in most lines.
 #[inline(never)]
 fn push_text(out: &mut String, key: &str, value: Option<&impl AsRef<str>>) {
     if let Some(value) = value {

@@ -29,7 +29,7 @@ pub(super) struct PendingQuestion {
     pub(super) answer: Option<oneshot::Sender<SharedVerdict>>,
 }
 
-/// Called by the thread when requests begin or stop to use the store.
+/// The thread calls this when requests start or stop using the store.
 pub(super) type ChangeObserver = Box<dyn Fn(StoreReport) + Send>;
 
 struct StoreKeeper {
@@ -227,7 +227,7 @@ impl StoreKeeper {
         self.say();
     }
 
-    /// Reports whether requests use the store, if this has changed.
+    /// Calls the [`ChangeObserver`] if requests have started or stopped using the store.
     fn say(&self) {
         let usage = self.shared.usage();
         if self.said.replace(Some(usage)) == Some(usage) {

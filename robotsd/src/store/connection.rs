@@ -1,6 +1,6 @@
-//! The connection to a store, which is one server or a cluster, and the addresses of its name. Also
-//! the error messages for the operator, with the cause, the way to fix it, and the server's own
-//! message.
+//! The connection to a store, which is one server or a cluster, and the addresses of its name. This
+//! module also builds the error messages for the operator, with the cause, the way to fix it, and
+//! the server's own message.
 //!
 //! **All addresses of a store's name are tried at the same time, and the lowest usable address is
 //! chosen.** The client library would use the first address that accepts a connection, even if that

@@ -212,7 +212,7 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(3),
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
-            // Large enough to read a typical large response at once. With a quarter of this size,
+            // This is enough to read a typical large response at once. With a quarter of this size,
             // such bodies need 25 % more CPU.
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
@@ -220,8 +220,8 @@ impl Default for UpstreamLimits {
             connections: CONNECTIONS,
             address_connections: CONNECTIONS,
             idle_connections: 128,
-            // Shorter than the idle timeout of most servers, so that robotsd usually closes a
-            // connection before the server does.
+            // This is shorter than the idle timeout of most servers, so that robotsd usually closes
+            // a connection before the server does.
             idle_timeout: Duration::from_secs(4),
         }
     }

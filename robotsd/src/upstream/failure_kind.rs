@@ -1,5 +1,5 @@
-//! The kinds of upstream failures, with the name and the client's response of each. Also the causes
-//! of a broken connection.
+//! The kinds of upstream failures, with the name and the client's response of each. This module
+//! also contains the causes of a broken connection.
 
 use std::error::Error;
 use std::{fmt, io};

@@ -47,8 +47,8 @@ impl UpstreamState {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
-                // Boxed, because few requests have to connect, and the others need not reserve
-                // space for this future.
+                // This future is boxed, because few requests have to connect, and the others need
+                // not reserve space for it.
                 Box::pin(self.find(first, Pooled::Allowed, requirement)).await?
             }
         };
@@ -77,7 +77,7 @@ impl UpstreamState {
                 LeasedConnection::Http2(slot) => {
                     insert_forwarded(&mut request);
                     let scheme = lease.candidate.server.scheme();
-                    // Boxed, because it is larger than the future of an HTTP/1.1 exchange.
+                    // This future is boxed, because it is larger than that of an HTTP/1.1 exchange.
                     let relay = InterimRelay::new(interim.as_ref());
                     match Box::pin(slot.exchange(request, scheme, accepts_trailers, relay, &self.shared.limits)).await {
                         Ok(response) => {

@@ -35,7 +35,8 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     driver: Driver,
-    /// Fires when a response is overdue, or earlier because it is not reset for each request.
+    /// Timer that fires when a response is overdue. It may fire earlier, because it is not reset
+    /// for each request.
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
@@ -87,8 +88,8 @@ impl UpstreamConnection {
         if is_plain { HttpEngine::Fast } else { HttpEngine::Hyper }
     }
 
-    /// Reports whether the connection has already served an exchange. Called before the next
-    /// exchange begins.
+    /// Reports whether the connection has already served an exchange. The caller must ask this
+    /// before the next exchange begins.
     pub(super) fn has_served(&self) -> bool {
         self.exchanges > 0
     }
@@ -129,7 +130,7 @@ impl UpstreamConnection {
                 Some(Err(error)) => return Err(ExchangeError::Unanswered(request, Cause::Socket(error))),
             },
         };
-        // Boxed, because most requests do not need this future.
+        // This future is boxed, because most requests do not need it.
         let response = Box::pin(self.exchange_by_hyper(request, early, InterimRelay::new(interim), limits)).await?;
         Ok(self.answered(is_head, response.map(UnreadBody::Hyper)))
     }
@@ -300,8 +301,8 @@ impl UpstreamConnection {
 #[derive(Debug)]
 enum HyperDriver {
     Running(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
-    /// Closed, or switched to another protocol. After a switch, the driver still contains the
-    /// socket.
+    /// The connection has been closed, or has switched to another protocol. After a switch, the
+    /// driver still contains the socket.
     Ended(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
     Gone,
 }

@@ -104,7 +104,7 @@ impl EdgeService for Upstream {
     type Body = ResponseBody;
 
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<ResponseBody>> + Send {
-        // Boxed, because the enclosing futures would otherwise move this future repeatedly.
+        // This future is boxed, because the enclosing futures would otherwise move it repeatedly.
         Box::pin(async move { self.forward(request).await })
     }
 }

@@ -8,8 +8,8 @@
 //! for everybody else.
 //!
 //! A server that fails too often in a row is out of service for a while. After that time, one
-//! request tries the server; if the request is answered, the server is back in service. If it
-//! fails, the time doubles.
+//! request tries the server; if the request is answered, the server is back in service. If the
+//! request fails, the time doubles.
 //!
 //! All workers share the state. A request to a healthy server only reads it.
 
@@ -83,7 +83,7 @@ impl Server {
 /// When a server is taken out of service, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HealthPolicy {
-    /// Number of failures in a row that take a server out of service. Zero means that none do.
+    /// Number of consecutive failures that take a server out of service. Zero means never.
     pub(crate) max_fails: u32,
     /// Maximum time between the first and the last of these failures.
     pub(crate) fail_window: Duration,

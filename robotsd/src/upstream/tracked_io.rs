@@ -65,8 +65,8 @@ impl TrackedIo {
         self.has_asked = false;
     }
 
-    /// Checks that an idle connection is silent, as it should be. Pending if it is silent;
-    /// otherwise returns why it is not.
+    /// Checks that an idle connection is silent, as it should be. Returns `Pending` if it is
+    /// silent, and otherwise the reason why it is not.
     ///
     /// The event loop notices a close only when it next polls; the kernel knows about it
     /// immediately.

@@ -134,7 +134,8 @@ impl Usage {
         }
     }
 
-    /// Ends the stall. Kept out of line, because clients rarely stall.
+    /// Ends the stall. This is a function of its own that is not inlined, because clients rarely
+    /// stall.
     #[cold]
     fn end_stall(&self) {
         // If a client continues at the last moment, its transfer is not aborted.
@@ -169,7 +170,8 @@ impl Usage {
     }
 }
 
-/// For tunnels. The code that reads and writes the connection records their progress.
+/// Tunnels use this implementation. The code that reads and writes a tunnel's connection records
+/// the progress.
 impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_given_up(cx)

@@ -161,8 +161,8 @@ impl PublishHooks {
         self.settings.lock().get(site).map(|site| site.hosts.clone()).unwrap_or_default()
     }
 
-    /// Starts the requests of all hooks of a site for a version that has gone live. Does not wait
-    /// for the requests.
+    /// Starts the requests of all of the site's hooks for a version that has gone live. Does not
+    /// wait for the requests.
     pub(crate) fn published(self: &Arc<Self>, notice: &Notice) {
         for hook in self.hooks(&notice.site) {
             self.send(hook, notice);

@@ -49,7 +49,7 @@ pub(crate) async fn serve<S: EdgeService>(
 ) -> Result<(), ConnectionFailure> {
     let served = http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await?;
     let Some(handover) = served else { return Ok(()) };
-    // Boxed, because most connections end before they need this future.
+    // This future is boxed, because most connections end before they need it.
     match messages.filter(|_| spop::begins(&handover)) {
         Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
         None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
@@ -79,7 +79,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
         }
     };
     if protocol == SettledProtocol::Http2 {
-        // Boxed, because most connections do not need this much memory.
+        // The connection is boxed, because most connections do not need this much memory.
         let connection = Box::new(Http2ServerConnection::new(socket, service, Arc::clone(&settings), clock));
         return drive(connection, |connection| connection.get_mut().begin_shutdown(), &state, &settings, stop)
             .await
@@ -173,7 +173,7 @@ async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: 
         // HTTP/1.1 can announce the end of a connection only in a response.
         state.is_leaving.set(true);
     }
-    // Boxed, so that connections without a shutdown do not reserve memory for this timer.
+    // The timer is boxed, so that connections without a shutdown do not reserve memory for it.
     let mut patience = Box::pin(sleep(settings.farewell(false)));
     let waits = || state.is_silent() || state.is_leaving.is_set() && !state.is_http2.is_set();
     poll_fn(|cx| if waits() { patience.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
@@ -262,7 +262,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
 }
 
 /// Reads just enough to decide which version of HTTP a connection speaks (RFC 9113, sections 3.3
-/// and 3.4): the whole HTTP/2 preface, or up to the first byte that differs from it. The HTTP
+/// and 3.4): reads the whole HTTP/2 preface, or up to the first byte that differs from it. The HTTP
 /// library then reads these bytes again.
 #[derive(Debug)]
 pub(crate) struct ProtocolDetection<T> {

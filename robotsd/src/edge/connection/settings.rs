@@ -31,8 +31,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) on_access: Option<OnAccess>,
     /// hyper's settings, for connections handed over by the fast path.
     pub(crate) http1: http1::Builder,
-    /// Set once another process accepts connections, so that responses make clients reconnect.
-    /// Shared by all settings of this process.
+    /// Set once another process accepts connections, so that responses make clients reconnect. All
+    /// settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 
@@ -86,11 +86,10 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // [`ConnectionState`](crate::edge::connection_state::ConnectionState) provides one deadline
-        // for heads, first bytes and idle connections.
+        // `ConnectionState` provides one deadline for heads, first bytes and idle connections.
         .header_read_timeout(None)
         .max_buf_size(limits.head_bytes);
-    // Set only if necessary: a custom limit costs an allocation per request.
+    // This is set only if necessary, because a custom limit costs an allocation per request.
     if limits.fields > USUAL_FIELDS {
         builder.max_headers(limits.fields);
     }

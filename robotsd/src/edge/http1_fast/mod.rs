@@ -67,7 +67,7 @@ pub(crate) async fn serve<S: EdgeService>(
     stop: &watch::Receiver<bool>,
 ) -> Result<Option<Handover<S>>, ConnectionFailure> {
     let limits = &settings.limits;
-    // Boxed, because it is moved into and out of every response.
+    // The client is boxed, because it is moved into and out of every response.
     let mut client =
         Box::new(FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&service.connection)));
     let mut wait = pin!(RequestWait::new(limits.first_byte));

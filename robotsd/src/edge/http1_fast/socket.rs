@@ -227,7 +227,7 @@ fn text(second: u64) -> HeaderValue {
 
 /// How long a connection is idle before it frees the memory kept for the next request.
 ///
-/// Very short in tests, so that they cover parked connections.
+/// The time is very short in tests, so that they cover parked connections.
 pub(crate) const PARK: Duration = if cfg!(test) { Duration::from_millis(5) } else { Duration::from_secs(1) };
 
 /// The event that ended the wait.
@@ -267,7 +267,7 @@ pin_project_lite::pin_project! {
 impl RequestWait {
     pub(crate) fn new(patience: Duration) -> Self {
         let now = Instant::now();
-        // Starts as parked, because there is nothing to free before the first request.
+        // The wait begins as parked, because there is nothing to free before the first request.
         Self {
             since: now,
             patience,

@@ -116,8 +116,9 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         let coming = RequestStream::new(coming, &head.headers, InterimResponses::to(consumer.clone()));
         let body = RequestBody::new(Either::Right(coming), idle);
         let writer = ResponseWriter::Stream(consumer.clone());
-        // Boxed twice. The inner box keeps the futures around it from moving the large future; the
-        // outer box is needed because a task moves its own future when it begins and ends.
+        // The future is boxed twice. The inner box keeps the futures around it from moving the
+        // large future; the outer box is needed because a task moves its own future when it begins
+        // and ends.
         let answering = Box::pin(self.service.answer(Request::from_parts(head, body), writer).1);
         let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());
         tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));

@@ -26,10 +26,10 @@ pin_project! {
     pub(crate) struct ResponseBody<B> {
         #[pin]
         content: Content<B>,
-        // Boxed, because most bodies are sent over HTTP/1.1 and do not need it, and a response is
-        // moved often.
+        // This field is boxed, because most bodies are sent over HTTP/1.1 and do not need it, and a
+        // response is moved often.
         stream: Option<Box<Http2Pieces>>,
-        // Dropped together with the body, which ends the exchange.
+        // The exchange ends when it is dropped together with the body.
         exchange: Option<Exchange>,
     }
 }

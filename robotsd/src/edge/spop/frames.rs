@@ -1,5 +1,6 @@
-//! The frames of SPOP: their heads, the handshake, and the ACK with its variables. Also the values
-//! that they contain: variable-length integers, strings, typed data, and the lists of a payload.
+//! The frames of SPOP: their heads, the handshake, and the ACK with its variables. This module also
+//! parses and builds the values in frames: variable-length integers, strings, typed data, and the
+//! lists of a payload.
 //!
 //! Everything is parsed in place. Strings are byte strings, because strings from a client need not
 //! be UTF-8.

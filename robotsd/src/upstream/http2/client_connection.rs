@@ -236,7 +236,8 @@ async fn drive(
 /// How long the server may be silent before a PING is sent.
 const QUIET: Duration = Duration::from_secs(310);
 
-/// The suspicion that a connection is dead. Shared by its requests and the task that drives it.
+/// The suspicion that a connection is dead. The requests share it with the task that drives the
+/// connection.
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     is_raised: AtomicBool,

@@ -28,8 +28,8 @@ pub(in crate::upstream) struct Http2Body {
     part: BodyPart,
     left: ExpectedBody,
     idle: Duration,
-    /// Fires when nothing has arrived for too long. Created at the first wait. Not reset for each
-    /// frame.
+    /// Timer that fires when nothing has arrived for too long. It is created at the first wait, and
+    /// is not reset for each frame.
     timer: Option<Pin<Box<Sleep>>>,
     /// When data last arrived, or when the current wait began.
     moved: Option<Instant>,
