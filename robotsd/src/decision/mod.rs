@@ -263,7 +263,8 @@ impl DecisionState {
     }
 
     async fn answer(&self, request: &mut Request<()>) -> Answered {
-        // A clone that shares the bytes, because the request is changed below.
+        // This clone shares the bytes of the target. It is needed because the request is changed
+        // below.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {

@@ -93,8 +93,8 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     None
 }
 
-/// Reports whether a field describes the body or the connection. A question has neither of the
-/// original request's.
+/// Reports whether a field describes the body or the connection. A question does not have the
+/// original request's body or connection.
 fn is_of_message(name: &HeaderName) -> bool {
     matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
 }

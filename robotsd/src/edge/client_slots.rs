@@ -72,8 +72,8 @@ const BATCH: usize = 64;
 /// passes to a twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// Maximum pause after a pass. A longer pause would follow only from a pass whose thread was
-/// interrupted.
+/// Maximum pause after a pass. If a pass takes so long that a longer pause would follow, its thread
+/// was probably interrupted.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {

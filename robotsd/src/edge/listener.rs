@@ -49,7 +49,7 @@ pub(crate) struct ListenerSettings {
 /// State shared by the listeners of a process: settings, the connection limit, and the callback for
 /// connection errors.
 ///
-/// Cheap to clone. Its shared data are written once per connection and never for a request.
+/// Cheap to clone. The shared state is written once per connection and never for a request.
 #[derive(Clone)]
 pub(crate) struct Edge {
     settings: Arc<ArcSwap<ConnectionSettings>>,

@@ -72,8 +72,8 @@ pub(crate) fn clean_question(fields: &mut HeaderMap) {
 
 /// Removes the fields that belong to one connection only (RFC 9110, section 7.6.1).
 pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    // Nearly every response has no such fields, and without a `Connection` field no others are
-    // listed in one.
+    // Nearly every response has no such fields. Such a response also has no `Connection` field that
+    // could list others.
     if fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
         let named = named_in_connection(fields);
         remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
@@ -216,8 +216,8 @@ const FRAMING: &[&str] = &["content-length", "host"];
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// The host that the client requested. `None` until the request is forwarded, when the
-    /// request's own host is used, if any.
+    /// The host that the client requested. It is set when the request is forwarded, to the
+    /// request's own host, if any.
     pub(crate) host: Option<HeaderValue>,
 }
 

@@ -1,5 +1,6 @@
-//! What clients' and upstreams' sides of an exchange have in common: the request's body, data about
-//! its client, trailers, interim responses, tunnels, and stalled transfers.
+//! The parts of an exchange that the client's side and the upstream's side have in common: the
+//! request's body, data about its client, trailers, interim responses, tunnels, and stalled
+//! transfers.
 //!
 //! `edge` and `upstream` are both built on this module, which opens no connections itself. Begin
 //! with [`EdgeService`], which answers a request, and [`ClientRequest`], which contains what is

@@ -162,7 +162,8 @@ impl Writer {
     fn write(&mut self) {
         let dropped = self.lost_lines.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            let message = format!("{dropped} requests were not logged: the log is slower than the requests");
+            let message =
+                format!("{dropped} requests were not logged: the log could not be written as fast as requests ended");
             self.log.say(LogEvent::AccessLog, message);
         }
         if self.lines.is_empty() && self.lost_lines.problem().is_none() {

@@ -147,7 +147,9 @@ fn write_all(format: LogFormat, queue: &Queue) {
     let mut block = String::new();
     while let Some((lost, flushes)) = queue.take(&mut block) {
         if lost > 0 {
-            block.push_str(&overflow(format!("{lost} lines were not written: the log is slower than the events")));
+            block.push_str(&overflow(format!(
+                "{lost} lines were not written: the log could not be written as fast as events occurred"
+            )));
         }
         // robotsd continues to serve even if standard output is closed.
         let said = queue.lost.write(&mut io::stdout(), &queue.is_cut, "standard output", block.as_bytes());

@@ -177,7 +177,7 @@ impl HttpVersions {
 pub(crate) struct UpstreamLimits {
     /// Maximum time to connect, including the TLS handshake, for all attempted servers together.
     pub(crate) connect: Duration,
-    /// Maximum time until the upstream begins its response. It starts when the upstream has
+    /// Maximum time until the upstream begins its response. The time starts when the upstream has
     /// accepted the last byte of the request.
     pub(crate) response_header: Duration,
     /// Maximum time that a response body may make no progress. There is no limit for a body that
@@ -187,8 +187,8 @@ pub(crate) struct UpstreamLimits {
     /// the response head is complete, including interim responses, except that a head which is
     /// complete after a single read may be twice as large.
     pub(crate) buffer_bytes: usize,
-    /// Maximum number of bytes that are read ahead of a client that has stalled. Used only if the
-    /// whole rest of the response fits, because only this frees the connection.
+    /// Maximum number of bytes that are read ahead of a client that has stalled. This buffer is
+    /// used only if the whole rest of the response fits, because only this frees the connection.
     pub(crate) buffer: usize,
     /// Maximum number of bytes read ahead for all responses of the process together.
     pub(crate) buffer_total: usize,

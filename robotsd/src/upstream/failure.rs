@@ -77,7 +77,7 @@ pub(crate) enum UpstreamEventKind {
     Unresolved,
     /// A name that could not be resolved can be resolved again.
     Resolved,
-    /// A transfer whose client had stalled was aborted, so that another request gets its
+    /// A transfer whose client had stalled was aborted, so that another request gets the
     /// connection.
     GaveUp,
     /// A request got no response.

@@ -1,5 +1,5 @@
-//! The kinds of upstream failures, with the name and the client's response of each. This module
-//! also contains the causes of a broken connection.
+//! The kinds of upstream failures, each with its name and the response that the client gets. This
+//! module also contains the causes of a broken connection.
 
 use std::error::Error;
 use std::{fmt, io};
@@ -77,9 +77,9 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Reports whether the transport failed, rather than the protocol on it. A server that does not
-    /// speak HTTP/2 also counts as a transport failure: its bytes, parsed as a frame header,
-    /// declare a frame that is too large. No client can cause that.
+    /// Reports whether the connection itself failed, and not only the HTTP exchange on it. A server
+    /// that does not speak HTTP/2 also counts as a failed connection: its bytes, parsed as a frame
+    /// header, declare a frame that is too large. No client can cause that.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,

@@ -1,8 +1,8 @@
 //! Forwards a request to its upstream and returns the upstream's response.
 //!
 //! **A request is boxed on its way to an upstream**, separately from the future that waits for the
-//! response. If the request was not boxed, the future reserved space for it several times. The
-//! future then had 3,040 bytes, a size that allocators serve slowly.
+//! response. Without the box, the future would reserve space for the request several times. It
+//! would then have 3,040 bytes, a size that allocators serve slowly.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -92,7 +92,7 @@ impl UpstreamState {
             self.note_failure(&lease, state, &failed);
             request = FailedExchange { failed, copy, state, is_second, is_replayable }.request_to_repeat(&lease)?;
             // The second attempt uses a new HTTP/1.1 connection, or an HTTP/2 connection that was
-            // opened since. There is no third attempt.
+            // opened after the first attempt began. There is no third attempt.
             is_second = true;
             // Dropping the lease closes the connection.
             let failed = lease.candidate;

@@ -1,4 +1,4 @@
-//! Resolves names to addresses, while requests do not wait for it.
+//! Resolves names to addresses, outside the tasks of requests.
 //!
 //! The system's resolver blocks, possibly for a long time. So it runs on a few dedicated threads.
 //! Neither a request nor the end of the process waits for these threads, and stuck lookups do not

@@ -11,7 +11,7 @@
 //!    connection. A client exceeds its share if either count does.
 //! 2. A request is within its client's share if the client would not exceed its share with this
 //!    request and its waiting requests. Such a request takes precedence over all requests that are
-//!    not.
+//!    beyond their clients' shares.
 //! 3. For a request within its client's share, a transfer whose client has stalled is aborted.
 //!    Clients that exceed their share by both counts lose a transfer first, then clients that
 //!    exceed it by one. Among equals, the longest stall is chosen, if it has lasted [`STALLED`].

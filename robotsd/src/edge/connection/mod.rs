@@ -205,11 +205,11 @@ struct ConnectionDeadline<'c> {
     limits: &'c EdgeLimits,
     /// Time until which a client may continue after it was sent a GOAWAY.
     patience: Instant,
-    /// The turn number of the first unsent HTTP/2 stream, and the time since which it has not
-    /// changed although `h2` already has the whole response. The stream's task has ended by then,
-    /// so [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stream and the
-    /// connection is closed instead. A new request postpones this only while the request is in
-    /// progress.
+    /// The turn number of the first unsent HTTP/2 stream, and the time when this number was first
+    /// seen. By then, `h2` has the whole response and the stream's task has ended. So
+    /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stream, and the
+    /// connection is closed if the number does not change in time. A new request postpones this
+    /// only while the request is in progress.
     untaken: Option<(u32, Instant)>,
 }
 

@@ -18,8 +18,8 @@ use crate::edge::request::response_body::Framing;
 use crate::edge::request::trusted::X_REQUEST_ID;
 use crate::http_common::{Transfer, fields, yield_before_write};
 
-/// Maximum size of a body that is copied behind its head and written together with it, in bytes.
-/// For small bodies this is cheaper than a vectored write.
+/// Maximum size of a body that is copied into the buffer of its head and written together with it,
+/// in bytes. For small bodies this is cheaper than a vectored write.
 const SMALL: usize = 4 * 1024;
 
 /// What happens with the connection after a response.

@@ -21,7 +21,7 @@ pub(crate) struct FrameAccounting {
     open: OpenStreams,
     /// A field section has begun, and the first byte of its last frame has not arrived.
     in_fields: bool,
-    /// The stream whose field section the frame in progress completes.
+    /// The stream of the field section that will be complete with the frame in progress.
     coming: Option<u32>,
     /// Number of frames and field sections that have begun so far.
     begun: u32,

@@ -84,8 +84,9 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum charge, per byte of content, of the HTTP library for data that waits to be read. Each
-/// frame is charged 256 minus its length, and frames are assumed to have at least 16 bytes.
+/// Maximum number of bytes that the HTTP library charges for each byte of content that waits to be
+/// read. Each frame is charged 256 minus its length, and frames are assumed to have at least 16
+/// bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// Creates the builder. The connection's window has room for all of its streams, so that uploads
@@ -157,7 +158,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                     let accepted = connection.poll_accept(cx);
                     if accepted.is_pending() {
                         ready!(absence.as_mut().poll(cx));
-                        return Poll::Ready(Err("no answer to a PING in time".into()));
+                        return Poll::Ready(Err("the client did not answer a PING in time".into()));
                     }
                     match ready!(accepted) {
                         Some(Ok((request, respond))) => self.begin_stream(request, respond),

@@ -100,8 +100,8 @@ fn origin_form(uri: &Uri) -> Result<Uri, RequestRefusal> {
 
 /// Whether the bytes are a valid host with an optional port.
 ///
-/// Stricter than the grammar, which also allows commas, quotes and escapes. No resolvable name
-/// contains those.
+/// This is stricter than the grammar, which also allows commas, quotes and escapes. No resolvable
+/// name contains those.
 pub(crate) fn is_valid(host: &[u8]) -> bool {
     let authority = Authority::of_host_field(host);
     let name_is_valid = match authority.host {

@@ -159,7 +159,7 @@ async fn a_client_that_does_not_answer_has_gone() {
     let _silent = edge.sent(&asking).await;
     soon(begun.notified()).await;
     edge.reports(ConnectionErrorKind::Broken).await;
-    assert!(edge.messages()[0].contains("no answer to a PING in time"));
+    assert!(edge.messages()[0].contains("the client did not answer a PING in time"));
 
     let Held { edge, begun, release } = held(brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, HOUR)));
     let mut client = edge.sent(&asking).await;

@@ -1,4 +1,4 @@
-//! The certificates of a listener: how clients are served one of them, and how they are replaced at
+//! The certificates of a listener. This module chooses one for each client, and replaces them at
 //! run time.
 //!
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence

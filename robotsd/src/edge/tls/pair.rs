@@ -212,7 +212,7 @@ fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::E
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
 }
 
-/// How long before the expiry of a certificate warnings begin. Certificates that are valid for 90
+/// Warnings begin this long before the expiry of a certificate. Certificates that are valid for 90
 /// days are usually renewed 30 days before they expire, so a warning means that the renewal has
 /// failed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);

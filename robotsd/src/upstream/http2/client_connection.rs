@@ -56,9 +56,9 @@ const RESETS: usize = STREAM_ERRORS / 2;
 /// number that makes h2 end the connection.
 const EMPTY: usize = 50;
 
-/// Maximum charge, per byte, of h2 for data that waits to be read. Each frame is charged 256 minus
-/// its length, and frames are assumed to have at least 16 bytes. With this budget, streams full of
-/// small unread messages do not end the connection for other streams.
+/// Maximum number of bytes that h2 charges for each byte of content that waits to be read. Each
+/// frame is charged 256 minus its length, and frames are assumed to have at least 16 bytes. With
+/// this budget, streams full of small unread messages do not end the connection for other streams.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// A connection, which exists as long as the pool or a request refers to it.

@@ -27,8 +27,8 @@ pub(in crate::upstream) struct Http2Pool {
     /// Locked by the request that is connecting. Contains the time and error of the last attempt,
     /// if that attempt failed.
     pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<(Instant, ConnectFailure)>>,
-    /// Whether the server chose HTTP/1.1 in the last TLS handshake. Then connections are not shared
-    /// and requests do not take turns to connect.
+    /// Whether the server chose HTTP/1.1 in the last TLS handshake. In that case, connections are
+    /// not shared and requests do not take turns to connect.
     pub(in crate::upstream) has_refused: Flag,
     /// Whether a connection without requests is kept for the next one.
     keeps_idle: bool,

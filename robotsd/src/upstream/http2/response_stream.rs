@@ -66,9 +66,9 @@ enum BodyPart {
     End,
 }
 
-/// A stream whose body has arrived completely according to its length, and whose end has not. Such
-/// a body is not polled after its last byte. The stream occupies its slot, so there are never more
-/// of these than the stream limit allows.
+/// A stream whose body is complete according to its declared length, but whose end has not arrived.
+/// Such a body is not polled after its last byte. The stream occupies its slot, so there are never
+/// more of these than the stream limit allows.
 #[derive(Debug)]
 struct EndingStream {
     stream: RecvStream,
