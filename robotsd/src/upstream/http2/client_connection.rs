@@ -226,7 +226,7 @@ async fn drive(
     };
     tokio::select! {
         biased;
-        // The requests receive an error by themselves.
+        // If the connection fails, h2 reports the error to its requests.
         _ = connection => {}
         () = death => {}
         () = left => {}
