@@ -1,10 +1,11 @@
-//! Counts the requests of crawlers, by crawler and outcome, and defines the outcomes: one name for
-//! each action of the layer.
+//! Counts the requests of crawlers, by crawler and outcome. Also defines the outcomes: what the
+//! layer can do with a request.
 //!
-//! A crawler in the registry is counted under its name. All others share the name of their class,
-//! because each name that a client invents would create new metrics. A site has a limit on
-//! combinations; further ones count as `other`. Engines with a public index have separate limits,
-//! and so have their refusals, which alerts depend on: no client can use them up with other names.
+//! A crawler in the registry is counted under its name. All other crawlers are counted under the
+//! name of their class, because otherwise each name that a client invents would create new metrics.
+//! Each site has a limit on the number of combinations; further combinations are counted as
+//! `other`. Engines with a public index have separate limits, and their refusals have another one,
+//! because alerts depend on these counts: clients that send other names cannot use up these limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,10 +18,10 @@ use tower_robots::policy::{Action, Reason};
 
 use crate::word_enum::word_enum;
 
-/// Maximum number of combinations of each kind that a site counts, per [`KeyRoom`].
+/// Maximum number of combinations of each kind that a site counts separately, per [`KeyRoom`].
 const MAX_COMBINATIONS: usize = 256;
 
-/// Groups of combinations with separate limits.
+/// Groups of combinations, each with a limit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRoom {
     Others,
@@ -41,34 +42,34 @@ const OTHER: &str = "other";
 /// The crawler label of requests without a recognised crawler.
 pub(crate) const NO_CRAWLER: &str = "none";
 
-/// By what a crawler's requests are counted: the outcome and the identity of the sender, or the
-/// status code for `/robots.txt`.
+/// Keys of a crawler's counts: for decisions, the outcome and the identity of the sender; for
+/// `/robots.txt`, the status code.
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 
-/// Counts by crawler label.
+/// Counts, first by the label of the crawler.
 type ByCrawler<W> = BTreeMap<Arc<str>, BTreeMap<W, u64>>;
 
-/// The requests of crawlers, as counted by one worker or as a sum over several.
+/// The requests of crawlers, counted by one worker or summed over several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrawlerCounts {
     pub(crate) requests: ByCrawler<OfDecision>,
     pub(crate) robots_txt: ByCrawler<OfRobotsTxt>,
 }
 
-/// The combinations that the workers of a site count. A worker looks here for each combination that
-/// it has not counted before.
+/// The combinations that the workers of a site count separately. A worker checks this set for each
+/// combination that it has not counted before.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
     requests: Combinations<OfDecision>,
     robots_txt: Combinations<OfRobotsTxt>,
 }
 
-/// Indexed by [`KeyRoom`].
+/// The combinations, indexed by [`KeyRoom`].
 type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; ROOMS]>;
 
 impl CrawlerCounts {
-    /// Counts a request for anything but `/robots.txt`.
+    /// Counts a request, unless it is for `/robots.txt`.
     pub(super) fn request(&mut self, combinations: &CrawlerCombinations, request: &Record, outcome: RequestOutcome) {
         self.of_agent(combinations, &request.agent, identity(request), outcome);
     }
@@ -84,7 +85,7 @@ impl CrawlerCounts {
         count(&mut self.requests, &combinations.requests, room, label(agent), (outcome, identity));
     }
 
-    /// Counts a request for `/robots.txt`, with its crawler if one was recognised.
+    /// Counts a request for `/robots.txt` under its crawler, if a crawler was recognised.
     pub(super) fn robots_txt(
         &mut self,
         combinations: &CrawlerCombinations,
@@ -102,7 +103,7 @@ impl CrawlerCounts {
     }
 }
 
-/// Counts a request for its crawler, or for [`OTHER`] if the limit is reached.
+/// Counts a request under its crawler, or under [`OTHER`] if the limit is reached.
 fn count<W: Copy + Ord>(
     counts: &mut ByCrawler<W>,
     combinations: &Combinations<W>,
@@ -142,33 +143,33 @@ impl KeyRoom {
     }
 }
 
-/// Returns the label of an agent, which contains nothing from the client.
+/// Returns the label of an agent. The label contains nothing that the client has chosen.
 fn label(agent: &Agent) -> &str {
     agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name)
 }
 
-/// Returns the label of the sender's identity: `claimed` if claims are not checked.
+/// Returns the label of the sender's identity. It is `claimed` if claims are not checked.
 fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
     request.identity.map_or(unchecked, |identity| identity.outcome())
 }
 
 word_enum! {
-    /// The outcome of a request in the layer.
+    /// What the layer did with a request.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub(crate) enum RequestOutcome {
         /// No group applies to the agent, or enforcement is off.
         Untouched = "untouched",
         Allowed = "allowed",
-        /// Disallowed or from an impostor, but passed because the mode only observes or the grace
+        /// Disallowed or from an impostor, but passed, because the mode only observes or the grace
         /// period has not ended.
         Observed = "observed",
         Tagged = "tagged",
         Refused = "refused",
         /// Allowed, but answered with 429 because it exceeds the crawl delay.
         Limited = "limited",
-        /// Allowed and passed although it exceeds the crawl delay, because the mode or the limiting
-        /// mode only observes.
+        /// Allowed and passed although it exceeds the crawl delay, because the site's mode or its
+        /// mode for rate limits only observes.
         LimitObserved = "limit-observed",
         /// Passed because of an exemption or an override.
         Exempt = "exempt",
@@ -222,8 +223,8 @@ mod tests {
         assert!(totals.robots_txt.keys().all(|crawler| known(crawler)), "{totals:?}");
     }
 
-    /// Alerts use the counts of refused search engines and of 429 responses, so earlier requests
-    /// under any number of names must not hide them.
+    /// Alerts use the counts of refused search engines and of 429 responses. Earlier requests under
+    /// any number of names must not hide those counts.
     #[test]
     fn refusals_and_limits_are_counted_by_name_whatever_came_before() {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];

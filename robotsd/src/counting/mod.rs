@@ -1,4 +1,5 @@
-//! Counts the decisions about a site's requests on each worker, for status, metrics and board.
+//! Counts the decisions about a site's requests on each worker, for the status, the metrics and the
+//! board.
 
 mod crawler_counts;
 mod outcome_counts;

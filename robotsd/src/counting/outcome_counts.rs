@@ -1,4 +1,4 @@
-//! Counts the decisions about a site's requests on one worker, for status and metrics.
+//! Counts the decisions about a site's requests on one worker, for the status and the metrics.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
@@ -18,27 +18,28 @@ use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, RequestOutcome};
 use crate::metrics::{DECISION_BUCKETS, HTTP_BUCKETS, Histogram, MethodLabel, ResponseKey};
 use crate::report::RequestsReport;
 
-/// One of this many requests is timed: to read the clock costs ten times as much as to count.
+/// One of this many requests is timed, because reading the clock costs ten times as much as
+/// counting.
 const TIMED: u64 = 64;
 
-/// Maximum number of crawlers whose pages a worker counts, where each result of a claim counts
-/// separately.
+/// Maximum number of crawlers whose pages a worker counts. A crawler is counted separately for each
+/// result of checking its claim.
 const MAX_READERS: usize = 1024;
 
-/// Counts the requests of a site on one worker, in its own cache lines. Other threads lock it only
-/// to read.
+/// Counts the requests of a site on one worker, in cache lines of its own. Other threads lock it
+/// only to read the counts.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OutcomeCounts {
-    /// Allocated with the first request: of thousands of sites, most have no requests on most
-    /// workers.
+    /// The totals are allocated at the first request. If there are thousands of sites, most of them
+    /// have no requests on most workers.
     totals: Mutex<Option<Box<SiteTotals>>>,
     combinations: Arc<CrawlerCombinations>,
     /// Shared by all sites of the worker.
     agent_lookups: Arc<AgentLookups>,
 }
 
-/// A request whose counting has begun.
+/// A request while it is being counted.
 #[derive(Clone, Debug)]
 #[must_use]
 pub(crate) struct CountedRequest {
@@ -47,18 +48,18 @@ pub(crate) struct CountedRequest {
     listener: u16,
     is_robots_txt: bool,
     is_of_crawler: bool,
-    /// The service that referred the visitor.
+    /// The service that referred the visitor, if any.
     sent_by: Option<Arc<Referrer>>,
-    /// The registered crawler that requests a page.
+    /// The registered crawler that requests a page, if any.
     read_by: Option<PageReader>,
-    /// When the request began, if it is timed.
+    /// When the request began; `None` if it is not timed.
     began: Option<Instant>,
 }
 
 /// The number of visitors referred by each service.
 pub(crate) type VisitorTotals = BTreeMap<Arc<Referrer>, u64>;
 
-/// The number of pages that each registered crawler got.
+/// The number of pages that each registered crawler has received.
 pub(crate) type PageTotals = HashMap<PageReader, u64, RandomState>;
 
 /// A registered crawler, identified by its name and the result of its claim.
@@ -68,20 +69,20 @@ pub(crate) struct PageReader {
     pub(crate) identity: Option<Identity>,
 }
 
-/// Reports whether the response contains a page. A redirect does not: the reader requests the
-/// target next.
+/// Reports whether a response with this status contains a page. A redirect does not, because the
+/// crawler or visitor requests the target next.
 pub(crate) const fn is_page(status: u16) -> bool {
     matches!(status, 200..=299 | 304)
 }
 
-/// The requests of a site, as counted by one worker or as a sum over several.
+/// The requests of a site, counted by one worker or summed over several.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteTotals {
     requests: u64,
     robots_txt: u64,
-    /// Disallowed requests that passed because of an exemption or an override.
+    /// Disallowed requests that passed because of an exemption or a mode override.
     passed: u64,
-    /// By [`RequestOutcome`], without requests for `/robots.txt`.
+    /// Requests by [`RequestOutcome`], without requests for `/robots.txt`.
     pub(crate) decisions: [u64; RequestOutcome::ALL.len()],
     /// Questions about requests without a `User-Agent`.
     pub(crate) without_agent: u64,
@@ -95,12 +96,12 @@ pub(crate) struct SiteTotals {
 }
 
 impl OutcomeCounts {
-    /// Creates one worker's counters for a site with these combinations.
+    /// Creates one worker's counters for a site whose workers share these combinations.
     pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>, agent_lookups: &Arc<AgentLookups>) -> Self {
         Self { combinations, agent_lookups: Arc::clone(agent_lookups), ..Self::default() }
     }
 
-    /// Returns the agent lookups of the site's layer on this worker.
+    /// Returns the counters of agent lookups for the site's layer on this worker.
     pub(crate) const fn agent_lookups(&self) -> &Arc<AgentLookups> {
         &self.agent_lookups
     }
@@ -115,8 +116,8 @@ impl OutcomeCounts {
         CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, read_by: None, began }
     }
 
-    /// Counts the decision about a request. This happens before the response, which may take long
-    /// or never be awaited.
+    /// Counts the decision about a request before the response is awaited, because the response may
+    /// take long or never arrive.
     pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
         let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;
@@ -146,7 +147,7 @@ impl OutcomeCounts {
         self.totals().without_agent += 1;
     }
 
-    /// Counts a response when its head is known.
+    /// Counts a response once its head is known.
     pub(crate) fn answered(&self, request: &CountedRequest, status: StatusCode) {
         let mut totals = self.totals();
         ResponseKey::new(request.listener, request.method, status).count(&mut totals.responses);
@@ -168,7 +169,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Adds the visitors referred by services and the pages that crawlers got.
+    /// Adds the visitors that services referred, and the pages that crawlers received.
     pub(crate) fn add_visitors_and_pages(&self, visitors: &mut VisitorTotals, pages: &mut PageTotals) {
         if let Some(totals) = &*self.totals.lock() {
             totals
@@ -203,14 +204,15 @@ impl OutcomeCounts {
 }
 
 impl CountedRequest {
-    /// Notes the service that referred the visitor; it counts when the visitor gets a page.
+    /// Records the service that referred the visitor. It is counted when the visitor receives a
+    /// page.
     pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
         self.sent_by = service;
     }
 
-    /// Notes the crawler that requests a page; it counts when the crawler gets one. Only registered
-    /// crawlers count: others have no known operator that could refer visitors, and a client
-    /// chooses their names.
+    /// Records the crawler that requests a page. The page is counted when the crawler receives it.
+    /// Only registered crawlers count: other crawlers have no known operator that could refer
+    /// visitors, and clients choose their names.
     pub(crate) fn read_by(&mut self, record: &Record) {
         if record.agent.is_registered() && !self.is_robots_txt {
             self.read_by = Some(PageReader { agent: record.agent.clone(), identity: record.identity });

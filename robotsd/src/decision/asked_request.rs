@@ -1,7 +1,7 @@
-//! Reads the original request from a proxy's question.
+//! Extracts the original request from a proxy's question.
 //!
-//! The preset is in the path of the question, never in its query: Caddy appends the client's query
-//! to the query of the question.
+//! The preset is in the path of the question, never in its query, because Caddy appends the
+//! client's query to the query of the question.
 
 use std::net::IpAddr;
 
@@ -19,23 +19,24 @@ use crate::target_url::is_http;
 pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
-    /// Further targets, if the question contains several; each of them is judged.
+    /// Further targets, if the question contains several. Each of them is judged.
     pub(super) further_targets: Vec<&'a [u8]>,
     pub(super) host: Option<&'a [u8]>,
-    /// The host in the target, if the target is an absolute URL and the question has another place
+    /// The host in the target, if the target is an absolute URL and the preset has another field
     /// for the host.
     pub(super) host_in_target: Option<&'a [u8]>,
-    /// A fault that does not prevent a decision; the request is judged by the strictest reading.
+    /// An error in the question that does not prevent a decision. The request is judged by its
+    /// strictest interpretation.
     pub(super) odd: Option<QuestionError>,
 }
 
 impl Preset {
-    /// Reads the original request from a question: its method, the part of its target after the
-    /// preset, and its fields.
+    /// Extracts the original request from the parts of a question: its method, the part of its
+    /// target after the preset, and its fields.
     ///
-    /// Only missing parts are an error. A client can cause malformed parts, so a question with such
-    /// parts is judged. If there are several targets, each of them is judged. An invalid or
-    /// repeated method is replaced by one that is subject to every rule.
+    /// Only missing parts are an error. A client can cause malformed parts, so a question with
+    /// malformed parts is judged nevertheless. If there are several targets, each of them is
+    /// judged. An invalid or repeated method is replaced by [`STRICTEST_METHOD`].
     pub(super) fn read<'a>(
         self,
         method: &Method,
@@ -91,7 +92,7 @@ impl Preset {
         Ok(AskedRequest { method, target, further_targets, host, host_in_target, odd })
     }
 
-    /// Returns the client's address as seen by the proxy, if the question contains exactly one.
+    /// Returns the client's address as the proxy reports it, if the question contains exactly one.
     pub(super) fn address(self, fields: &HeaderMap) -> Option<IpAddr> {
         let only = |name| {
             let mut values = fields.get_all(name).iter();
@@ -106,10 +107,10 @@ impl Preset {
 }
 
 impl AskedRequest<'_> {
-    /// Returns the original request for the log, with fields and client from the question.
+    /// Returns the original request for the log. Fields and client are those of the question.
     pub(super) fn for_log(&self, question: &Request<()>) -> Box<AskedAbout> {
         let field = |name| question.headers().get(name).cloned();
-        // The target may be a URL that the proxy has built.
+        // The target may be a URL that the proxy has built from several parts.
         let path = Authority::of_url(self.target).filter(|_| !self.target.starts_with(b"/"));
         let target = path.map_or(self.target, |(.., path)| path);
         Box::new(AskedAbout {
@@ -123,16 +124,16 @@ impl AskedRequest<'_> {
     }
 }
 
-/// A method that is subject to every rule: rules of group `*` apply only to a few methods.
+/// A method that no rule exempts. The rules of group `*` apply only to a few methods.
 pub(super) const STRICTEST_METHOD: Method = Method::GET;
 
-/// Returns the values of a field that are not empty.
+/// Returns the non-empty values of a field.
 fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     fields.get_all(name).iter().map(HeaderValue::as_bytes).filter(|value| !value.is_empty())
 }
 
 /// Reports whether a client can have sent this target. No HTTP parser accepts control characters in
-/// it.
+/// a target.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
     is_target && !target.iter().any(u8::is_ascii_control)
@@ -144,9 +145,9 @@ pub(super) fn host_of_url(url: &[u8]) -> Option<&[u8]> {
     Authority::of_url(url).map(|(_, authority, _)| authority.host_and_port)
 }
 
-/// Returns the `Host` field from a URL that a proxy has built from scheme, `Host` field and target,
-/// as nginx does. The target begins with the first slash, because the field may contain any byte
-/// except a slash.
+/// Returns the value of the `Host` field from a URL that a proxy has built from scheme, `Host`
+/// field and target, as nginx does. The target begins at the first slash, because a `Host` field
+/// may contain any byte except a slash.
 fn host_field_of_url(url: &[u8]) -> Option<&[u8]> {
     let behind = &url[memchr::memmem::find(url, b"://")? + 3..];
     Some(&behind[..memchr::memchr(b'/', behind).unwrap_or(behind.len())])
@@ -164,13 +165,13 @@ mod tests {
         map
     }
 
-    /// Returns method, target and host, or the fault.
+    /// Returns method, target and host, or the error.
     fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), QuestionFault> {
         let asked = preset.read(&Method::GET, below, map).map_err(|error| error.fault)?;
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
-    /// Returns the fault of a question that is judged anyway.
+    /// Returns the error of a question that is judged nevertheless.
     fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
         preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault)
     }
@@ -205,7 +206,7 @@ mod tests {
         ] {
             assert_eq!(read(preset, "/below?q", &map), Ok(want), "{preset:?}");
             assert_eq!(preset.address(&map), Some(address), "{preset:?}");
-            // Without the fields of the preset, no other field is used.
+            // If the preset's own fields are missing, other fields are not used instead.
             let fields_read = PresetFields::of(preset);
             let own = [match fields_read.target {
                 TargetField::Field(name) => Some(name),

@@ -11,14 +11,15 @@
 //! | `/-/health` | 200, for the health checks of proxies |
 //! | `/envoy.service.auth.v3.Authorization/Check`, in gRPC | like the first, in a message ([`ext_authz`]) |
 //!
-//! On the same listener, HAProxy can ask in SPOP messages, which are equivalent to questions of its
-//! preset ([`spoe`]).
+//! On the same listener, HAProxy can ask with SPOP messages, which are equivalent to questions with
+//! its preset ([`spoe`]).
 //!
-//! The preset determines which fields contain the original request ([`asked_request`]); fields are
-//! never guessed. A question without a required field is passed or refused as configured, counted
-//! and logged ([`question_error`]); a path is never invented. A malformed question is judged by its
-//! strictest reading ([`asked_request`]), by every site that it may be for ([`site_table`]). The
-//! verdicts come from the robots layer, so a refusal is the same here as in the proxy.
+//! The preset determines which fields contain the original request ([`asked_request`]); other
+//! fields are never used instead. If a required field is missing, the question is passed or refused
+//! as configured, and it is counted and logged ([`question_error`]); a missing path is never
+//! guessed. A malformed question is judged by its strictest interpretation ([`asked_request`]), by
+//! every site that it may be for ([`site_table`]). The verdicts come from the library's robots
+//! layer, so a refusal is the same here as in the proxy.
 
 mod asked_request;
 mod ext_authz;
@@ -72,16 +73,16 @@ struct DecisionState {
     counts: Arc<ResponseCounts>,
 }
 
-/// A request to be counted, and the counters of its site.
+/// A request to be counted, with the counters of its site.
 type Counted = (Arc<OutcomeCounts>, CountedRequest);
 
-/// A response, and where to count it: at its site if one was found.
+/// A response, and where to count it: at its site if one decided, otherwise at the listener.
 struct Answered {
     response: Response<Bytes>,
     counted: Option<Counted>,
 }
 
-/// The decision about a request, before it is converted to the form that the proxy understands.
+/// The decision about a request, before it is converted to the proxy's format.
 struct RequestDecision {
     outcome: Outcome,
     record: Option<Box<Record>>,
@@ -90,17 +91,17 @@ struct RequestDecision {
     counted: Option<Counted>,
 }
 
-/// The target of a question.
+/// The parsed target of a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct QuestionTarget<'t> {
     /// The name of the site, if the question contains one.
     site: Option<Cow<'t, str>>,
     kind: QuestionKind,
-    /// The preset and the target after it.
+    /// The preset and the part of the target that follows it.
     preset: &'t str,
 }
 
-/// Whether a question is the first about its request.
+/// Whether a question is the first one about its request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuestionKind {
     Decision,
@@ -108,21 +109,21 @@ pub(crate) enum QuestionKind {
     Refusal,
 }
 
-/// The sites of one worker's decisions. Replacing the value updates all its listeners.
+/// The sites that one worker decides for. Replacing the value updates all listeners of the worker.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
-/// Returns the limits of a listener for decisions, based on those of a listener for clients.
+/// Returns the limits of a listener for decisions, based on the limits of a listener for clients.
 ///
-/// A target may be as long as a head, and the limit of fields is high enough for whatever proxies
-/// accept. Requests that this proxy would reject are judged here anyway: to pass them would be a
-/// way around the rules, and to refuse them would refuse people what their proxy serves.
+/// A target may be as long as a head, and the limit of fields is as high as proxies need. Requests
+/// that robotsd itself would reject as a proxy are judged here: passing them would be a way around
+/// the rules, and refusing them would block people whose requests their proxy would serve.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
 }
 
 impl<'t> QuestionTarget<'t> {
-    /// Parses a target. `None` if it is not a target for questions.
+    /// Parses a target. Returns `None` if it is not the target of a question.
     fn of(target: &'t str) -> Option<Self> {
         let endpoint = target.strip_prefix("/-/")?;
         let (site, endpoint) = match endpoint.strip_prefix("site/").and_then(|named| named.split_once('/')) {
@@ -136,8 +137,8 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// Returns the kind of question if `target` is one. In a log, such a target is not the path of the
-/// original request.
+/// Returns the kind of question if `target` is the target of one. In a log, such a target is not
+/// the path of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)
@@ -153,15 +154,15 @@ impl Decisions {
         let Answered { mut response, counted } = self.0.answer(&mut question).await;
         self.0.answered(counted.as_ref(), question.method(), response.status());
         if question.method() != Method::HEAD && response.body().is_empty() {
-            // The refusal of a HEAD has the length that its body would have, but this question may
-            // be a GET.
+            // The refusal of a HEAD request declares the length that its body would have, but the
+            // question may be a GET request.
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         response::read_to_end(body).await;
         response.map(DecisionBody::content)
     }
 
-    /// Answers a request to the gRPC service; a question is answered when its message has arrived.
+    /// Answers a request to the gRPC service. A question is answered once its message has arrived.
     async fn answer_call(
         self,
         called: ServiceRequest,
@@ -194,7 +195,8 @@ impl EdgeService for Decisions {
         let called = ServiceRequest::of(&request);
         let (head, body) = request.into_parts();
         let question = Request::from_parts(head, ());
-        // Boxed, because they would otherwise be moved into the futures around them.
+        // These futures are boxed, because otherwise they would be moved into the futures around
+        // them.
         let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
             None => Box::pin(self.answer_question(question, body)),
             Some(called) => Box::pin(self.answer_call(called, question, body)),
@@ -204,13 +206,13 @@ impl EdgeService for Decisions {
 }
 
 impl DecisionState {
-    /// Decides about the request in a message. The question's own fields are ignored, except the
-    /// request id, which a trusted proxy may have chosen.
+    /// Decides about the request in a message. The fields of the question itself are ignored,
+    /// except the request id, which a trusted proxy may have set.
     async fn check(&self, mut request: Request<()>, question: &CheckQuestion) -> CheckResponse {
         let id = request.headers_mut().remove(X_REQUEST_ID);
         let Some(fields) = question.fields() else {
             self.counts.siteless(request.method().into(), StatusCode::OK);
-            return ext_authz::denied(response::forbidden("the request has more fields than can be judged"), None);
+            return ext_authz::denied(response::forbidden("the request has too many header fields"), None);
         };
         *request.headers_mut() = fields;
         if let Some(id) = id {
@@ -230,19 +232,19 @@ impl DecisionState {
                 return if is_passed { ext_authz::allowed(None, None) } else { ext_authz::denied(given_up, None) };
             }
         };
-        // The response to the proxy is counted.
+        // The response to the proxy is counted, not the response to the client.
         self.answered(counted.as_ref(), request.method(), StatusCode::OK);
         let metadata = site.zip(record.as_deref()).map(|(site, record)| ext_authz::metadata(&site, record));
         match outcome {
             Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), metadata),
             Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
-            // Outcome::Pass, and variants that a later version of the library may add: only a
-            // refusal stops a request.
+            // This covers Outcome::Pass and variants that later versions of the library may add.
+            // Requests are stopped only by a refusal.
             _ => ext_authz::allowed(None, metadata),
         }
     }
 
-    /// Counts a response, at its site if one was found.
+    /// Counts a response at its site, or at the listener if no site decided.
     fn answered(&self, counted: Option<&Counted>, method: &Method, status: StatusCode) {
         match counted {
             Some((site, counted)) => site.answered(counted, status),
@@ -250,7 +252,8 @@ impl DecisionState {
         }
     }
 
-    /// Counts a call that gets no answer, and logs it if its caller has to be fixed.
+    /// Counts a call that is answered with an error status, and logs it if its caller must be
+    /// fixed.
     fn fail(&self, error: CallError) -> CallError {
         self.counts.siteless((&Method::POST).into(), StatusCode::OK);
         if error.is_fault() {
@@ -260,15 +263,16 @@ impl DecisionState {
     }
 
     async fn answer(&self, request: &mut Request<()>) -> Answered {
-        // Shares the bytes, because the request is changed below.
+        // This clone shares the bytes of the target. It is needed because the request is changed
+        // below.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
             let decided = self.decide(&asked, request).await;
             return match asked.kind {
                 QuestionKind::Decision => decided.unwrap_or_else(|error| self.give_up(error).into()),
-                // The proxy has already got a 403. If there is no longer a reason for it, it stays
-                // a 403.
+                // The proxy has already received a 403. If there is no reason for a refusal any
+                // more, the answer is still a 403.
                 QuestionKind::Refusal => {
                     let refusal = decided.ok().filter(|answered| !answered.response.status().is_success());
                     refusal.unwrap_or_else(|| response::forbidden("the request was refused").into())
@@ -286,8 +290,8 @@ impl DecisionState {
             let answer = judge.answer(&OriginalRequest::of(request), RobotsTxtFrom::Site, &mut counted).await;
             let response = match answer.outcome {
                 Outcome::Respond(response) => *response,
-                // The proxy's own site may have a robots.txt. The file of another site would be
-                // worse than none.
+                // The proxy's own site may have a robots.txt of its own. A file of another site
+                // would be worse than no file.
                 _ => response::elsewhere(),
             };
             return Answered { response, counted: Some((Arc::clone(&judge.counts), counted)) };
@@ -312,8 +316,8 @@ impl DecisionState {
                 response
             }
             Outcome::Respond(refusal) => *refusal,
-            // Outcome::Pass, and variants that a later version of the library may add: only a
-            // refusal stops a request.
+            // This covers Outcome::Pass and variants that later versions of the library may add.
+            // Requests are stopped only by a refusal.
             _ => response::pass(),
         };
         if let Some(record) = record.filter(|record| record.action != Action::Pass) {
@@ -326,8 +330,8 @@ impl DecisionState {
         Ok(Answered { response, counted })
     }
 
-    /// Decides about a request whose fields and extensions are those of `question`. All presets use
-    /// this method.
+    /// Decides about a request whose fields and extensions are those of `question`. The code for
+    /// all presets calls this method.
     async fn decide_about(
         &self,
         preset: Preset,
@@ -354,7 +358,7 @@ impl DecisionState {
         };
         if let Some(fields) = ClientRequest::access_of(question.extensions()) {
             fields.add("site", &*judge.name);
-            // The log record of the first question describes the request.
+            // The log record of the first question already describes the request.
             if kind == QuestionKind::Decision {
                 fields.asks_about(asked.for_log(question));
             }
@@ -382,7 +386,7 @@ impl DecisionState {
         self.errors.report(error);
         match self.errors.settings.on_error {
             OnError::Pass => response::pass(),
-            OnError::Refuse => response::forbidden("the proxy did not specify the request"),
+            OnError::Refuse => response::forbidden("the proxy's question does not contain the request"),
         }
     }
 }
@@ -393,15 +397,15 @@ impl From<Response<Bytes>> for Answered {
     }
 }
 
-/// Sets the client's address: the peer of a question is the proxy, not the client. A client whose
-/// address is unknown is never exempt.
+/// Sets the client's address. Without this, the proxy that asks would count as the client. A client
+/// whose address is unknown is never exempt.
 fn set_client(question: &mut Request<()>, address: Option<IpAddr>) {
     let known = question.extensions_mut().get_or_insert_default::<ClientRequest>();
     let listener = known.peer.and_then(|asking| asking.listener);
     known.peer = address.map(|address| Peer::at(SocketAddr::new(address, 0), listener));
 }
 
-/// Returns the site and the target that decide about a request. If several are possible, this is
+/// Returns the site and the target that determine the decision. If several are possible, returns
 /// the combination with the strictest decision.
 fn strictest<'s, 'a>(
     sites: &'s [DecisionSite],
@@ -426,11 +430,11 @@ fn strictest<'s, 'a>(
     strictest.map(|(_, decided)| decided)
 }
 
-/// How strict an answer is.
+/// How strict a decision is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,
-    /// The request passes, but would not in another mode.
+    /// The request passes, but would not pass in another mode.
     Reported,
     Tagged,
     Refused,
@@ -448,7 +452,7 @@ impl Strictness {
     }
 }
 
-/// Returns the decision of a layer that counts nothing.
+/// Returns the decision of a layer that does not count the request.
 fn decided(quiet: &RobotsLayer, request: &OriginalRequest<'_>) -> Answer {
     quiet.decide(&request.answered_elsewhere()).respond(None)
 }

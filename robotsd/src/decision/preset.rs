@@ -1,7 +1,7 @@
-//! The supported proxies by name, and the fields of a question that each preset reads.
+//! The supported proxies by name, and the fields of a question that each preset uses.
 //!
-//! A preset reads only its own fields. For example, nginx passes a client's own `X-Forwarded-Uri`
-//! through, so its preset ignores that field.
+//! A preset uses only its own fields. For example, nginx passes on a client's own
+//! `X-Forwarded-Uri`, so the preset for nginx ignores that field.
 
 use http::header::{HOST, HeaderName, HeaderValue};
 
@@ -9,7 +9,7 @@ use crate::http_common::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST};
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// A proxy whose form of question is supported.
+    /// A proxy whose questions are supported.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Preset {
         Nginx = "nginx",
@@ -19,25 +19,25 @@ word_enum! {
         Envoy = "envoy",
         IngressNginx = "ingress-nginx",
         Varnish = "varnish",
-        /// Asks in gRPC messages, not at a path with the preset.
+        /// Asks with gRPC messages, so its preset is not in the path.
         EnvoyGrpc = "envoy-grpc",
     }
 }
 
 impl Preset {
-    /// The presets that can be in the path of a question.
+    /// The presets that the path of a question can contain.
     pub(super) const IN_PATHS: [Self; 7] =
         [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];
 
-    /// Reports whether the proxy relays the refusal with any status. nginx treats 403 as a refusal
-    /// and any other status as a failure, and then forwards the request. It can fetch the refusal
-    /// itself from `/-/refusal/`.
+    /// Reports whether the proxy relays a refusal with any status. nginx relays only 403. It treats
+    /// any other status as a failure and then forwards the request. After a 403, nginx can fetch
+    /// the refusal itself from `/-/refusal/`.
     pub(super) const fn relays_status(self) -> bool {
         !matches!(self, Self::Nginx | Self::IngressNginx)
     }
 
-    /// Returns the preset at the beginning of `text`, and the index of the rest, which is empty, a
-    /// path or a query.
+    /// Returns the preset at the beginning of `text`, and the index of the rest. The rest is empty,
+    /// a path or a query.
     pub(super) fn named(text: &str) -> Option<(Self, usize)> {
         Self::IN_PATHS.into_iter().find_map(|preset| {
             let below = text.strip_prefix(preset.as_str())?;
@@ -47,29 +47,30 @@ impl Preset {
     }
 }
 
-/// The parts of a question that a preset reads.
+/// The parts of a question that a preset uses.
 pub(super) struct PresetFields {
     pub(super) target: TargetField,
-    /// The field with the original method; `None` if the question itself has that method.
+    /// The field with the original method. `None` if the method of the question itself is the
+    /// original method.
     pub(super) method: Option<HeaderName>,
-    /// The field with the host; `None` if it is in the target, an absolute URL.
+    /// The field with the host. `None` if the target is an absolute URL, which contains the host.
     pub(super) host: Option<HeaderName>,
     pub(super) address: AddressField,
 }
 
-/// Where the original target is.
+/// The part of a question that contains the original target.
 pub(super) enum TargetField {
     /// The part of the question's own target after the preset.
     Below,
     Field(HeaderName),
 }
 
-/// Where the client's address is.
+/// The part of a question that contains the client's address.
 pub(super) enum AddressField {
-    /// The whole field is the address.
+    /// A field that contains only the address.
     Whole(HeaderName),
-    /// The last address of a list, which the proxy itself appends; the addresses before it may come
-    /// from the client.
+    /// A list of addresses. The proxy itself appends the last one; the others may come from the
+    /// client.
     Last(HeaderName),
 }
 
@@ -101,7 +102,7 @@ impl PresetFields {
                 host: Some(X_FORWARDED_HOST),
                 address: AddressField::Last(X_FORWARDED_FOR),
             },
-            // `EnvoyGrpc` is not looked up here: its messages have their own fields.
+            // `EnvoyGrpc` is never looked up here, because its messages have fields of their own.
             Preset::Envoy | Preset::EnvoyGrpc => Self {
                 target: TargetField::Below,
                 method: None,
@@ -126,8 +127,8 @@ pub(super) fn label(name: &HeaderName) -> &'static str {
     LABELS.iter().find(|(known, _)| known == name).map_or("a field", |(_, label)| label)
 }
 
-/// Converts a value from a proxy's message. Bytes that are not allowed in a field are replaced; to
-/// drop the field would hide it.
+/// Converts a value from a proxy's message. Invalid bytes are replaced, because dropping the field
+/// would hide it from the rules.
 pub(super) fn value_of(octets: &[u8]) -> HeaderValue {
     HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
         let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };

@@ -1,8 +1,8 @@
-//! Questions without an original request, or with a malformed one: counted, and logged at a limited
-//! rate.
+//! Questions without an original request or with a malformed one. They are counted, and logged at a
+//! limited rate.
 //!
-//! A client may be able to cause these at line rate, so each fault of each preset is logged at most
-//! once per second, with the total so far.
+//! A client may be able to cause such questions at line rate, so each kind of error is logged at
+//! most once per second for each preset, with the total so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -13,17 +13,18 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
-/// The reason why a question could not be decided, or the fault of one that was decided anyway.
+/// The reason why a question could not be decided, or the error in a question that was decided
+/// nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
-    /// The preset; `None` if the question names an unknown preset or an unknown site.
+    /// The preset; `None` if the preset or the site in the question is unknown.
     preset: Option<Preset>,
     pub(super) fault: QuestionFault,
     place: &'static str,
 }
 
 word_enum! {
-    /// The fault of a field that the preset reads.
+    /// The kind of error in a part of a question.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum QuestionFault {
         Missing = "missing",
@@ -34,7 +35,7 @@ word_enum! {
     }
 }
 
-/// How long an incorrect question of a proxy is reported as a problem, in seconds.
+/// How long a proxy's invalid question is reported as a problem, in seconds.
 const TROUBLE: u64 = 3600;
 
 impl QuestionError {
@@ -58,17 +59,17 @@ impl QuestionError {
             (QuestionFault::Repeated, Some(preset)) => format!("{}: {place} is repeated", preset.as_str()),
             (QuestionFault::Unreadable, Some(preset)) => format!("{}: {place} is malformed", preset.as_str()),
             (QuestionFault::UnknownSite, _) => {
-                format!("{place} names an unknown site: write the name of a [[site]], as in /-/site/NAME/auth/nginx")
+                format!("{place} contains an unknown site: write the name of a [[site]], as in /-/site/NAME/auth/nginx")
             }
             (QuestionFault::UnknownPreset, _) | (_, None) => {
                 let known = Preset::IN_PATHS.map(Preset::as_str).join(", ");
-                format!("{place} names no known preset: write /-/auth/ and one of {known}")
+                format!("{place} contains an unknown preset: write /-/auth/ and one of {known}")
             }
         }
     }
 }
 
-/// Counts and logs the question errors of a listener, and holds the settings for them.
+/// Counts and logs the question errors of a listener, and contains the settings for them.
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,
@@ -85,20 +86,20 @@ impl QuestionErrors {
         Self { log, settings, start: Instant::now(), counts, without_agent }
     }
 
-    /// Counts an error, and logs it if no error of its kind was logged within the last second.
+    /// Counts an error. Logs it unless an error of the same kind was logged within the last second.
     pub(super) fn report(&self, error: QuestionError) {
         let is_passed = self.settings.on_error == OnError::Pass;
         self.report_as(error, if is_passed { "passed without a decision" } else { "refused" });
     }
 
-    /// Counts and logs like [`report`](Self::report), for a malformed question that is judged
-    /// anyway.
+    /// Counts and logs a malformed question that is judged nevertheless, like
+    /// [`report`](Self::report).
     pub(super) fn report_odd(&self, error: QuestionError) {
-        self.report_as(error, "judged by its strictest reading");
+        self.report_as(error, "judged by its strictest interpretation");
     }
 
-    /// Counts and logs like [`report`](Self::report), for a call that gets a gRPC status, so that
-    /// the proxy decides about the request.
+    /// Counts and logs a call that is answered with a gRPC status, like [`report`](Self::report).
+    /// The proxy then decides whether the request passes.
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
         self.report_as(error, "answered with a gRPC error; whether the request passes depends on the proxy's config");
@@ -110,8 +111,8 @@ impl QuestionErrors {
         QuestionFault::ALL.map(|fault| (fault.as_str(), total(fault)))
     }
 
-    /// Returns the recent faults that only a proxy's config can cause: none of its requests is
-    /// judged.
+    /// Returns a problem for each recent error that only a proxy's config can cause. Such a proxy's
+    /// requests are not judged.
     pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
         let done = if self.settings.on_error == OnError::Pass { "passed without a decision" } else { "refused" };
         let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];
@@ -139,9 +140,9 @@ impl QuestionErrors {
         });
     }
 
-    /// Counts a question without a `User-Agent`, which is decided as such. The first one of a
-    /// preset is logged: some proxies send the field only if configured to, and without it no
-    /// crawler is recognised.
+    /// Counts a question without a `User-Agent`, which is decided as a request without one. The
+    /// first such question of a preset is logged: some proxies send the field only if configured
+    /// to, and crawlers cannot be recognised without it.
     pub(super) fn no_agent(&self, preset: Preset) {
         if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {
             return;
@@ -149,7 +150,7 @@ impl QuestionErrors {
         self.log.write(&LogEntry {
             reason: Some(preset.as_str()),
             message: Some(
-                "a question without a User-Agent was decided without one: if this happens for every client, the proxy \
+                "a question had no User-Agent and was decided without one: if this happens for every client, the proxy \
                  does not forward the field"
                     .to_owned(),
             ),

@@ -1,4 +1,4 @@
-//! The responses to questions, and code that reads a question's body to its end.
+//! The responses to questions, and a function that reads a question's body to its end.
 
 use std::convert::Infallible;
 use std::mem;
@@ -17,28 +17,28 @@ use crate::http_common::{RequestBody, plain_answer};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// Maximum number of bytes of a question's body to read in order to keep the connection; after
-/// more, it is closed.
+/// Maximum number of bytes of a question's body that are read to keep the connection open. After
+/// more bytes, the connection is closed.
 const BODY: usize = 16 * 1024;
 
-/// Returns the answer that lets a request pass: exactly 200 without a body, because Envoy treats
+/// Returns the answer that lets a request pass. It must be 200 without a body, because Envoy treats
 /// any other status as a refusal.
 pub(super) fn pass() -> Response<Bytes> {
     Response::new(Bytes::new())
 }
 
 /// Turns a refusal into the answer to a question. The refusal of a gRPC call has status 200, which
-/// would let the call pass, so it becomes 403, even if the call exceeded its crawl delay. Some gRPC
-/// clients ignore `grpc-status` unless the HTTP status is 200. They read 403 as PERMISSION_DENIED,
-/// but 429 as UNAVAILABLE, and repeat the call.
+/// would let the call pass, so the status is changed to 403, even if the call exceeded its crawl
+/// delay. Some gRPC clients ignore `grpc-status` unless the HTTP status is 200. They interpret 403
+/// as PERMISSION_DENIED, but 429 as UNAVAILABLE, which makes them repeat the call.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;
     }
 }
 
-/// Gives a refusal a status that the proxy treats as a refusal: a site may be configured to refuse
-/// with a status other than 403.
+/// Changes the status of a refusal to one that the proxy treats as a refusal, because a site may be
+/// configured to refuse with a status other than 403.
 pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Response<Bytes> {
     if !preset.relays_status() && !response.status().is_success() {
         *response.status_mut() = StatusCode::FORBIDDEN;
@@ -46,25 +46,25 @@ pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Re
     response
 }
 
-/// Returns a refusal that quotes no rule.
+/// Returns a refusal that does not quote a rule.
 pub(super) fn forbidden(why: &str) -> Response<Bytes> {
     let mut response = plain_answer(StatusCode::FORBIDDEN, format!("403 Forbidden\n\nNo rule can be quoted: {why}.\n"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent"));
     response
 }
 
-/// Returns the response for a host whose robots.txt is not served here (RFC 9110, section 15.5.20:
-/// the request was meant for another server).
+/// Returns the response for a host whose robots.txt is not served here. Its status means that the
+/// request should have been sent to another server (RFC 9110, section 15.5.20).
 pub(super) fn elsewhere() -> Response<Bytes> {
     let text = "421 Misdirected Request: no robots.txt is served here for this host\n";
     plain_answer(StatusCode::MISDIRECTED_REQUEST, text)
 }
 
 pub(super) fn not_found() -> Response<Bytes> {
-    plain_answer(StatusCode::NOT_FOUND, "404 Not Found: questions go to /-/auth/ and a preset\n")
+    plain_answer(StatusCode::NOT_FOUND, "404 Not Found: send questions to /-/auth/ followed by a preset\n")
 }
 
-/// Returns the response to a request for the gRPC service that is not a gRPC call.
+/// Returns the response to a request that is for the gRPC service but is not a gRPC call.
 pub(super) fn no_call() -> Response<Bytes> {
     let text = "415 Unsupported Media Type: questions must be gRPC calls over HTTP/2\n";
     plain_answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
@@ -80,7 +80,7 @@ pub(super) async fn read_to_end(mut body: RequestBody) {
     }
 }
 
-/// Returns the response to a call that has an answer.
+/// Returns the response to a call with an answer.
 pub(super) fn called(content: Bytes) -> Response<DecisionBody> {
     let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
     let mut response = Response::new(DecisionBody { content, trailers: Some(trailers) });
@@ -88,14 +88,14 @@ pub(super) fn called(content: Bytes) -> Response<DecisionBody> {
     response
 }
 
-/// Returns the response to a call that has no answer.
+/// Returns the response to a call that fails.
 pub(super) fn status(error: CallError) -> Response<DecisionBody> {
     let mut response = Response::new(DecisionBody::content(Bytes::new()));
     *response.headers_mut() = error.fields();
     response
 }
 
-/// The content of a response, followed by the status of a call.
+/// The content of a response, followed by the gRPC status of the call.
 #[derive(Debug)]
 pub(crate) struct DecisionBody {
     content: Bytes,

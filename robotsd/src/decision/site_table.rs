@@ -1,5 +1,5 @@
-//! Determines which sites judge a request: the site that the question names, the site of its host,
-//! or all sites.
+//! Determines which sites judge a request: the site in the question, the site of the request's
+//! host, or all sites.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use super::asked_request::AskedRequest;
 use crate::config::UnknownHost;
 use crate::request::SiteJudge;
 
-/// The layers that decide for a site.
+/// The layers that decide for one site.
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionSite {
     pub(crate) judge: SiteJudge,
-    /// A layer that logs and counts nothing. Used for the second question about a request that is
-    /// already logged, and to find the strictest of several sites.
+    /// A layer that neither logs nor counts. It is used for the second question about a request,
+    /// which has already been logged, and to find the strictest of several sites.
     pub(crate) quiet: RobotsLayer,
 }
 
@@ -34,7 +34,7 @@ impl DecisionSites {
     pub(crate) fn add<'h>(&mut self, site: DecisionSite, hosts: impl IntoIterator<Item = &'h str>) {
         let place = self.sites.len();
         for host in hosts {
-            // Cannot fail: the config was rejected if a host was malformed or belonged to two
+            // This cannot fail: the config was rejected if a host was malformed or belonged to two
             // sites.
             let _ = self.by_host.insert(host, place);
         }
@@ -46,19 +46,19 @@ impl DecisionSites {
         self.sites.get(*self.by_name.get(name)?)
     }
 
-    /// Returns the site whose robots.txt a client of this host reads.
+    /// Returns the site whose robots.txt is served to clients of this host.
     pub(super) fn of_host(&self, host: Option<&[u8]>) -> Option<&DecisionSite> {
         let place = host.map_or_else(|| self.by_host.any(), |host| self.by_host.get(host));
         self.sites.get(*place?)
     }
 
-    /// Returns the sites that a request may be for: one site, or all if the question does not
-    /// determine it. None if the request is for a host unknown here and such requests are
-    /// configured to pass.
+    /// Returns the sites that a request may be for: one site, or all sites if the question does not
+    /// identify one. Returns no site if the host is unknown and the config lets requests for
+    /// unknown hosts pass.
     ///
-    /// A client can send any `Host`, and the proxy has chosen its site by rules that are unknown
-    /// here. So if a field is not a valid host, or if two places name different sites, every site
-    /// is possible.
+    /// A client can send any `Host`, and the proxy has chosen its site by rules that robotsd does
+    /// not know. So if a host is invalid, or if two parts of the question contain hosts of
+    /// different sites, every site is possible.
     pub(super) fn of_request(&self, asked: &AskedRequest<'_>, unknown: UnknownHost) -> &[DecisionSite] {
         let mut places = Vec::with_capacity(2);
         for host in [asked.host, asked.host_in_target].into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! Maps the messages of HAProxy's SPOE: their arguments are a question of the preset `haproxy`, and
-//! the variables are its answer.
+//! Converts the messages of HAProxy's SPOE. The arguments of a message form a question with the
+//! preset `haproxy`, and the variables are its answer.
 //!
 //! | argument | type | meaning |
 //! |---|---|---|
@@ -16,8 +16,8 @@
 //! | `status` | of the refusal |
 //! | `agent`, `reason`, `group`, `rule`, `line` | of the verdict, if the request is tagged or refused: as in the log |
 //!
-//! The refusal itself is not a variable: HAProxy would escape line breaks and non-ASCII bytes in
-//! it. HAProxy fetches the refusal from `/-/refusal/haproxy` instead.
+//! The refusal itself is not returned in a variable, because HAProxy would escape its line breaks
+//! and non-ASCII bytes. HAProxy fetches the refusal from `/-/refusal/haproxy` instead.
 
 use bytes::Bytes;
 use http::header::{
@@ -30,20 +30,20 @@ use tower_robots::layer::Record;
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
 use crate::edge::{Arguments, SpopMessages, SpopValue, VariableList, X_REQUEST_ID, split_string};
 
-/// The functions that read messages and write the answers.
+/// The functions that convert messages to requests and responses to variables.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
 
-/// Maximum number of fields to read. More than a listener for decisions accepts, so that a question
-/// with too many is refused, not truncated.
+/// Maximum number of fields to parse. This is more than a listener for decisions accepts, so that a
+/// question with too many fields is refused instead of truncated.
 const MAX_FIELDS: usize = 1024;
 
 fn question(arguments: Arguments<'_>) -> Request<()> {
     let mut request = Request::new(());
     let mut fields = HeaderMap::new();
     let is_whole = arguments.octets(b"fields").is_none_or(|octets| read_fields(octets, &mut fields).is_some());
-    // Without all of its fields the client is unknown, so the request is refused.
+    // Without all of its fields, the client cannot be recognised, so the request is refused.
     *request.uri_mut() = target(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
-    // Only the proxy's arguments count, not fields of the same names from its client.
+    // Only the arguments from the proxy count. Fields of the same names may come from the client.
     for (name, value) in [
         (X_ORIGINAL_URI, arguments.octets(b"target")),
         (X_ORIGINAL_METHOD, arguments.octets(b"method")),
@@ -65,15 +65,16 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     request
 }
 
-/// Builds the target of a question; the site is in it as in a question over HTTP.
+/// Builds the target of a question. If there is a site, the target contains it, as in a question
+/// over HTTP.
 fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
     let site = site.map(|name| format!("site/{}/", percent_encode(name, NON_ALPHANUMERIC))).unwrap_or_default();
     Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))
 }
 
-/// Reads alternating names and values up to an empty name. `None` if the end is missing or there
-/// are too many fields. Nothing may be dropped silently: a client could hide the remaining fields
-/// that way.
+/// Parses alternating names and values up to an empty name. Returns `None` if the end is missing or
+/// there are too many fields. No field may be dropped silently, because a client could hide its
+/// fields that way.
 fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     let mut rest = octets;
     while fields.len() <= MAX_FIELDS {
@@ -83,7 +84,7 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
         if name.is_empty() {
             return Some(());
         }
-        // No proxy accepts a name that is not a token, so no rule depends on it.
+        // Proxies do not accept a name that is not a token, so no rule depends on such a field.
         let Ok(name) = HeaderName::from_bytes(name) else { continue };
         if !is_of_message(&name) {
             fields.try_append(name, value_of(value)).ok()?;
@@ -92,7 +93,8 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     None
 }
 
-/// Reports whether a field describes the body or the connection, which a question does not have.
+/// Reports whether a field describes the body or the connection. A question does not have the
+/// original request's body or connection.
 fn is_of_message(name: &HeaderName) -> bool {
     matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
 }
@@ -107,8 +109,8 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
             None => variables.text("action", b"pass"),
         }
     } else {
-        // A refusal, or a question that cannot be accepted, which must not be a way around the
-        // rules.
+        // The response is a refusal, or the question was rejected. A rejected question must not be
+        // a way around the rules, so it counts as a refusal.
         variables.text("action", b"refuse");
         variables.number("status", response.status().as_u16().into());
     }
@@ -131,8 +133,8 @@ mod tests {
     use super::*;
     use crate::edge::push_string;
 
-    /// Returns the question of a message with these arguments. The argument `fields` is binary, and
-    /// all others are strings.
+    /// Returns the question for a message with these arguments. The argument `fields` is binary,
+    /// and all others are strings.
     fn question_of(arguments: &[(&str, &[u8])]) -> Request<()> {
         let mut message = vec![1, b'q', arguments.len() as u8];
         for (name, value) in arguments {
@@ -174,7 +176,7 @@ mod tests {
         for name in ["content-length", "connection", "x-real-ip", "x-request-id"] {
             assert!(of(name).is_empty(), "{name}");
         }
-        // Without arguments; the endpoint reports what is missing.
+        // The message has no arguments. The endpoint reports which of them are missing.
         assert!(question_of(&[]).headers().is_empty());
         assert_eq!(question_of(&[("site", b"a shop/b")]).uri().path(), "/-/site/a%20shop%2Fb/auth/haproxy");
     }

@@ -1,4 +1,4 @@
-//! Fuzzing entry points for the questions of proxies.
+//! Fuzzing entry points for proxies' questions.
 
 use bytes::Bytes;
 use http::Response;
@@ -8,7 +8,7 @@ use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_REAL_IP};
 use super::spoe::MESSAGES;
 
 /// Checks the bytes of an SPOP connection: whatever a message contains, each part of the original
-/// request occurs at most once in the question, and the answer can be written.
+/// request occurs at most once in the question, and the answer can be encoded.
 pub fn spop_frames(octets: &[u8]) {
     crate::edge::test_octets::spop_frames(octets, |arguments, variables| {
         let question = (MESSAGES.request)(arguments);

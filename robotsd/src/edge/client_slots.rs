@@ -1,21 +1,22 @@
-//! The open connections of each worker, their limit, and the choice of the idle connection that
-//! closes for a new one.
+//! The open connections of each worker, their limit, and the choice of the idle connection that is
+//! closed to free a slot.
 //!
 //! Anyone can open connections and send nothing on them. So at the process-wide limit, a new
 //! connection takes the slot of the connection that has been idle for longest, as in nginx.
 //! Connections of the same worker are considered first, then those of other workers. A connection
-//! with a request in progress never closes for a new one.
+//! with a request in progress is never closed for a new one.
 //!
-//! Requests touch nothing here. A connection is registered when it is accepted and removed when it
-//! ends; its [`ConnectionState`] is read only at the limit. One pass over all connections of a
-//! worker yields the sixteenth of them that has been idle for longest, so that many new connections
-//! share the cost of a pass. Each candidate is checked again before it is claimed. The order stays
-//! exact, because a connection that becomes idle after the pass has been idle for less time than
-//! all candidates.
+//! Requests do not touch this state. A connection is registered when it is accepted and removed
+//! when it ends; its [`ConnectionState`] is read only when the limit is reached. One pass over a
+//! worker's connections collects the sixteenth of them that has been idle for longest, so that many
+//! new connections share the cost of a pass. Each candidate is checked again before it is claimed.
+//! The order remains exact, because a connection that becomes idle after the pass has been idle for
+//! less time than all candidates.
 //!
-//! While a worker is busy computing, waiters have to wait. More claims would free no slot sooner
-//! and would close connections without need, so there is one claim per waiter. More connections are
-//! claimed at once only if claimed connections decline because a request arrived after all.
+//! While a worker is busy computing, new connections have to wait for a slot. More claims would not
+//! free a slot sooner and would close connections unnecessarily, so there is one claim per waiter.
+//! Several connections are claimed for one waiter only if claimed connections decline because a
+//! request has arrived on them.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -39,9 +40,9 @@ pub(crate) struct WorkerConnections {
 struct OpenConnections {
     entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
-    /// Idle connections found by the last pass, indexed by [`Idleness`]; [`Idleness::Slow`] lists
-    /// those whose request head was still incomplete after [`HEAD_GRACE`]. The longest idle are at
-    /// the end.
+    /// Idle connections found by the last pass, indexed by [`Idleness`]. The list for
+    /// [`Idleness::Slow`] contains connections whose request head was still incomplete after
+    /// [`HEAD_GRACE`]. Each list ends with the connections that have been idle for longest.
     candidates: [Vec<SlotCandidate>; 2],
     /// Earliest time of the next pass.
     next_pass: Option<Instant>,
@@ -61,17 +62,18 @@ pub(crate) struct RegisteredConnection {
 
 /// Time that a request head may take before its connection can lose its slot, if no other
 /// connection is idle. Otherwise one byte of a head would keep a slot for as long as `header_read`
-/// allows. The head of any honest client arrives sooner.
+/// allows. Honest clients send their whole head sooner than that.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
-/// Minimum number of candidates kept from a pass.
+/// Minimum number of candidates that a pass keeps.
 const BATCH: usize = 64;
 
-/// Pause after a pass with few results, as a multiple of the pass's duration; limits passes to a
-/// twentieth of a core.
+/// Pause after a pass that found few candidates, as a multiple of the pass's duration. It limits
+/// passes to a twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// Maximum of that pause. A pass that seemed to take longer was only interrupted.
+/// Maximum pause after a pass. If a pass takes so long that a longer pause would follow, its thread
+/// was probably interrupted.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
@@ -91,8 +93,8 @@ impl WorkerConnections {
         let now = Instant::now();
         loop {
             while let Some(SlotCandidate { since, entry }) = open.candidates[idleness as usize].pop() {
-                // Since the pass, a request may have arrived on it, or another waiter may have
-                // claimed it.
+                // Since the pass, a request may have arrived on the connection, or another waiter
+                // may have claimed it.
                 let unchanged =
                     open.entries[entry].as_ref().filter(|connection| connection.idle() == Some((idleness, since)));
                 if let Some(connection) = unchanged.filter(|connection| connection.reclaim(idleness)) {
@@ -123,14 +125,14 @@ impl OpenConnections {
         let most = BATCH.max(self.entries.len() / 16);
         self.candidates.iter_mut().for_each(|candidates| keep_oldest(candidates, most));
         let pause = if few { (now.elapsed() * PASS_SHARE).min(MAX_PAUSE) } else { Duration::ZERO };
-        // Always later than `now`: the caller retries after a pass and would otherwise start
-        // another one at once.
+        // The next pass must be later than `now`, because the caller retries after a pass and would
+        // otherwise start another one at once.
         self.next_pass = Some(now + pause.max(Duration::from_micros(1)));
     }
 }
 
-/// Keeps the `most` candidates that have been idle for longest, and sorts the longest idle to the
-/// end.
+/// Keeps the `most` candidates that have been idle for longest, and moves the longest idle ones to
+/// the end.
 fn keep_oldest(candidates: &mut Vec<SlotCandidate>, most: usize) {
     if candidates.len() > most {
         candidates.select_nth_unstable_by_key(most, |candidate| candidate.since);
@@ -150,16 +152,16 @@ impl Drop for RegisteredConnection {
     }
 }
 
-/// A claim on the slot of an open connection.
+/// A claim on the slot of an open connection, which the connection frees by closing.
 #[derive(Debug)]
 pub(crate) struct SlotClaim {
     connection: Arc<ConnectionState>,
     made: Instant,
-    /// Time that the connection had been idle when it was claimed.
+    /// How long the connection had been idle when it was claimed.
     pub(crate) idle: Duration,
 }
 
-/// The claims of all waiters, until their slots become free.
+/// The outstanding claims of all waiters: those whose slots are not free yet.
 #[derive(Debug, Default)]
 struct SlotClaims {
     waiters: usize,
@@ -168,13 +170,14 @@ struct SlotClaims {
     at_once: usize,
 }
 
-/// A new connection that waits for a slot; dropping this ends the wait.
+/// A new connection that waits for a slot. Dropping this value ends the wait.
 struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 
 /// Maximum number of connections claimed for one slot when others have declined.
 const MAX_CLAIMS: usize = 32;
 
-/// Maximum age of a claim that counts. Whatever delays that slot, others may be free sooner.
+/// Maximum age of a claim that still counts. If a claimed connection takes longer to close, another
+/// one may free its slot sooner.
 const CLAIM_LASTS: Duration = Duration::from_secs(5);
 
 impl<'c> SlotWaiter<'c> {
@@ -183,7 +186,8 @@ impl<'c> SlotWaiter<'c> {
         Self(claims)
     }
 
-    /// Makes the claims that are due, using `reclaim`. Returns whether all of them could be made.
+    /// Makes the claims that are due, using `reclaim`. Returns false if a claim is due and none is
+    /// outstanding.
     fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
         let mut outstanding = self.0.lock();
         let SlotClaims { waiters, claims, at_once } = &mut *outstanding;
@@ -216,8 +220,8 @@ impl Drop for SlotWaiter<'_> {
     }
 }
 
-/// The slots for connections, counted for the whole process. Divided among listeners and threads,
-/// one share could be exhausted while others have free slots.
+/// The slots for connections, counted for the whole process. If they were divided among listeners
+/// and threads, one share could be exhausted while others have free slots.
 pub(crate) struct ClientSlots {
     pub(crate) slots: Arc<Semaphore>,
     /// The connections of each worker.
@@ -233,7 +237,7 @@ impl ClientSlots {
         Self { slots: Arc::new(Semaphore::new(connections)), workers: Mutex::default(), claims: Mutex::default() }
     }
 
-    /// Returns the connections of the current thread, which registers new ones there.
+    /// Returns the registry of the current thread's connections, and creates it on the first call.
     pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
         let thread = std::thread::current().id();
         let mut shards = self.workers.lock();
@@ -255,8 +259,8 @@ impl ClientSlots {
         all.iter().map(|(_, worker)| open(worker)).sum()
     }
 
-    /// Claims the slot of the connection that has been idle for longest, in `own` first, then in
-    /// other workers. `None` if all connections are busy.
+    /// Claims the slot of the connection that has been idle for longest, first among `own`, then
+    /// among the connections of other workers. Returns `None` if no connection is idle.
     fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
         let all = self.workers.lock().clone();
         let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
@@ -269,7 +273,8 @@ impl ClientSlots {
         Arc::clone(&self.slots).try_acquire_owned().ok()
     }
 
-    /// Waits for a slot and closes idle connections for it, those of the `own` worker first.
+    /// Waits for a slot and closes idle connections to free one, starting with those of the `own`
+    /// worker.
     pub(crate) async fn acquire(
         &self,
         own: &Arc<WorkerConnections>,
@@ -288,7 +293,7 @@ impl ClientSlots {
                     ConnectionErrorKind::Recycled,
                     None,
                     &format_args!(
-                        "the limit of open connections is reached: the longest idle one was closed for a new one, after {:.1?}",
+                        "the limit of open connections is reached: a connection that was idle for {:.1?} was closed for a new one",
                         claim.idle
                     ),
                 );
@@ -298,7 +303,7 @@ impl ClientSlots {
                 reporter.report(
                     ConnectionErrorKind::Full,
                     None,
-                    &"the limit of open connections is reached and none is idle: new ones wait",
+                    &"the limit of open connections is reached and none is idle: new connections wait for a slot",
                 );
             }
             is_first = false;
@@ -320,8 +325,8 @@ mod tests {
         Arc::new(ConnectionState::new(&EdgeLimits::default()))
     }
 
-    /// Ensures that later events get a later time on the connections' clock, which counts
-    /// microseconds.
+    /// Ensures that events after this call have a later time on the connections' clock, which
+    /// counts microseconds.
     fn later() {
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -353,7 +358,7 @@ mod tests {
             assert!(registry.reclaim(&shard).is_some());
             assert_eq!(left(&all), (0..expected).collect::<Vec<_>>());
         }
-        // Some connections end, and others take their entries.
+        // Some connections end, and new ones reuse their entries.
         registered.drain(BATCH..BATCH + 3);
         let (later, _later) = connections(&shard, 3);
         for expected in BATCH + 3..2 * BATCH {

@@ -1,7 +1,7 @@
-//! Connection errors, reported without flooding the log.
+//! Connection errors, reported at a limited rate so that they do not flood the log.
 //!
 //! Clients can cause these events at line rate. So each kind is reported at most once a second,
-//! with the number of events since the last report. The callback writes the log line.
+//! with the number of events since the last report of that kind. The callback writes the log line.
 
 use std::error::Error;
 use std::fmt;
@@ -18,7 +18,7 @@ pub(crate) struct ConnectionError {
     pub(crate) kind: ConnectionErrorKind,
     /// Address of the client; `None` for errors while accepting.
     pub(crate) peer: Option<SocketAddr>,
-    /// Text of the underlying error; empty if the kind is enough.
+    /// Text of the underlying error; empty if the kind explains enough.
     pub(crate) detail: String,
     /// Number of events of this kind since the last report, including this one.
     pub(crate) count: u64,
@@ -31,25 +31,24 @@ word_enum! {
         /// A connection could not be accepted, usually because the process is out of file
         /// descriptors.
         Accept = "accept",
-        /// The limit of connections is reached and all are busy, or the limit of TLS handshakes is
-        /// reached: others wait.
+        /// All connection slots are in use and none is idle, or the limit of TLS handshakes is
+        /// reached. Further connections wait.
         Full = "full",
-        /// The limit of connections is reached: an idle connection was closed for a new one.
+        /// The limit of connections is reached, and an idle connection was closed for a new one.
         Recycled = "recycled",
-        /// No request arrived in time: the client was silent, or sent its head in small pieces.
+        /// No request arrived in time: the client was silent, or sent its request head too slowly.
         Slow = "slow",
         /// A client that is not a trusted proxy connected to a listener that requires a PROXY
-        /// header, which anyone could forge.
+        /// header. Such a client could forge the header.
         Untrusted = "untrusted",
         /// A connection did not begin with the PROXY header that its listener requires.
         ProxyHeader = "proxy-header",
-        /// A TLS handshake failed: the client does not speak TLS, has no version or cipher in
-        /// common, or distrusts the certificate.
+        /// A TLS handshake failed: the client does not speak TLS, shares no version or cipher with
+        /// the listener, or distrusts the certificate.
         Handshake = "handshake",
-        /// The client sent something that is not HTTP, or broke its rules.
+        /// The client sent something that is not HTTP, or violated the rules of HTTP.
         Protocol = "protocol",
-        /// The client sent far more frames without a request than its requests and their responses
-        /// explain.
+        /// The client sent far more frames than its requests and their responses can explain.
         Flood = "flood",
         /// The connection broke, or a response could not be written in time.
         Broken = "broken",
@@ -65,7 +64,7 @@ impl fmt::Display for ConnectionError {
             write!(f, " {peer}")?;
         }
         if !self.detail.is_empty() {
-            // The detail may quote what a client sent; escaping keeps an event on one line.
+            // The detail may quote bytes from a client. Escaping keeps an event on one line.
             write!(f, ": {}", self.detail.escape_debug())?;
         }
         if self.count > 1 {
@@ -75,10 +74,10 @@ impl fmt::Display for ConnectionError {
     }
 }
 
-/// The kind and cause of a connection's failure.
+/// The kind and cause of the error that ended a connection.
 pub(crate) type ConnectionFailure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
 
-/// Counts connection errors and calls back for some of them.
+/// Counts connection errors and calls `on_error` for some of them.
 pub(crate) struct ConnectionErrorReporter {
     on_error: Box<dyn Fn(&ConnectionError) + Send + Sync>,
     start: Instant,
@@ -120,7 +119,7 @@ mod tests {
         }
         reporter.report(ConnectionErrorKind::Full, None, &"");
         let reported = reported.lock();
-        // A burst is reported once in every clock second that it touches.
+        // A burst is reported once in each clock second during which it lasts.
         let seconds = begun.elapsed().as_secs() as usize + 2;
         assert!((2..=1 + seconds).contains(&reported.len()), "{reported:?}");
         assert_eq!(reported[0].count, 1);

@@ -1,13 +1,14 @@
-//! The activity of one connection. It yields the deadline without a timer for each request.
+//! The activity of one connection. The deadline is computed from it without a timer for each
+//! request.
 //!
 //! The socket reports bytes, the service reports when requests begin and end, and the driver of the
-//! connection reads the deadline whenever it wakes. hyper's own header timer is not used: it is off
-//! until the first byte has decided the protocol, it also ends idle kept-alive connections, and it
-//! costs a timer per request.
+//! connection reads the deadline whenever it wakes. hyper's own header timer is not used: it does
+//! not run until the first byte has decided the protocol, it also closes idle keep-alive
+//! connections, and it costs a timer per request.
 //!
-//! **Between requests a connection is parked.** After one second without requests it keeps only its
-//! socket and its state: bytes are read through the stack, and memory for responses is kept only
-//! while requests arrive. An idle connection takes 3 KiB; with hyper it takes 21 KiB.
+//! **Between requests a connection is parked.** After one second without requests, it keeps only
+//! its socket and its state. Bytes are read into a buffer on the stack, and memory for responses is
+//! kept only while requests arrive. An idle connection uses 3 KiB; with hyper it would use 21 KiB.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -25,8 +26,8 @@ use crate::http_common::{Flag, InterimClient, InterimQueue, Transfer};
 
 /// The state of one connection, shared by its socket, its service and its driver.
 ///
-/// Other threads write only the claim of the slot. Every field is atomic, because a task may move
-/// between threads.
+/// Other threads write only the fields for claiming the slot. Every field is atomic, because a task
+/// may move between threads.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     opened: Instant,
@@ -38,41 +39,43 @@ pub(crate) struct ConnectionState {
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
 
-    // What the connection waits for. Written by the socket and the service.
-    /// The phase in the lowest two bits. The bits above are the microsecond of its beginning,
-    /// counted from `opened`.
+    // What the connection waits for. The socket and the service write these fields.
+    /// The phase in the lowest two bits. The higher bits contain the start time of the phase, in
+    /// microseconds since `opened`.
     phase: AtomicU64,
-    /// Number of requests in progress. If there are any, the phase does not count.
+    /// Number of requests in progress. While it is not 0, the phase is ignored.
     in_progress: AtomicUsize,
-    /// Start of the incomplete frame or field section, in microseconds; [`NEVER`] between frames.
+    /// Time when the incomplete frame or field section began, in microseconds; [`NEVER`] if none is
+    /// incomplete.
     partial: AtomicU64,
-    /// Start of the first incomplete frame of the phase, in microseconds. A client gains no time by
-    /// starting another frame.
+    /// Time when the first incomplete frame of the phase began, in microseconds. So a client gains
+    /// no time by starting another frame.
     first_partial: AtomicU64,
 
-    // The claim of the slot. Written by new connections that need a slot, and by the driver.
-    /// The phase when a new connection claimed this connection's slot; [`NEVER`] if there is no
-    /// claim. A request changes the phase and so cancels the claim without writing this field.
+    // The claim of the slot. New connections that need a slot write these fields, and so does the
+    // driver.
+    /// The value of `phase` when a new connection claimed this connection's slot; [`NEVER`] without
+    /// a claim. A request changes the phase, which cancels the claim without a write to this field.
     claimed_in: AtomicU64,
-    /// The slot was claimed although a head or a frame is incomplete.
+    /// The slot was claimed although the connection has an incomplete head or frame.
     is_claimed_as_slow: Flag,
-    /// Time of the last failed claim, in microseconds. The connection counts as idle from then on,
-    /// so that others are claimed first.
+    /// Time of the last declined claim, in microseconds. The connection counts as idle only since
+    /// then, so that others are claimed before it.
     declined: AtomicU64,
     pub(crate) has_ended: Flag,
 
     // Signals between the socket, the service and the driver.
-    /// The client has sent the preface of HTTP/2, or a request on it.
+    /// The client has sent the HTTP/2 preface, or a request on HTTP/2.
     pub(crate) is_http2: Flag,
-    /// Bytes have arrived since this flag was last taken. Not set on the fast path.
+    /// Bytes have arrived since this flag was last read and cleared. The fast path does not set it.
     pub(crate) heard: Flag,
-    /// Type of the frames in a flood from the client; once it is set, the connection closes.
+    /// Type of the frames that flood the connection. Once this is set, the connection is closed.
     pub(crate) flood: OnceLock<u8>,
-    /// Set by the driver: the socket closes the connection if the next read finds nothing.
+    /// Set by the driver: if the next read finds no bytes, the socket closes the connection.
     pub(crate) close_if_idle: Flag,
-    /// Set by the socket: it has closed the connection because it was idle.
+    /// Set by the socket when it has closed the connection because it was idle.
     pub(crate) is_closed_as_idle: Flag,
-    /// The connection closes after its next response on HTTP/1.1, which announces that.
+    /// The next HTTP/1.1 response announces that the connection closes after it.
     pub(crate) is_leaving: Flag,
     pub(crate) delivery: Delivery,
     /// The interim responses of the request in progress, on HTTP/1.1.
@@ -81,7 +84,7 @@ pub(crate) struct ConnectionState {
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
 
-/// The event that an idle connection waits for.
+/// Kinds of idle connections, by the bytes that they wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idleness {
     /// A request, or the handshake before it.
@@ -126,7 +129,7 @@ impl ConnectionState {
         }
     }
 
-    /// Notes that bytes have arrived from the client.
+    /// Records that bytes have arrived from the client.
     pub(crate) fn octets_read(&self) {
         self.heard.set(true);
         if !self.is_idle() {
@@ -134,15 +137,15 @@ impl ConnectionState {
         }
         match self.phase.load(Ordering::Relaxed) & 3 {
             SILENT => self.enter(HEAD),
-            // On HTTP/2 the bytes may be a PING or WINDOW_UPDATE frame; a connection without
+            // On HTTP/2 the bytes may be a PING or WINDOW_UPDATE frame, so a connection without
             // streams keeps the longer deadline.
             BETWEEN if !self.is_http2.is_set() => self.enter(HEAD),
             _ => {}
         }
     }
 
-    /// Notes that the head of a request is complete. The request is in progress until the returned
-    /// value is dropped.
+    /// Records that the head of a request is complete. The request is in progress until the
+    /// returned value is dropped.
     pub(crate) fn begin(self: &Arc<Self>, http2: bool) -> RequestInProgress {
         if http2 {
             self.is_http2.set(true);
@@ -151,8 +154,8 @@ impl ConnectionState {
         RequestInProgress(Arc::clone(self))
     }
 
-    /// Returns when the connection is overdue if nothing changes. `None` if requests are in
-    /// progress, because their bodies have their own deadlines.
+    /// Returns the time when the connection will be overdue if nothing changes. Returns `None` if
+    /// requests are in progress, because their bodies have their own deadlines.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if !self.is_idle() {
             return None;
@@ -175,18 +178,19 @@ impl ConnectionState {
         self.in_progress.load(Ordering::Acquire) == 0
     }
 
-    /// Whether nothing has come from the client yet.
+    /// Whether the client has not sent any bytes yet.
     pub(crate) fn is_silent(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == SILENT
     }
 
-    /// Whether the connection has answered at least one request and waits for another.
+    /// Whether the connection has answered at least one request and now waits for the next.
     pub(crate) fn has_served(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
-    /// Stores the waker of the connection's task, which calls this first. A task keeps the same
-    /// waker all its life, so this is done once per connection and not at each wait.
+    /// Stores the waker of the connection's task. The task calls this before it does anything else.
+    /// A task keeps the same waker all its life, so the waker is stored once per connection and not
+    /// at each wait.
     pub(crate) async fn enter_task(&self) {
         poll_fn(|cx| {
             let _ = self.task.set(cx.waker().clone());
@@ -196,8 +200,8 @@ impl ConnectionState {
     }
 
     /// Runs a step that precedes requests: receiving the PROXY header, or the TLS handshake.
-    /// Returns `None` if the connection ended during the step or gave its slot to another. When the
-    /// step ends, the wait for the next one begins. The step is `Unpin` (boxed), so that this
+    /// Returns `None` if the connection ended during the step or its slot was claimed. When the
+    /// step ends, the wait for the next step begins. The step is `Unpin` (boxed), so that this
     /// future does not store it twice.
     pub(crate) async fn before_request<T, E>(
         &self,
@@ -212,8 +216,8 @@ impl ConnectionState {
         ended
     }
 
-    /// Notes whether an HTTP/2 frame or a multi-frame field section is incomplete. Called when that
-    /// changes.
+    /// Records whether an HTTP/2 frame or a multi-frame field section is incomplete. The socket
+    /// calls this when that changes.
     pub(crate) fn set_partial(&self, is_partial: bool) {
         if !is_partial {
             self.partial.store(NEVER, Ordering::Relaxed);
@@ -244,8 +248,8 @@ impl ConnectionState {
         Some((idleness, self.at(since.max(self.declined.load(Ordering::Relaxed)))))
     }
 
-    /// Claims the slot of the connection, from any thread: the connection closes unless something
-    /// happens on it first. Returns false if that has happened already.
+    /// Claims the slot of the connection. May be called from any thread. The connection closes
+    /// unless a request arrives first. Returns false if it is not idle any more.
     pub(crate) fn reclaim(&self, idleness: Idleness) -> bool {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() {
@@ -259,7 +263,7 @@ impl ConnectionState {
         true
     }
 
-    /// Whether the slot has been claimed and nothing has happened since.
+    /// Whether the slot has been claimed and the phase has not changed since.
     pub(crate) fn is_reclaimed(&self) -> bool {
         self.is_claimed_in(self.phase.load(Ordering::Relaxed)) && self.is_idle()
     }
@@ -268,13 +272,13 @@ impl ConnectionState {
         self.claimed_in.load(Ordering::Acquire) == phase
     }
 
-    /// Whether the slot was claimed although a head or a frame is incomplete.
+    /// Whether the slot was claimed although the connection has an incomplete head or frame.
     pub(crate) fn is_reclaimed_as_slow(&self) -> bool {
         self.is_claimed_as_slow.is_set()
     }
 
-    /// Withdraws the claim because the connection cannot close now. Other connections are claimed
-    /// before it is claimed again.
+    /// Withdraws the claim because the connection cannot close now. Other connections are then
+    /// claimed before this one is claimed again.
     pub(crate) fn decline(&self) {
         self.declined.store(self.now(), Ordering::Relaxed);
         self.claimed_in.store(NEVER, Ordering::Release);
@@ -304,7 +308,8 @@ impl InterimClient for ConnectionState {
     }
 }
 
-/// A request in progress. When the last one is dropped, the wait for the next request begins.
+/// A request in progress. When the last request of a connection is dropped, the wait for the next
+/// one begins.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress(pub(crate) Arc<ConnectionState>);
 
@@ -316,22 +321,23 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// What the client has not taken yet. For the HTTP libraries a response is finished once they have
-/// its whole body; here it is finished once the socket or the stream has taken it.
+/// The data that the client has not received yet. The HTTP libraries consider a response finished
+/// once they have its whole body. Here it is finished once the socket or the stream has accepted
+/// all of it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     unsent: AtomicU64,
     /// The upstream connection that the current HTTP/1.1 response occupies.
     pub(crate) transfer: Mutex<Option<Transfer>>,
-    /// Number of times that the client's socket has taken bytes after a wait.
+    /// Number of times that the client's socket has accepted bytes after a wait.
     taken: AtomicUsize,
 }
 
-/// What remains to be sent of the responses when no request is in progress any more.
+/// What remains to be sent of the responses when no request is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsent {
     Nothing,
-    /// The client's socket takes no bytes; this has its own deadline.
+    /// The client's socket accepts no bytes. This state has its own deadline.
     Socket,
     /// HTTP/2 streams wait for their flow-control window. The number changes whenever the first of
     /// them makes progress.
@@ -366,16 +372,16 @@ impl Delivery {
         self.transfer.lock().clone()
     }
 
-    /// Notes that the client's socket has taken bytes after a wait.
+    /// Records that the client's socket has accepted bytes after a wait.
     pub(crate) fn note_taken(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns a number that changes whenever the client's socket has taken bytes after a wait.
+    /// Returns a number that changes whenever the client's socket has accepted bytes after a wait.
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 }
 
-/// Value for "no phase" and "no microsecond".
+/// The value that means "no phase" or "no time".
 const NEVER: u64 = u64::MAX;

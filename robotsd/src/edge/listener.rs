@@ -31,16 +31,16 @@ use super::tls::TlsAcceptor;
 use crate::http_common::{EdgeService, Peer};
 use crate::socket::Socket;
 
-/// The settings of one listener. By default it speaks no TLS and trusts no proxy.
+/// The settings of one listener. By default the listener does not use TLS and trusts no proxy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListenerSettings {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) trusted: Arc<Trusted>,
-    /// Whether only trusted proxies may connect, and each connection must begin with a PROXY
+    /// Whether only trusted proxies may connect, and every connection must begin with a PROXY
     /// header.
     pub(crate) proxy_protocol: bool,
-    /// Counters of the listener on this worker, from [`Edge::counts`]; by default an unlabelled
-    /// listener's.
+    /// Counters of the listener on this worker, from [`Edge::counts`]; by default the counters of
+    /// an unlabelled listener.
     pub(crate) counts: Option<Arc<ResponseCounts>>,
     /// The SPOP messages to serve; `None` if the listener does not speak SPOP.
     pub(crate) messages: Option<SpopMessages>,
@@ -49,7 +49,7 @@ pub(crate) struct ListenerSettings {
 /// State shared by the listeners of a process: settings, the connection limit, and the callback for
 /// connection errors.
 ///
-/// Cheap to clone. It is written once per connection, never for a request.
+/// Cheap to clone. The shared state is written once per connection and never for a request.
 #[derive(Clone)]
 pub(crate) struct Edge {
     settings: Arc<ArcSwap<ConnectionSettings>>,
@@ -69,7 +69,8 @@ pub(crate) struct EdgeTraffic {
 
 struct SharedConnections {
     limit: ClientSlots,
-    /// Number of connections accepted so far. A connection's number is part of its requests' ids.
+    /// Number of connections accepted so far. The number of a connection is part of the ids of its
+    /// requests.
     opened: AtomicU64,
     listeners: ListenerCounts,
     reporter: ConnectionErrorReporter,
@@ -93,7 +94,7 @@ impl Edge {
         Self { shared: Arc::new(shared), settings: Arc::new(settings) }
     }
 
-    /// Returns a copy with other limits per connection and request; both share the connection
+    /// Returns a copy with other limits per connection and request. The copy shares the connection
     /// slots.
     pub(crate) fn with_limits(&self, change: impl FnOnce(EdgeLimits) -> EdgeLimits) -> Self {
         let settings = self.settings.load();
@@ -101,21 +102,21 @@ impl Edge {
         Self { shared: Arc::clone(&self.shared), settings: Arc::new(settings) }
     }
 
-    /// Sets the limits for future connections. The number of connection slots does not change.
+    /// Sets the limits for future connections. This does not change the number of connection slots.
     pub(crate) fn set_limits(&self, limits: EdgeLimits) {
         let settings = self.settings.load().with(limits);
         self.settings.store(Arc::new(settings));
     }
 
-    /// Changes the connection limit of all listeners from `before` to `now`. If more than `now` are
-    /// open, idle connections close, and connections that end free no slot until the limit is met.
+    /// Changes the connection limit of all listeners from `before` to `now`. If more than `now`
+    /// connections are open, idle ones are closed, and no slot becomes free until the limit is met.
     /// Must be called within a runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         if now >= before {
             self.shared.limit.slots.add_permits(now - before);
             return;
         }
-        // Slots in use are withdrawn as their connections end.
+        // A slot in use is withdrawn when its connection ends.
         let owed = before - now - self.shared.limit.slots.forget_permits(before - now);
         let shared = Arc::clone(&self.shared);
         drop(tokio::spawn(async move {
@@ -126,8 +127,8 @@ impl Edge {
         }));
     }
 
-    /// Notes that another process now accepts connections. After the shutdown begins, responses
-    /// make clients reconnect there.
+    /// Records that another process now accepts connections. After the shutdown begins, responses
+    /// tell clients to reconnect.
     pub(crate) fn set_successor(&self) {
         self.settings.load().successor.set(true);
     }
@@ -137,7 +138,7 @@ impl Edge {
         self.settings.load().limits.connections
     }
 
-    /// Returns the totals of all connections so far.
+    /// Returns the totals over all connections so far.
     pub(crate) fn traffic(&self) -> EdgeTraffic {
         let (open, responses) = (self.shared.limit.open(), self.shared.listeners.responses());
         let accepted = self.shared.opened.load(Ordering::Relaxed);
@@ -156,11 +157,11 @@ impl Edge {
 
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
-    /// At shutdown the listener accepts its backlog and closes. Idle connections close at once, and
-    /// silent new connections after [`EdgeLimits::greeting`]; requests in progress have
-    /// [`EdgeLimits::drain`] to finish. If [another process](Edge::set_successor) accepts
-    /// connections, each connection closes after a response that announces it. Dropping the future
-    /// ends everything at once.
+    /// At shutdown, the listener accepts the connections in its backlog and closes. Idle
+    /// connections are closed at once, and silent new connections after [`EdgeLimits::greeting`].
+    /// Requests in progress have [`EdgeLimits::drain`] to finish. If [another
+    /// process](Edge::set_successor) accepts connections, each connection is closed after a
+    /// response that announces this. Dropping the future ends everything at once.
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
@@ -178,18 +179,18 @@ impl Edge {
 
 tower_robots::internals::debug_as!(|it| Edge { limits: it.settings.load().limits });
 
-/// A socket that the kernel has accepted, and its peer.
+/// A connection that the kernel has accepted, and the address of its peer.
 type Accepted = (TcpStream, SocketAddr);
 
-/// A listener being served, with its connections.
+/// A listener being served, together with its connections.
 struct ServedListener<S> {
     context: Arc<ListenerContext>,
     service: S,
     counts: Arc<ResponseCounts>,
     worker: Arc<WorkerConnections>,
     connections: JoinSet<()>,
-    /// An accepted connection without a slot. The slot is not acquired before accepting: listeners
-    /// that wait for connections would hold slots that others need.
+    /// An accepted connection that has no slot yet. Slots are acquired after accepting, because a
+    /// listener that waits for connections would otherwise occupy a slot that other listeners need.
     waiting: Option<Accepted>,
     stop: watch::Sender<bool>,
 }
@@ -204,8 +205,7 @@ impl<S: EdgeService> ServedListener<S> {
         Self { context, service, counts, worker, connections: JoinSet::new(), waiting: None, stop }
     }
 
-    /// Accepts connections until `shutdown` completes, and opens each as soon as there is a slot
-    /// for it.
+    /// Accepts connections until `shutdown` completes, and opens each as soon as a slot is free.
     async fn accept_until(&mut self, listener: &TcpListener, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut pause = Duration::ZERO;
@@ -214,8 +214,8 @@ impl<S: EdgeService> ServedListener<S> {
             let accepted = tokio::select! {
                 biased;
                 () = &mut shutdown => return,
-                // Joined before accepting; otherwise finished tasks would pile up here during a
-                // flood of short connections.
+                // Finished tasks are joined before the next accept. Otherwise they would accumulate
+                // during a flood of short connections.
                 Some(_) = self.connections.join_next() => continue,
                 accepted = accept(listener, resume) => accepted,
             };
@@ -230,8 +230,8 @@ impl<S: EdgeService> ServedListener<S> {
                     }
                 }
                 Err(error) if is_of_one_connection(&error) => {}
-                // Usually the process is out of file descriptors. Accepting again at once would
-                // only spin; meanwhile, connections that end free some.
+                // Usually the process has no free file descriptors. Accepting again at once would
+                // fail in a busy loop. During the pause, connections that end free some.
                 Err(error) => {
                     self.context.edge.shared.reporter.report(ConnectionErrorKind::Accept, None, &error);
                     pause = (pause * 2).clamp(Duration::from_millis(10), Duration::from_secs(1));
@@ -241,8 +241,8 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Accepts connections from the kernel's backlog while there are slots. Their clients see them
-    /// as established, so they are answered. Later connections are refused.
+    /// Accepts connections from the kernel's backlog while there are free slots. Their clients
+    /// consider them established, so they are served. Later connections are refused.
     fn accept_backlog(&mut self, listener: TcpListener) {
         while let Some(slot) = self.context.edge.shared.limit.try_acquire() {
             if self.waiting.is_none() && !self.context.edge.settings.load().successor.is_set() {
@@ -258,8 +258,8 @@ impl<S: EdgeService> ServedListener<S> {
         let _ = self.stop.send(true);
         let limit = self.context.edge.settings.load().limits.drain;
         let ended = timeout(limit, async {
-            // No other process has this connection. It is served as soon as a draining one frees a
-            // slot.
+            // No other process can serve this connection. It is served as soon as a draining
+            // connection frees a slot.
             if self.waiting.is_some() {
                 self.open_waiting().await;
             }
@@ -267,12 +267,16 @@ impl<S: EdgeService> ServedListener<S> {
         });
         if ended.await.is_err() {
             let (left, reporter) = (self.connections.len(), &self.context.edge.shared.reporter);
-            reporter.report(ConnectionErrorKind::Aborted, None, &format_args!("{left} connections cut off"));
+            reporter.report(
+                ConnectionErrorKind::Aborted,
+                None,
+                &format_args!("{left} connections with requests in progress were cut off"),
+            );
             self.connections.shutdown().await;
         }
     }
 
-    /// Serves the waiting connection once it has a slot.
+    /// Waits for a slot, then serves the waiting connection.
     async fn open_waiting(&mut self) {
         let slot = self.slot().await;
         if let Some(accepted) = self.waiting.take() {
@@ -280,7 +284,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Waits for a slot and joins finished connections meanwhile.
+    /// Waits for a slot. Meanwhile, joins finished connections.
     async fn slot(&mut self) -> OwnedSemaphorePermit {
         let SharedConnections { limit, reporter, .. } = &*self.context.edge.shared;
         let mut acquiring = pin!(limit.acquire(&self.worker, reporter));
@@ -293,10 +297,10 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Serves an accepted connection in the given slot.
+    /// Serves an accepted connection that has this slot.
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
-        // Without this, small responses may wait for an acknowledgement. A socket that refuses the
-        // option is already broken.
+        // Without this option, small responses may wait for an acknowledgement. A socket that
+        // rejects the option is already broken.
         let _ = socket.set_nodelay(true);
         let ListenerContext { edge, .. } = &*self.context;
         let settings = edge.settings.load_full();
@@ -318,7 +322,7 @@ async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<Accepted>
     listener.accept().await
 }
 
-/// Whether the error concerns only the connection that was being accepted.
+/// Whether an error of `accept` concerns only the connection that was being accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
@@ -331,11 +335,11 @@ struct ListenerContext {
     clock: Arc<DateClock>,
     /// The address of the listener.
     local: Option<SocketAddr>,
-    /// Changes when the listener stops.
+    /// Signals that the listener has stopped.
     stopped: watch::Receiver<bool>,
 }
 
-/// An accepted connection until its requests are served.
+/// An accepted connection whose requests are not served yet.
 struct NewConnection {
     context: Arc<ListenerContext>,
     settings: Arc<ConnectionSettings>,
@@ -345,8 +349,9 @@ struct NewConnection {
 }
 
 impl NewConnection {
-    /// Serves the connection until it ends, and reports the error that ended it. `_open` is dropped
-    /// in order, slot first; otherwise a claim would seem to have freed no slot.
+    /// Serves the connection until it ends, and reports the error that ended it. The parts of
+    /// `_open` are dropped in order, and the slot must be first. Otherwise a claim would seem to
+    /// have freed no slot.
     async fn serve(
         self,
         socket: TcpStream,
@@ -357,16 +362,17 @@ impl NewConnection {
         let mut announced = None;
         let Err((kind, error)) = self.serve_announced(socket, service, &mut announced).await else { return };
         let client = self.client(announced);
-        // PROXY version 1 has no command for health checks by the proxy. It names no client, or the
-        // proxy itself as the client.
+        // PROXY version 1 has no command for the proxy's own health checks. Their header contains
+        // no client, or the proxy itself as the client.
         let may_be_check = announced.is_some() && client == self.peer;
-        // A health check resets the connection once it has its result; this is not an error.
+        // A health check resets the connection once it has its result, which is not an error.
         if !may_be_check || kind != ConnectionErrorKind::Broken || self.state.has_served() {
             self.context.edge.shared.reporter.report(kind, Some(client), &error);
         }
     }
 
-    /// Receives the PROXY header, performs the TLS handshake, then serves requests.
+    /// Receives the PROXY header, performs the TLS handshake and then serves requests, as far as
+    /// the listener requires these steps.
     async fn serve_announced(
         &self,
         mut socket: TcpStream,
@@ -386,7 +392,8 @@ impl NewConnection {
         connection::serve(socket, service, settings, clock, stop, context.settings.messages).await
     }
 
-    /// Returns the address of the client: the one in the PROXY header, or else the peer's.
+    /// Returns the address of the client: the one from the PROXY header, or the peer's address if
+    /// there is none.
     fn client(&self, announced: Option<AnnouncedClient>) -> SocketAddr {
         match announced {
             Some(AnnouncedClient::Address(address)) => address,
@@ -394,26 +401,25 @@ impl NewConnection {
         }
     }
 
-    /// Receives the PROXY header. `None` if the connection ended before it or gave its slot to
-    /// another.
+    /// Receives the PROXY header. Returns `None` if the connection ended before that or its slot
+    /// was claimed.
     async fn receive_header(&self, socket: &mut TcpStream) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
         if !self.context.settings.trusted.trusts(self.peer.ip()) {
-            let message =
-                "its address is not in trusted_proxies, and proxy_protocol = true allows no others to connect";
+            let message = "the client's address is not in trusted_proxies, which proxy_protocol = true requires";
             return Err((ConnectionErrorKind::Untrusted, message.into()));
         }
-        // A client that connected before a shutdown may have sent its header already.
+        // A client that connected before a shutdown may already have sent its header.
         let stopping = async {
             stopped(self.context.stopped.clone()).await;
             sleep(self.settings.farewell(false)).await;
         };
-        // Boxed, so that connections without a header do not reserve memory for it.
+        // The future is boxed, so that connections without a header do not reserve memory for it.
         let receiving = Box::pin(proxy_protocol::receive(socket, &self.settings.limits, stopping, &self.state));
         self.state.before_request(receiving).await
     }
 
-    /// Returns the socket for requests, after the TLS handshake if there is one. `None` if the
-    /// client has left.
+    /// Returns the socket for requests, after the TLS handshake if the listener has TLS. Returns
+    /// `None` if the client has left.
     async fn secure(
         &self,
         socket: TcpStream,
@@ -431,8 +437,8 @@ impl NewConnection {
         };
         let stopping = async {
             stopped(self.context.stopped.clone()).await;
-            // If no other process accepts, the connection closes at once: its client has sent
-            // nothing yet.
+            // If no other process accepts connections, this connection is closed at once, because
+            // its client has not sent anything yet.
             if self.settings.successor.is_set() {
                 sleep(self.settings.farewell(false)).await;
             }
@@ -445,7 +451,8 @@ impl NewConnection {
                 &"the limit of concurrent TLS handshakes is reached: the connection waits",
             )
         };
-        // Boxed, so that connections without TLS do not reserve memory for a handshake.
+        // The future is boxed, so that connections without TLS do not reserve memory for a
+        // handshake.
         let secured = Box::pin(tls.secure(socket, stopping, &self.state, full)).await?;
         Ok(secured.map(|(stream, secured)| {
             let info = ConnectionInfo { forwarded: forwarded("https"), secured: Some(secured) };

@@ -1,4 +1,4 @@
-//! The counters of all listeners, by listener and worker.
+//! The counters of all listeners, one set per listener and worker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use crate::metrics::{Counter, MethodLabel, ResponseKey};
 
-/// Counters of the listeners of a process. A listener is identified by its label: if one replaces
-/// another with the same label, it continues that one's counts.
+/// Counters of the listeners of a process. A listener is identified by its label: a listener that
+/// replaces another with the same label continues its counts.
 #[derive(Debug, Default)]
 pub(crate) struct ListenerCounts(Mutex<ListenerParts>);
 
@@ -18,7 +18,7 @@ struct ListenerParts {
     /// Labels of the listeners; the index is the listener's number.
     labels: Vec<Arc<str>>,
     shards: Vec<Arc<ResponseCounts>>,
-    /// Sums of the shards that are no longer in use.
+    /// Sums of the shards that are not in use any more.
     ended: ResponseTotals,
     ended_siteless: BTreeMap<ResponseKey, u64>,
 }
@@ -77,8 +77,8 @@ impl ListenerCounts {
     }
 }
 
-/// Counters of one listener on one worker, the only one that writes them. Aligned so that they
-/// share no cache line.
+/// Counters of one listener on one worker. Only that worker writes them. They are aligned so that
+/// different workers' counters share no cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ResponseCounts {
@@ -97,7 +97,8 @@ pub(crate) struct ResponseCounts {
 pub(crate) struct ResponseTotals {
     /// Responses by the first digit of their status, from 1.
     pub(crate) by_class: [u64; 5],
-    /// Requests whose client left, or that were cut off, before there was a response.
+    /// Number of requests that were not answered, because the client left or the request was cut
+    /// off.
     pub(crate) unanswered: u64,
 }
 
@@ -129,7 +130,7 @@ impl ResponseCounts {
         scopeguard::guard(self, |counts| counts.closed.add_one())
     }
 
-    /// Returns the number of open connections. One may open during the call.
+    /// Returns the number of open connections. A connection may open during the call.
     pub(crate) fn connections(&self) -> u64 {
         let closed = self.closed.total();
         self.opened.total().saturating_sub(closed)

@@ -1,24 +1,25 @@
-//! The client-facing side of the proxy: HTTP/1.1, and HTTP/2 by ALPN with TLS or by prior knowledge
-//! without TLS.
+//! The client-facing side of the proxy: HTTP/1.1 and HTTP/2. HTTP/2 is negotiated with ALPN on TLS,
+//! or used by prior knowledge without TLS.
 //!
-//! The service behind the edge receives checked and cleaned requests. They have a target in
-//! origin-form, one `Host` and only end-to-end fields; forwarding fields that a client could have
-//! forged are removed. Every wait has a deadline, and everything that a client can make grow has a
-//! limit. The edge knows nothing of robots.txt, sites or upstreams.
+//! The edge passes checked and cleaned requests to its service. They have a target in origin-form,
+//! one `Host` and only end-to-end fields; forwarding fields that a client could have forged are
+//! removed. Every wait has a deadline, and everything that a client can make grow has a limit. The
+//! edge knows nothing of robots.txt, sites or upstreams.
 //!
 //! A request carries its id in [`X_REQUEST_ID`]. Its extensions contain a
-//! [`ClientRequest`](crate::http_common::ClientRequest) with everything else that is known about it.
-//! The response to a WebSocket request may be 101 with a [`Tunnel`](crate::http_common::Tunnel) in its
-//! extensions. Any other interim response that the service returns is replaced with 502.
+//! [`ClientRequest`](crate::http_common::ClientRequest) with everything else that the edge knows
+//! about it. The service may answer a WebSocket request with 101 and a
+//! [`Tunnel`](crate::http_common::Tunnel) in the extensions of the response. If the service returns
+//! any other interim response, the edge replaces it with 502.
 //!
 //! Begin with [`listener`], which accepts connections, and [`connection`], which serves them.
 //! [`client_slots`] limits the number of open connections, and [`connection_state`] tracks the
-//! activity of a connection. On HTTP/1.1, [`mod@http1_fast`] answers most requests and hyper all
-//! others; [`mod@http2`] answers those on HTTP/2. All of them go through the same [`request`]
-//! chain, and so do HAProxy's questions in [`mod@spop`].
+//! activity of a connection. On HTTP/1.1, [`mod@http1_fast`] answers most requests and hyper
+//! answers the others; [`mod@http2`] answers requests on HTTP/2. All requests go through the same
+//! [`request`] chain, and so do HAProxy's questions in [`mod@spop`].
 //!
-//! A client that closes its sending side is treated as gone: its requests and their upstream
-//! exchanges are dropped.
+//! A client that closes its sending side is treated as gone: its requests in progress and their
+//! upstream exchanges are dropped.
 
 mod client_slots;
 mod connection;

@@ -1,21 +1,23 @@
-//! The PROXY protocol, versions 1 and 2: a header at the start of a connection that names the
-//! client of the proxy in front.
+//! The PROXY protocol, versions 1 and 2: the proxy in front sends a header at the start of each
+//! connection that identifies its client.
 //!
 //! A listener either requires the header on every connection or never looks for it. If the header
-//! were optional, any client could write one. For the same reason only trusted proxies may connect
+//! were optional, any client could forge one. For the same reason only trusted proxies may connect
 //! to a listener that requires it.
 //!
 //! The header is parsed here rather than with `ppp` 2.3, which needs the whole header in one
-//! buffer. Version 2 may have 64 KiB of extensions, which are skipped here as they arrive. `ppp`
-//! also rejects what the specification ignores (the family of `LOCAL`, non-UTF-8 text after
-//! `UNKNOWN`), and accepts a port with a sign. Checksums (`PP2_TYPE_CRC32C`) are skipped: TCP has
-//! one already, and the sender is trusted.
+//! buffer. A version 2 header may contain 64 KiB of extensions, which are skipped here as they
+//! arrive. `ppp` also rejects content that the specification tells receivers to ignore (the family
+//! of `LOCAL`, non-UTF-8 bytes after `UNKNOWN`), and it accepts a port with a sign. Checksums
+//! (`PP2_TYPE_CRC32C`) are not verified, because TCP has its own checksum and the sender is
+//! trusted.
 //!
-//! The header is taken from an accepted socket, and not a byte more. Bytes are peeked at before
-//! they are read, so that those after the header stay in the kernel: neither TLS nor the fast path
-//! has to deal with bytes read earlier. An incomplete header counts as an incomplete request head.
-//! Until the header is complete, the connection keeps its slot under the same conditions as any
-//! other that has sent nothing or a part of a head; it holds no permit for a handshake.
+//! Exactly the bytes of the header are read from the accepted socket. Bytes are peeked at before
+//! they are read, so that the bytes after the header stay in the kernel, and neither TLS nor the
+//! fast path has to deal with bytes that were already read. An incomplete header is treated like an
+//! incomplete request head. Until the header is complete, the connection can lose its slot under
+//! the same conditions as any other connection that has sent nothing or only a part of a head. It
+//! does not hold a permit for a TLS handshake.
 
 use std::future::Future;
 use std::io;
@@ -36,18 +38,18 @@ const MAX_VERSION_1_BYTES: usize = 107;
 /// First bytes of a version 1 header.
 const VERSION_1: &[u8] = b"PROXY ";
 
-/// First bytes of a version 2 header. No request and no TLS record begins like this.
+/// First bytes of a version 2 header. No HTTP request and no TLS record begins with these bytes.
 const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// Size of the fixed part of a version 2 header, in bytes: signature, version and command, family
 /// and transport, and the length of the rest.
 const FIXED: usize = 16;
 
-/// The client of a connection, as named by the proxy in front.
+/// The client of a connection, according to the proxy in front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnnouncedClient {
     Address(SocketAddr),
-    /// The proxy itself: a health check (`LOCAL`).
+    /// The proxy itself, which checks the health of the listener (`LOCAL`).
     Proxy,
     /// A client without an IP address (`UNKNOWN`, a Unix socket), or a protocol other than TCP.
     Unknown,
@@ -56,7 +58,7 @@ pub(crate) enum AnnouncedClient {
 /// How much of a header has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderProgress {
-    /// All bytes belong to the header, and more are missing.
+    /// All bytes so far belong to the header, and more are missing.
     Partial,
     /// The relevant part is complete. The header is `length` bytes long; extensions at its end may
     /// still be missing.
@@ -68,24 +70,24 @@ pub(crate) enum HeaderProgress {
 pub(crate) enum HeaderError {
     /// The bytes do not begin with a known signature.
     #[error(
-        "the connection does not begin with a PROXY header, which proxy_protocol = true requires: have the proxy in front send one \
+        "the connection does not begin with a PROXY header, which proxy_protocol = true requires: configure the proxy in front to send it \
          (send-proxy-v2 in HAProxy, proxy_protocol on in nginx)"
     )]
     Missing,
-    #[error("a PROXY header of version 1 that does not end within {MAX_VERSION_1_BYTES} bytes")]
+    #[error("the PROXY header of version 1 does not end within {MAX_VERSION_1_BYTES} bytes")]
     TooLong,
-    /// A line of version 1 with other content.
-    #[error("a PROXY header of version 1 that names neither two addresses and ports nor UNKNOWN")]
+    /// A version 1 line whose content is invalid.
+    #[error("the PROXY header of version 1 contains neither UNKNOWN nor two addresses with their ports")]
     Line,
-    #[error("a PROXY header of version {0}: 1 and 2 are known")]
+    #[error("the PROXY header has the unsupported version {0}: use 1 or 2")]
     Version(u8),
-    #[error("a PROXY header with the command {0}: 0 and 1 are known")]
+    #[error("the PROXY header has the unknown command {0}: use 0 (LOCAL) or 1 (PROXY)")]
     Command(u8),
     /// Address family and transport, in one byte.
-    #[error("a PROXY header with the unknown address family and transport 0x{0:02x}")]
+    #[error("the PROXY header has the unknown address family and transport 0x{0:02x}")]
     Family(u8),
-    /// The length is too small for the addresses of this family.
-    #[error("a PROXY header whose addresses do not fit into its {0} bytes")]
+    /// The header is too short for the addresses of this family.
+    #[error("the PROXY header declares {0} bytes, which are too few for its addresses")]
     Length(u16),
 }
 
@@ -115,14 +117,14 @@ fn version_1(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     };
     let line = most.get(VERSION_1.len()..end).ok_or(HeaderError::Line)?;
     let client = match line.strip_prefix(b"UNKNOWN") {
-        // The rest of the line is to be ignored.
+        // The specification requires that the rest of the line is ignored.
         Some([] | [b' ', ..]) => AnnouncedClient::Unknown,
         _ => std::str::from_utf8(line).ok().and_then(tcp).map(AnnouncedClient::Address).ok_or(HeaderError::Line)?,
     };
     Ok(HeaderProgress::Known { client, length: end + 2 })
 }
 
-/// Parses the client from a line with addresses: both addresses, then both ports.
+/// Parses the client's address from the rest of a line: family, both addresses, then both ports.
 fn tcp(line: &str) -> Option<SocketAddr> {
     let mut parts = line.split(' ');
     let mut next = || parts.next();
@@ -157,7 +159,7 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let given = u16::from_be_bytes([high, low]);
     let known = |client| Ok(HeaderProgress::Known { client, length: FIXED + usize::from(given) });
     match (version_and_command >> 4, version_and_command & 0xf) {
-        // The family is to be ignored.
+        // The specification requires that the family is ignored.
         (2, 0) => return known(AnnouncedClient::Proxy),
         (2, 1) => {}
         (2, command) => return Err(HeaderError::Command(command)),
@@ -174,7 +176,7 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
         return Err(HeaderError::Length(given));
     }
     let (source, port): (std::net::IpAddr, u16) = match (family_and_transport, block) {
-        // Source and destination addresses, then the port of each.
+        // The payload contains the source and destination addresses, then the port of each.
         (0x11, &[a, b, c, d, _, _, _, _, high, low, ..]) => {
             (Ipv4Addr::new(a, b, c, d).into(), u16::from_be_bytes([high, low]))
         }
@@ -187,15 +189,15 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     known(AnnouncedClient::Address(SocketAddr::new(source, port)))
 }
 
-/// Reads the header. `None` if the connection ended before its first byte, or if no byte has
-/// arrived when `stop` completes.
+/// Reads the header. Returns `None` if the connection ended before its first byte, or if no byte
+/// has arrived when `stop` completes.
 pub(crate) async fn receive(
     socket: &mut TcpStream,
     limits: &EdgeLimits,
     stop: impl Future<Output = ()>,
     connection: &ConnectionState,
 ) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
-    let late = || (ConnectionErrorKind::Slow, "no PROXY header in time".into());
+    let late = || (ConnectionErrorKind::Slow, "the PROXY header did not arrive in time".into());
     let mut first = [0];
     let begun = tokio::select! {
         biased;
@@ -203,7 +205,7 @@ pub(crate) async fn receive(
         () = stop => return Ok(None),
         () = sleep(limits.first_byte) => return Err(late()),
     };
-    // Health checks connect and leave, some of them with a reset.
+    // Health checks connect and leave at once, and some of them reset the connection.
     if !matches!(begun, Ok(1..)) {
         return Ok(None);
     }
@@ -211,7 +213,7 @@ pub(crate) async fn receive(
     timeout(limits.header_read, take(socket)).await.unwrap_or_else(|_| Err(late())).map(Some)
 }
 
-/// Takes a header whose first byte has arrived.
+/// Reads a header whose first byte has arrived. Does not read any byte after the header.
 async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailure> {
     let broken = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => cut_off(),
@@ -245,7 +247,7 @@ async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailu
 }
 
 fn cut_off() -> ConnectionFailure {
-    (ConnectionErrorKind::ProxyHeader, "the connection ended within its PROXY header".into())
+    (ConnectionErrorKind::ProxyHeader, "the connection ended before its PROXY header was complete".into())
 }
 
 #[cfg(test)]

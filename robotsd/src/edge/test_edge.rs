@@ -41,7 +41,7 @@ impl ServedEdge {
         Self { reported, ..Self::of(edge, listener, settings, service) }
     }
 
-    /// Starts an edge whose errors are reported elsewhere.
+    /// Starts an edge that was created with its own callback for errors.
     pub(crate) fn of(edge: Edge, listener: TcpListener, settings: ListenerSettings, service: impl EdgeService) -> Self {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -65,12 +65,12 @@ impl ServedEdge {
         Raw::connect(self.address).await
     }
 
-    /// Waits until nothing listens at the address any more.
+    /// Waits until the edge does not listen at its address any more.
     pub(crate) async fn stops_listening(&self) {
         soon(async { while TcpStream::connect(self.address).await.is_ok() {} }).await;
     }
 
-    /// Connects a client that has sent these bytes.
+    /// Connects a client and sends these bytes.
     pub(crate) async fn sent(&self, octets: impl AsRef<[u8]>) -> Raw {
         Raw::sent(self.address, octets).await
     }
@@ -87,7 +87,7 @@ impl ServedEdge {
         self.reported.lock().iter().any(|error| error.kind == kind)
     }
 
-    /// Waits until exactly this many errors of a kind have been counted; only some of them are
+    /// Waits until exactly this many errors of a kind have been counted. Only some of them are
     /// reported.
     pub(crate) async fn counts(&self, kind: ConnectionErrorKind, total: u64) {
         let counted = || self.edge.traffic().errors.iter().find(|(known, _)| *known == kind).unwrap().1;
@@ -101,7 +101,7 @@ impl ServedEdge {
         self.reported.lock().iter().find(|error| error.kind == kind).unwrap().detail.clone()
     }
 
-    /// Returns the reported errors in the form in which they are logged.
+    /// Returns the reported errors in the format of the log.
     pub(crate) fn messages(&self) -> Vec<String> {
         self.reported.lock().iter().map(ToString::to_string).collect()
     }

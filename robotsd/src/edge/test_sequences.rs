@@ -1,5 +1,5 @@
-//! Fuzzing entry point: the bytes of a whole connection, through the edge and through hyper alone.
-//! Needs a runtime with a paused clock.
+//! Fuzzing entry point that sends the bytes of a whole connection through the edge and through
+//! hyper alone. It needs a runtime with a paused clock.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,14 +30,14 @@ const SEPARATOR: &[u8] = b"\n--\n";
 /// Maximum number of writes of a connection.
 const WRITES: usize = 6;
 
-/// Time without bytes after which the server has sent all of its answers.
+/// Time without bytes after which the server has certainly sent all of its answers.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Every deadline of the server: longer than the pauses between all writes, so that their order is
-/// kept.
+/// All deadlines of the server. They are longer than the pauses between all writes together, so
+/// that no deadline passes between two writes.
 const DEADLINE: Duration = Duration::from_millis(40);
 
-/// The requests that arrived at the service.
+/// The requests that have arrived at the service.
 type Arrived = Arc<Mutex<Vec<String>>>;
 
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl EdgeService for Recorder {
         let begin = format!("{} {} {:?}", head.method, head.uri, head.version);
         let mut fields: Vec<_> = head.headers.iter().filter(|(name, _)| *name != "x-request-id").collect();
         fields.sort_by_key(|(name, _)| name.as_str().to_owned());
-        // Recorded before the body, which may break off anywhere.
+        // The request is recorded before its body is read, because the body may end early.
         self.0.lock().push(format!("{begin} {fields:?}"));
         match body.collect().await {
             Ok(body) => {
@@ -71,7 +71,7 @@ impl EdgeService for Recorder {
     }
 }
 
-/// The code that serves a connection from its first byte on.
+/// The code that serves a connection from its first byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Server {
     Edge,
@@ -97,8 +97,8 @@ impl Server {
     }
 }
 
-/// Returns everything that a connection causes: the requests that arrived, and the status lines and
-/// `Connection: close` sent.
+/// Returns everything that the bytes cause: the requests that arrived at the service, and the
+/// status lines and `Connection: close` lines that were sent.
 async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
     let limits = EdgeLimits {
         first_byte: DEADLINE,
@@ -113,7 +113,7 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
     let serving = by.serve(Socket::Unix(server), Recorder(Arc::clone(&arrived)), limits);
     let asking = async {
         for octets in writes {
-            // A server that has closed accepts nothing more.
+            // This fails if the server has already closed the connection.
             let _ = client.write_all(octets).await;
             sleep(PAUSE).await;
         }
@@ -129,13 +129,13 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
     (arrived, told)
 }
 
-/// An HTTP/1 or HTTP/2 connection with some requests in some writes. It ends, nothing panics, the
-/// service gets the same requests as with hyper alone, and the client the same statuses. Returns
-/// how many heads and bodies arrived.
+/// Checks an HTTP/1 or HTTP/2 connection with several requests in several writes: it ends, nothing
+/// panics, the service receives the same requests as with hyper alone, and the client receives the
+/// same statuses. Returns how many heads and bodies arrived.
 ///
 /// # Panics
 ///
-/// If the two differ.
+/// If the edge and hyper alone behave differently.
 pub fn connection(octets: &[u8], runtime: &Runtime) -> usize {
     let mut writes = Vec::new();
     let mut left = octets;
@@ -143,7 +143,7 @@ pub fn connection(octets: &[u8], runtime: &Runtime) -> usize {
         let end = left.windows(SEPARATOR.len()).position(|window| window == SEPARATOR).unwrap_or(left.len());
         let (write, rest) = left.split_at(end);
         let write = Bytes::copy_from_slice(write);
-        // The edge escapes targets that hyper rejects; both get the escaped form.
+        // The edge escapes targets that hyper rejects, so both servers are sent the escaped form.
         writes.push(request::escaped(&write).unwrap_or(write));
         left = rest.get(SEPARATOR.len()..).unwrap_or_default();
     }

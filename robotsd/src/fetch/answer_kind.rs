@@ -1,4 +1,4 @@
-//! What the response to a robots.txt request means for crawlers.
+//! How crawlers interpret the response to a request for a robots.txt.
 
 use std::fmt;
 use std::io::{Cursor, Read};
@@ -17,11 +17,11 @@ pub(crate) enum AnswerKind {
     Success(StatusCode),
     RedirectLoop,
     TooManyRedirects,
-    /// A redirect without a usable `Location`.
+    /// A redirect without a `Location` that can be followed.
     LeadsNowhere,
     /// 304 although the request was unconditional.
     NotModified,
-    /// Another 3xx that is not a redirect to a single URL.
+    /// Another 3xx status that is not a redirect to a single URL.
     NoRedirect(StatusCode),
     /// 404 and 410.
     Missing(StatusCode),
@@ -29,22 +29,23 @@ pub(crate) enum AnswerKind {
     Restricted(StatusCode),
     /// 429.
     TooManyRequests,
-    /// Another 4xx.
+    /// Another 4xx status.
     ClientError(StatusCode),
     /// 5xx.
     ServerError(StatusCode),
-    /// A status that does not end an exchange, or an unknown one.
+    /// An unknown status, or a status that is not final.
     NoStatus(StatusCode),
-    /// A connection, but no readable response.
+    /// A connection was opened, but the response could not be read.
     Failed(FetchErrorKind),
-    /// No connection.
+    /// A connection could not be opened.
     Unreachable(FetchErrorKind),
 }
 
-/// What a crawler may fetch after a response. Displayed as the end of a sentence "crawlers …".
+/// What a crawler may fetch after a response. Displayed as the rest of a sentence that begins with
+/// "crawlers".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, derive_more::Display)]
 pub(crate) enum CrawlerAccess {
-    /// The paths that the rules allow.
+    /// The crawler obeys the rules of the file.
     #[serde(rename = "rules")]
     #[display("go by the rules of the file")]
     Rules,
@@ -60,12 +61,12 @@ pub(crate) enum CrawlerAccess {
 #[derive(Clone, Copy, Debug, Serialize, derive_more::Display)]
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
-    /// The behaviour of a crawler that follows RFC 9309 and has no earlier copy of the file.
-    /// Treating 429 like a 5xx status is current practice, not part of the RFC.
+    /// Behaviour of a crawler that follows RFC 9309 and has no earlier copy of the file. RFC 9309
+    /// does not treat 429 like a 5xx status, but crawlers do.
     pub(crate) crawlers: CrawlerAccess,
-    /// The section of RFC 9309 that defines this.
+    /// The section of RFC 9309 that defines this behaviour.
     pub(crate) section: &'static str,
-    /// How crawlers differ that follow other or older documents.
+    /// Different behaviour of crawlers that follow other or older documents.
     pub(crate) other_readings: Option<&'static str>,
 }
 
@@ -76,8 +77,8 @@ impl AnswerKind {
             (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
-                // A server chooses its redirect targets itself, so a failure there does not mean
-                // that the server is unreachable.
+                // A server chooses its redirect targets itself, so a failure at a redirect target
+                // does not mean that the server is unreachable.
                 let was_reached = chain.redirects() > 0 || chain.last.address().is_some();
                 return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }
@@ -86,7 +87,7 @@ impl AnswerKind {
         Self::of_status(status)
     }
 
-    /// Classifies a response that is not a followed redirect.
+    /// Classifies the status of a response that is not a redirect to follow.
     fn of_status(status: StatusCode) -> Self {
         match status.as_u16() {
             200..=299 => Self::Success(status),
@@ -169,10 +170,10 @@ impl fmt::Display for AnswerKind {
     }
 }
 
-/// Why a retrieval returned no document.
+/// The reason why a retrieval returned no document.
 #[derive(Debug)]
 pub(crate) enum DocumentError {
-    /// The response was not a success, or there was none; with further details if known.
+    /// There was no response, or the response was not a success. Contains further details if known.
     Answer(AnswerKind, Option<String>),
     Coding(CodingError),
 }
@@ -182,7 +183,7 @@ impl RetrievalChain {
     ///
     /// # Errors
     ///
-    /// If the last response is not a success, or cannot be decoded.
+    /// Returns an error if the last response is not a success, or cannot be decoded.
     pub(crate) fn document(&self, most: usize) -> Result<DecodedBody, DocumentError> {
         let kind = AnswerKind::of(self);
         match (kind, self.answer()) {
@@ -196,8 +197,8 @@ impl RetrievalChain {
 }
 
 impl Retriever {
-    /// Opens a document like [`RetrievalChain::document`], but decodes it while it is read. The
-    /// reader ends one byte after `most` if the document is larger.
+    /// Opens a document like [`RetrievalChain::document`], but decodes it while it is read. If the
+    /// document is larger than `most`, the reader ends one byte after that limit.
     pub(crate) fn document(&self, url: &FetchUrl, most: usize) -> Result<Box<dyn Read>, DocumentError> {
         let request = RetrievalRequest { most: most as u64 + 1, ..RetrievalRequest::new(url.clone()) };
         let chain = self.retrieve(&request);
@@ -212,11 +213,11 @@ impl Retriever {
     }
 }
 
-/// Formats the error to follow the URL and a colon.
+/// Formats the error as text to be printed after the URL and a colon.
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The detail already contains the kind.
+            // The detail already includes the kind.
             Self::Answer(AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => f.write_str(detail),
             Self::Answer(kind, Some(detail)) => write!(f, "{kind}: {detail}"),
             Self::Answer(kind, None) => write!(f, "{kind}"),
@@ -234,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns what a crawler of the library may fetch if this is its first outcome.
+    /// Returns what a crawler that uses the library may fetch if this is its first outcome.
     fn in_library(outcome: FetchOutcome) -> CrawlerAccess {
         let now = SystemTime::UNIX_EPOCH;
         let mut cache = CrawlerCache::default();
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn every_status_is_read_as_the_library_reads_it() {
-        // A redirect is followed before its status is read.
+        // A redirect is followed, so its status is never interpreted.
         let is_followed = |status: &u16| matches!(status, 301 | 302 | 303 | 307 | 308);
         let statuses = (100..=999).filter(|status| !is_followed(status));
         for status in statuses.filter_map(|status| StatusCode::from_u16(status).ok()) {

@@ -9,10 +9,10 @@ use http::header::CONTENT_ENCODING;
 
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 
-/// The codings that requests accept, like the crawlers of search engines.
+/// The codings that requests accept. Search engines' crawlers accept the same ones.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 
-/// Maximum number of codings of one body; no server needs more.
+/// Maximum number of codings of one body. No server needs more.
 const MAX_CODINGS: usize = 3;
 
 /// Size of brotli's read buffer, in bytes.
@@ -26,10 +26,10 @@ pub(crate) struct DecodedBody {
     pub(crate) is_cut: bool,
 }
 
-/// Why a body cannot be decoded.
+/// The reason why a body cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodingError {
-    /// A coding that no request accepted.
+    /// A coding that is not in [`ACCEPTED_CODINGS`].
     #[error("it is encoded as {0:?}, which the request does not accept")]
     Unknown(String),
     /// The content does not match its coding.
@@ -48,7 +48,7 @@ pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     words.filter(|word| !word.is_empty() && word != "identity").collect()
 }
 
-/// Decodes a body, up to `most` bytes. If the end of the body was not read, decodes as much as
+/// Decodes a body, up to `most` bytes. If the body was not read to its end, decodes as much as
 /// possible.
 pub(crate) fn decode(
     codings: &[String],
@@ -68,8 +68,8 @@ pub(crate) fn decode(
 }
 
 /// Decodes a body while it is read. Only the state of each decoder is kept in memory: 32 KiB for
-/// gzip and deflate, up to 16 MiB for brotli. If there are several codings, each but the last fails
-/// after `most` bytes; the caller limits the output of the last.
+/// gzip and deflate, up to 16 MiB for brotli. If there are several codings, every decoder except
+/// the last fails after `most` bytes; the caller limits the output of the last one.
 pub(crate) fn decoder<'a>(
     codings: &[String],
     body: impl Read + 'a,
@@ -84,7 +84,7 @@ pub(crate) fn decoder<'a>(
             octets = Box::new(AtMost::new(octets, most));
         }
         let decoder: Box<dyn Read + 'a> = match &**coding {
-            // Trailing bytes that are not another gzip member are an error.
+            // Bytes after the end that are not another gzip member are an error.
             "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(octets)),
             "deflate" => Box::new(Deflate::Unread(octets)),
             "br" => Box::new(Decompressor::new(octets, BUFFER)),
@@ -97,8 +97,8 @@ pub(crate) fn decoder<'a>(
     Ok(octets)
 }
 
-/// A decoder for the zlib format (RFC 9110, section 8.4.1.2). Servers also send it without the zlib
-/// header.
+/// A decoder for the zlib format (RFC 9110, section 8.4.1.2). Some servers send the data without
+/// the zlib header, so both forms are decoded.
 enum Deflate<'a> {
     Unread(Box<dyn Read + 'a>),
     Begun(Box<dyn Read + 'a>),
@@ -110,8 +110,8 @@ impl Read for Deflate<'_> {
             let mut octets = std::mem::replace(octets, Box::new(io::empty()));
             let mut head = Vec::new();
             octets.by_ref().take(2).read_to_end(&mut head)?;
-            // The method is 8, and both bytes together are a multiple of 31 (RFC 1950, section
-            // 2.2). No encoder begins raw deflate data like this.
+            // In a zlib header, the method is 8, and both bytes together are a multiple of 31 (RFC
+            // 1950, section 2.2). No encoder begins raw deflate data with such bytes.
             let has_frame = matches!(head[..], [first, second]
                 if first & 0x0F == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31));
             let octets = io::Cursor::new(head).chain(octets);
@@ -155,8 +155,8 @@ mod tests {
         raw.write_all(text).expect("a vector takes all");
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
         zlib.write_all(text).expect("a vector takes all");
-        // One stored meta-block for a window of 16 bits, and the empty last one (RFC 7932, sections
-        // 9.1 and 9.2).
+        // The body consists of one stored meta-block for a window of 16 bits, and the empty last
+        // meta-block (RFC 7932, sections 9.1 and 9.2).
         let head = ((text.len() as u32 - 1) << 4 | 1 << 20).to_le_bytes();
         let brotli = [&head[..3], text, &[0x03]].concat();
         let whole = Ok((text.to_vec(), false));

@@ -1,13 +1,13 @@
 //! Fetches documents by URL for commands: a robots.txt, a sitemap, a file of rules.
 //!
 //! A [`Retriever`] makes requests with the library's client, one at a time, and reports every step:
-//! each [`Hop`](retriever::Hop) of a redirect chain has its URL, the address that answered, and the
-//! outcome. Everything is limited: hops, bytes as sent and as decoded, time, and requests per run.
-//! Proxies from the environment (`HTTPS_PROXY` and others) are not used, because a crawler gets its
-//! response from the server itself. An [`AnswerKind`] tells what a response to a robots.txt request
-//! means for crawlers.
+//! each [`Hop`](retriever::Hop) of a redirect chain contains its URL, the address that answered,
+//! and the outcome. Everything is limited: hops, body bytes before and after decoding, time, and
+//! requests per run. Proxies from the environment (`HTTPS_PROXY` and others) are not used, because
+//! a crawler connects to the server directly. An [`AnswerKind`] describes how crawlers interpret
+//! the response to a request for a robots.txt.
 //!
-//! This module writes no output and interprets no rules.
+//! This module neither prints anything nor interprets rules.
 
 mod answer_kind;
 mod coding;
@@ -20,8 +20,8 @@ pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, Doc
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever};
 
-/// Prefixes of arguments that are URLs. Schemes that cannot be fetched are included, so that they
-/// are rejected as URLs.
+/// Prefixes of arguments that are URLs. Schemes that cannot be fetched are included, so that such
+/// an argument is rejected as a URL and not treated as a file path.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
 
 /// Reports whether the argument is a URL rather than a file path.
@@ -29,7 +29,7 @@ pub(crate) fn is_url(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
-/// Returns the URL itself, or, if it has no path, the robots.txt of its host.
+/// Returns the URL itself, or the URL of its host's robots.txt if it has no path.
 pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     let url: FetchUrl = word.parse()?;
     if url.target().as_str() != "/" {
@@ -43,7 +43,8 @@ pub(crate) fn site_of(url: &FetchUrl) -> String {
     format!("{}://{}", if url.is_https() { "https" } else { "http" }, url.authority())
 }
 
-/// Formats a URL for messages: without user information and query, which may be secret.
+/// Formats a URL for messages, without user information and query, because both may contain
+/// secrets.
 pub(crate) fn shown_url(word: &str) -> String {
     match word.parse::<FetchUrl>() {
         Ok(url) => url.to_string(),
@@ -51,7 +52,7 @@ pub(crate) fn shown_url(word: &str) -> String {
     }
 }
 
-/// Returns advice for an argument that is not a file and looks like the name of a site.
+/// Returns advice for an argument that is not the path of a file but looks like the name of a site.
 pub(crate) fn site_hint(word: &str) -> Option<String> {
     let host = word.strip_suffix("/robots.txt").unwrap_or(word);
     let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));

@@ -1,5 +1,5 @@
 //! The HTTP client of commands, which makes one request at a time and follows redirects, and the
-//! chain of hops that it returns.
+//! chain of hops that the client returns.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,31 +20,33 @@ use tower_robots::source::fetch::{FetchError, FetchErrorKind, FetchUrl, Fetcher}
 use super::coding::ACCEPTED_CODINGS;
 use crate::input;
 
-/// The `User-Agent` of every request. robotsd's admin interface recognises its beginning.
+/// The `User-Agent` of every request. The admin interface of robotsd recognises requests by its
+/// beginning.
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
 
 /// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
 const REDIRECTS: usize = 5;
 
-/// Maximum number of requests per run, so that no site is flooded, whatever a file contains.
+/// Maximum number of requests per run, so that no site is flooded, no matter how many URLs a file
+/// contains.
 const MAX_REQUESTS: usize = 500;
 
-/// Time limit of a whole run, as a multiple of the limit for one request: a file may name many slow
-/// documents.
+/// Time limit of a whole run, as a multiple of the limit for one request. A file may list many
+/// documents on slow servers.
 pub(crate) const WHOLE: u32 = 4;
 
-/// Time limit for a connection, and again for its TLS handshake.
+/// Time limit for opening a connection, and separately for its TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// Minimum and maximum of the time limit for a request.
 const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 
-/// Heading of the options in `--help`. Set per option: as `next_help_heading`, it would also apply
-/// to the options after these.
+/// Heading of the options in `--help`. It is set for each option, because `next_help_heading` would
+/// also apply to the options after these.
 const HEADING: &str = "Fetching a robots.txt by URL";
 
 // How documents are fetched in one run of a command. All requests together may take [`WHOLE`] times
-// as long as one.
+// as long as a single request.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RetrievalSettings {
     /// Time limit of a request, such as 10s; each redirect is a separate request, and all together
@@ -84,14 +86,14 @@ pub(crate) struct RetrievalRequest {
     pub(crate) accepts_codings: bool,
 }
 
-/// A client with its own thread.
+/// An HTTP client that blocks its caller.
 #[derive(Debug)]
 pub(crate) struct Retriever {
     fetcher: Fetcher,
-    /// Runs on the caller's thread, which it blocks.
+    /// The runtime, which runs on the caller's thread and blocks it.
     runtime: Runtime,
     requests: AtomicUsize,
-    /// When the time for all requests is over, and how long that time is.
+    /// When the time for all requests ends, and how long it is in total.
     over: Instant,
     whole: Duration,
 }
@@ -114,7 +116,8 @@ impl Retriever {
     ///
     /// # Errors
     ///
-    /// If no thread can be started, or the certificates to trust cannot be read.
+    /// Returns an error if no thread can be started, or if the certificates to trust cannot be
+    /// read.
     pub(crate) fn new(settings: &RetrievalSettings) -> io::Result<Self> {
         let rules = settings.connect_to.clone();
         let mut builder = Fetcher::builder()
@@ -132,13 +135,13 @@ impl Retriever {
         Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0), over, whole })
     }
 
-    /// Returns the time limit of all requests together if it has been reached.
+    /// Returns the time limit for all requests together, if it has been reached.
     pub(crate) fn is_over(&self) -> Option<Duration> {
         (Instant::now() >= self.over).then_some(self.whole)
     }
 
-    /// Retrieves a document, blocking the current thread. Must not be called on a thread that runs
-    /// async tasks.
+    /// Retrieves a document and blocks the current thread meanwhile. Must not be called on a thread
+    /// that runs async tasks.
     pub(crate) fn retrieve(&self, request: &RetrievalRequest) -> RetrievalChain {
         self.runtime.block_on(self.follow(request))
     }
@@ -177,7 +180,7 @@ impl Retriever {
         }
         let answer = match self.requests.fetch_add(1, Ordering::Relaxed) {
             MAX_REQUESTS.. => {
-                failed(FetchErrorKind::Stopped, format!("the limit of {MAX_REQUESTS} requests is reached"))
+                failed(FetchErrorKind::Stopped, format!("the limit of {MAX_REQUESTS} requests per run is reached"))
             }
             _ => match timeout_at(self.over.into(), self.fetcher.exchange(request)).await {
                 Ok(answer) => answer,
@@ -203,36 +206,37 @@ pub(crate) struct Hop {
     pub(crate) answer: Result<FetchAnswer, FetchError>,
 }
 
-/// Why a chain ends.
+/// The reason why a chain ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
     /// The last hop is a response that is not a redirect, or a failure.
     Reached,
     /// The last hop is a redirect beyond the maximum number.
     TooMany,
-    /// The last hop redirects to a URL of the chain.
+    /// The last hop redirects to a URL that the chain already contains.
     Loop(FetchUrl),
-    /// The last hop redirects without a usable `Location`, for this reason.
+    /// The last hop redirects without a `Location` that can be followed. Contains the reason.
     Nowhere(String),
 }
 
-/// All hops of a retrieval; at least one.
+/// All hops of a retrieval. There is at least one.
 #[derive(Debug)]
 pub(crate) struct RetrievalChain {
-    /// The redirects that were followed.
+    /// The hops whose redirects were followed.
     hops: Vec<Hop>,
     pub(crate) last: Hop,
     pub(crate) end: ChainEnd,
 }
 
 impl Hop {
-    /// Returns the address of the connection; `None` if there was no connection.
+    /// Returns the address of the server that was connected to, or `None` if no connection was
+    /// opened.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.answer.as_ref().map_or_else(|error| error.address, |answer| answer.address)
     }
 
-    /// Returns the redirect target as sent by the server; `None` if the response is not a redirect
-    /// to follow, and `Some(None)` if `Location` is missing.
+    /// Returns the redirect target as the server sent it. Returns `None` if the response is not a
+    /// redirect to follow, and `Some(None)` if its `Location` is missing.
     pub(super) fn location(&self) -> Option<Option<&[u8]>> {
         let answer = self.answer.as_ref().ok()?;
         matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308)
@@ -246,7 +250,7 @@ impl RetrievalChain {
         self.hops.iter().chain([&self.last])
     }
 
-    /// Returns the number of redirects followed.
+    /// Returns the number of redirects that were followed.
     pub(crate) fn redirects(&self) -> usize {
         self.hops.len()
     }
@@ -256,12 +260,12 @@ impl RetrievalChain {
         &self.hops.first().unwrap_or(&self.last).url
     }
 
-    /// Returns the final response, whatever its status, if the chain ends with one.
+    /// Returns the final response if the chain ends with one, whatever the status.
     pub(crate) fn answer(&self) -> Option<&FetchAnswer> {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }
 
-    /// Returns the details of a failure, in addition to the kind of the response.
+    /// Returns details of a failure that the kind of the response does not include.
     pub(crate) fn detail(&self) -> Option<String> {
         match (&self.end, &self.last.answer) {
             (ChainEnd::Loop(to), _) => Some(format!("{} leads back to {to}", self.last.url)),
@@ -277,8 +281,8 @@ impl RetrievalChain {
     }
 }
 
-/// `HOST:PORT:ADDRESS:PORT`, as in curl's `--connect-to`: a host and a port of URLs (or any), and
-/// the address and port to connect to instead.
+/// `HOST:PORT:ADDRESS:PORT`, as in curl's `--connect-to`: the host and port of matching URLs (empty
+/// for any), and the address and port to connect to instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectTo {
     from: (Option<String>, Option<u16>),
@@ -286,7 +290,7 @@ pub(crate) struct ConnectTo {
 }
 
 impl ConnectTo {
-    /// Returns the host and port to connect to, if this rule applies to the given ones.
+    /// Returns the host and port to connect to, if this rule applies to the given host and port.
     pub(crate) fn place(&self, host: &str, port: u16) -> Option<(String, u16)> {
         let (of_host, of_port) = &self.from;
         let is_meant = of_host.as_deref().is_none_or(|of| of == host) && of_port.is_none_or(|of| of == port);
@@ -324,7 +328,7 @@ fn split(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// Parses a host as in URLs; `None` if the text is empty, which means any host.
+/// Parses a host as in URLs. Returns `None` if the string is empty, which means any host.
 fn host(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

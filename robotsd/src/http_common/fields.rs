@@ -1,9 +1,9 @@
 //! Decides which header fields cross the edge.
 //!
-//! Hop-by-hop fields are removed in both directions before anything behind the edge adds its own
-//! fields. If they were removed later, a client's `Connection: Robots-Verdict` would remove our
-//! tag, too. Fields that only a proxy may send are removed if they come from a client. Their
-//! replacements are in `edge::request::trusted`.
+//! Hop-by-hop fields are removed in both directions before any code behind the edge adds its own
+//! fields. If they were removed later, a client's `Connection: Robots-Verdict` would also remove
+//! robotsd's tag. Fields that only a proxy may send are removed from clients' requests;
+//! `edge::request::trusted` adds their replacements.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 
@@ -25,7 +25,8 @@ pub(crate) fn listed(fields: &HeaderMap, name: HeaderName) -> impl Iterator<Item
     lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b',')).map(<[u8]>::trim_ascii)
 }
 
-/// Parses the value of a `Content-Length`. `None` if it is not a number, or too large for any body.
+/// Parses the value of a `Content-Length`. Returns `None` if the value is not a number, or is too
+/// large for any body.
 pub(crate) fn length(value: &[u8]) -> Option<u64> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let number = is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten();
@@ -37,9 +38,9 @@ pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     fields.get(CONTENT_LENGTH).and_then(|said| length(said.as_bytes()))
 }
 
-/// Whether a body is in chunks. `chunked`, once, is the only transfer coding that is decoded.
-/// Forwarding any other with the wrong framing is how requests are smuggled, and in a response it
-/// would reach the client as content.
+/// Whether a body is in chunks. The only transfer coding that is decoded is a single `chunked`. A
+/// request with another coding would be forwarded with the wrong framing, which makes request
+/// smuggling possible. In a response, the coded bytes would reach the client as content.
 pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -49,7 +50,7 @@ pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     }
 }
 
-/// Removes the fields that are meant for this hop, and those that the sender must not send.
+/// Removes the fields that are meant for this hop, and the fields that the sender must not send.
 pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     let named = named_in_connection(fields);
     remove(fields, |name| {
@@ -58,11 +59,12 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     });
 }
 
-/// Removes from a proxy's question the fields that are meant for this hop; those about the original
-/// request are kept.
+/// Removes from a proxy's question the fields that are meant for this hop. Keeps the fields about
+/// the original request.
 ///
-/// They are kept even if `Connection` names them: a question is not forwarded. A proxy may pass on
-/// its client's `Connection`, and that client must not decide what the question says.
+/// Those are kept even if `Connection` lists them, because a question is not forwarded. A proxy may
+/// pass on its client's `Connection`, and that client must not be able to remove fields from the
+/// question.
 pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
@@ -70,14 +72,15 @@ pub(crate) fn clean_question(fields: &mut HeaderMap) {
 
 /// Removes the fields that belong to one connection only (RFC 9110, section 7.6.1).
 pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    // Nearly every response has none, and without `Connection` no other field is named.
+    // Nearly every response has no such fields. Such a response also has no `Connection` field that
+    // could list others.
     if fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
         let named = named_in_connection(fields);
         remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
     }
 }
 
-/// Removes a field in every spelling that maps to the same CGI variable.
+/// Removes a field in all spellings that map to the same CGI variable.
 pub(crate) fn remove_spellings(fields: &mut HeaderMap, known: &HeaderName) {
     remove(fields, |name| is_spelling_of(name.as_str(), known.as_str()));
 }
@@ -92,8 +95,8 @@ fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// Removes the matching fields. Passes over each name once: nearly all messages have little or
-/// nothing to remove.
+/// Removes the matching fields. First looks at each name once, because nearly all messages have few
+/// or no fields to remove.
 pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
     let removed: Vec<HeaderName> = fields.keys().filter(|name| is_removed(name)).cloned().collect();
     for name in removed {
@@ -101,7 +104,8 @@ pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) ->
     }
 }
 
-/// Joins the cookie pieces of HTTP/2 into the single field of HTTP/1.1 (RFC 9113, section 8.2.3).
+/// Joins the separate cookie fields of HTTP/2 into the single field of HTTP/1.1 (RFC 9113, section
+/// 8.2.3).
 pub(crate) fn join_cookies(fields: &mut HeaderMap) {
     if fields.get_all(COOKIE).iter().nth(1).is_none() {
         return;
@@ -112,8 +116,8 @@ pub(crate) fn join_cookies(fields: &mut HeaderMap) {
     }
 }
 
-/// Hop-by-hop fields. Includes `Trailer` and `TE`, because trailers are negotiated with each hop,
-/// and `Proxy-*`, because this is not a proxy chosen by the client.
+/// Hop-by-hop fields. These include `Trailer` and `TE`, because trailers are negotiated for each
+/// hop, and `Proxy-*`, because clients have not chosen robotsd as their proxy.
 const HOP_BY_HOP: &[&str] = &[
     "connection",
     "http2-settings",
@@ -129,12 +133,12 @@ const HOP_BY_HOP: &[&str] = &[
 ];
 
 pub(crate) fn is_hop_by_hop(name: &str) -> bool {
-    // Most names differ in their first letter.
+    // The first letter already excludes most names.
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
 }
 
-/// Whether a field is kept even if `Connection` names it: host and framing are settled, and the
-/// agent must not be hidden from the rules.
+/// Whether a field is kept even if `Connection` lists it: host and length have already been
+/// checked, and the `User-Agent` must not be hidden from the rules.
 fn is_end_to_end(name: &HeaderName) -> bool {
     use http::header::{HOST, USER_AGENT};
     [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)
@@ -143,7 +147,7 @@ fn is_end_to_end(name: &HeaderName) -> bool {
 /// Whether only a proxy may send this field.
 ///
 /// Applications that read fields from the CGI or WSGI environment cannot distinguish `X_Real_IP`
-/// from `X-Real-IP`. So a name matches in every spelling that maps to the same variable.
+/// from `X-Real-IP`. So all spellings that map to the same variable count as the same name.
 fn is_forged(name: &str) -> bool {
     let is = |known: &str| is_spelling_of(name, known);
     let begins =
@@ -152,7 +156,8 @@ fn is_forged(name: &str) -> bool {
     let is_respelled = || {
         name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(HOP_BY_HOP).any(|known| is(known))
     };
-    // The first letter, which no spelling changes, decides nearly every field of a real request.
+    // The first letter is the same in every spelling, and it is enough to exclude nearly every
+    // field of a real request.
     match name.as_bytes() {
         [b'x', ..] => ["x-forwarded-", "x-original-"].iter().any(|known| begins(known)) || is_vouching(),
         [b'f' | b'p' | b'r', ..] => is_vouching() || is_respelled(),
@@ -166,8 +171,9 @@ pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
-/// Whether only a trusted proxy may send this field. Other spellings are removed even from such a
-/// proxy: it sets the field, but may pass on a client's field whose name maps to the same variable.
+/// Whether only a trusted proxy may send this field. Other spellings are removed even from a
+/// trusted proxy's request: the proxy sets the field itself, but may pass on a client's field whose
+/// name maps to the same variable.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))
@@ -177,17 +183,17 @@ fn is_spelling_of(name: &str, known: &str) -> bool {
     name.len() == known.len() && name.bytes().map(as_variable).eq(known.bytes().map(as_variable))
 }
 
-/// Returns a byte of a field name in its CGI variable, with `-` for `_`.
+/// Returns a byte of a field name as it is in the CGI variable, with `-` in place of `_`.
 fn as_variable(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
-/// Fields that name the client in requests from a CDN to its origin. robotsd reads none of them,
-/// but applications do.
+/// Fields with the client's address in requests from a CDN to its origin. robotsd does not read
+/// them, but applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
-/// Other fields that only a proxy may send. `Proxy` is in no honest request: CGI maps it to the
-/// variable HTTP_PROXY, which sets an HTTP client's proxy (httpoxy, CVE-2016-5385).
+/// Other fields that only a proxy may send. No honest request contains `Proxy`: CGI maps it to the
+/// variable HTTP_PROXY, which sets the proxy of HTTP clients (httpoxy, CVE-2016-5385).
 const VOUCHING: &[&str] = &[
     "forwarded",
     "proxy",
@@ -200,18 +206,18 @@ const VOUCHING: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// Fields that robotsd checks itself. In another spelling they attack applications that read
-/// variables.
+/// Fields that robotsd itself checks in their usual spelling. In another spelling, a client could
+/// use them to attack applications that read CGI variables.
 const FRAMING: &[&str] = &["content-length", "host"];
 
-/// The client and its path to robotsd, in the form of fields for an upstream. They are written when
-/// a request is forwarded, because nothing in robotsd reads them and most of its own responses need
-/// none of them.
+/// The client and its path to robotsd, as fields for an upstream. These fields are written only
+/// when a request is forwarded, because nothing else in robotsd reads them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// `None` until the request is forwarded; then the request's own host, if any.
+    /// The host that the client requested. It is set when the request is forwarded, to the
+    /// request's own host, if any.
     pub(crate) host: Option<HeaderValue>,
 }
 
@@ -234,7 +240,8 @@ impl ForwardedValues {
     }
 }
 
-/// Writes fields, the forwarded fields and the end of a head as HTTP/1.1 (RFC 9112, section 5).
+/// Writes fields, the forwarded fields and the end of a head in the format of HTTP/1.1 (RFC 9112,
+/// section 5).
 pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap, forwarded: Option<&ForwardedValues>) {
     for (name, value) in fields {
         write_field(out, name, value.as_bytes());
@@ -245,7 +252,7 @@ pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap, forwarded: Option<&Fo
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes a field as HTTP/1.1.
+/// Writes a field in the format of HTTP/1.1.
 pub(crate) fn write_field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     out.extend_from_slice(name.as_str().as_bytes());
     out.extend_from_slice(b": ");
@@ -357,7 +364,7 @@ mod tests {
         for name in ["x-original-uri", "x-forwarded-for", "keep-alive", "robots-verdict"] {
             map.append(HeaderName::from_static(name), HeaderValue::from_static("1"));
         }
-        // The `Connection` of the proxy's client, which the proxy has not removed.
+        // The proxy has passed on the `Connection` field of its client.
         map.append(CONNECTION, HeaderValue::from_static("close, X-Original-URI, X-Forwarded-For"));
         clean_question(&mut map);
         assert_eq!(map.keys().collect::<Vec<_>>(), ["x-original-uri", "x-forwarded-for"]);

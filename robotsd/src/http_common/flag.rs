@@ -1,9 +1,9 @@
-//! A flag for tasks that need no memory ordering.
+//! A flag for tasks that do not need memory ordering.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that one task sets and another reads; initially not set. It orders no other memory
-/// accesses.
+/// A flag that one task sets and another reads. It is initially clear. Accesses to the flag do not
+/// order other memory accesses.
 #[derive(Debug, Default)]
 pub(crate) struct Flag(AtomicBool);
 

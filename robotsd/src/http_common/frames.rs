@@ -1,11 +1,12 @@
-//! Parses the heads of HTTP/2 frames in transit (RFC 9113, section 4.1); `h2` judges the rest of a
-//! frame.
+//! Parses the heads of HTTP/2 frames that pass through a socket (RFC 9113, section 4.1); `h2`
+//! checks the rest of each frame.
 //!
-//! [`FrameBudget`] limits floods of frames. Some frames request nothing, but have to be answered or
-//! obeyed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, an empty DATA or CONTINUATION, and
-//! frames of unknown types. `h2` accepts them as fast as they arrive, so a client that sends
-//! nothing else keeps a core busy without reaching a limit. So they are paid for from a budget that
-//! grows with the reasons for such frames: requests, and the bytes of their responses.
+//! [`FrameBudget`] limits floods of frames. Some frames are not part of a message, but must be
+//! answered or processed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA or
+//! CONTINUATION frames, and frames of unknown types. `h2` accepts such frames as fast as they
+//! arrive, so a client that sends nothing else could keep a core busy without reaching any limit.
+//! So each of them costs a part of a budget. The budget grows with the client's legitimate reasons
+//! for such frames: its requests, and the bytes of their responses.
 
 use tokio::time::Instant;
 
@@ -13,9 +14,9 @@ use tokio::time::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],
-    /// Bytes of the current head that have passed.
+    /// Number of bytes of the current head that have passed.
     filled: usize,
-    /// Bytes of the current payload that are still to pass.
+    /// Number of bytes of the current payload that have not passed yet.
     payload: usize,
 }
 
@@ -55,7 +56,7 @@ impl Frame {
         self.kind == RST_STREAM
     }
 
-    /// Whether the frame acknowledges the SETTINGS of the other side.
+    /// Whether the frame acknowledges the other side's SETTINGS.
     pub(crate) fn is_settings_ack(self) -> bool {
         self.kind == SETTINGS && self.flags & ACK != 0
     }
@@ -65,14 +66,16 @@ impl Frame {
         matches!(self.kind, DATA | HEADERS)
     }
 
-    /// Whether the frame is DATA without content or padding that does not end its stream.
+    /// Whether the frame is a DATA frame that has neither content nor padding and does not end its
+    /// stream.
     pub(crate) fn is_empty_data(self) -> bool {
         self.kind == DATA && self.length == 0 && self.flags & END_STREAM == 0
     }
 }
 
 impl Frames {
-    /// Walks over bytes in transit and calls `each` for every frame whose head is completed.
+    /// Follows bytes that pass through the socket, and calls `each` for every frame whose head they
+    /// complete.
     pub(crate) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {
         while !octets.is_empty() {
             if self.payload > 0 {
@@ -103,8 +106,8 @@ impl Frames {
 /// Maximum stream number; the highest bit is reserved.
 const MAX_STREAM_ID: u32 = u32::MAX >> 1;
 
-/// Builds a GOAWAY frame, which ends a connection (RFC 9113, section 6.8). `last` is the last
-/// stream that was or will be answered.
+/// Builds a GOAWAY frame, which ends a connection (RFC 9113, section 6.8). `last` is the highest
+/// number of a stream that was or will be answered.
 pub(crate) fn goaway(last: u32, code: u32) -> [u8; 17] {
     let [a, b, c, d] = last.to_be_bytes();
     let [e, f, g, h] = code.to_be_bytes();
@@ -134,12 +137,13 @@ pub(crate) const fn name(kind: u8) -> &'static str {
     }
 }
 
-/// Number of frames that a client may still send without making requests.
+/// Number of frames outside of messages that a client may still send.
 ///
-/// Frames with a reason follow from the client's requests and their responses. A browser sends
-/// priorities and larger windows for its requests. A download returns two windows for each frame,
-/// or for each piece that the client reads. gRPC measures the round trip with a PING for each burst
-/// of DATA. Requests are reset. The numbers allow several times as much.
+/// Legitimate frames follow from the client's requests and their responses. A browser sends
+/// priorities and larger windows for its requests. During a download, a client updates two windows
+/// for each frame, or for each piece that it reads. gRPC measures the round trip with a PING for
+/// each burst of DATA. Clients also reset requests. The constants allow several times as many
+/// frames as this.
 #[derive(Debug)]
 pub(crate) struct FrameBudget {
     left: u32,
@@ -152,21 +156,23 @@ const BASE: u32 = 1000;
 /// Budget regained per second.
 const PER_SECOND: u64 = 100;
 
-/// Maximum budget: enough for a client with a window of 32 MiB that reads 1 KiB at a time and
-/// returns both windows.
+/// Maximum budget: enough for a client that has a window of 32 MiB, reads 1 KiB at a time and
+/// updates both windows each time.
 const MAX_BUDGET: u32 = 65_536;
 
 /// Budget earned by a request, and by each HEADERS or DATA frame sent to the client.
 const PER_FRAME: u32 = 4;
 
-/// Bytes of sent DATA that earn a budget of 1: enough for two WINDOW_UPDATE frames per KiB.
+/// Number of bytes of DATA sent to the client that earn a budget of 1: enough for two WINDOW_UPDATE
+/// frames per KiB.
 const OCTETS: u32 = 512;
 
-/// Cost of giving up a request before any content was sent for it: more than it has earned, or the
-/// same if a head was sent. A browser that leaves a page gives up a hundred requests at once.
+/// Cost of a reset before any content was sent for the request: more than the request has earned,
+/// or as much if the head of a response was sent. A browser that leaves a page resets up to a
+/// hundred requests at once.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
-/// Cost of a SETTINGS frame, which is acknowledged and may change the window of every stream.
+/// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.
 const SETTINGS_COST: u32 = 10;
 
 /// Maximum size of a payload that may consist only of padding, in bytes.
@@ -177,27 +183,27 @@ impl FrameBudget {
         Self { left: BASE, refilled: now }
     }
 
-    /// Accounts for a frame from the client. Returns false if the frame exceeds the budget. The
-    /// clock is read only if needed.
+    /// Charges the budget for a frame from the client. Returns false if the frame exceeds the
+    /// budget. The clock is read only if necessary.
     pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
             DATA if frame.length > ALL_PADDING || frame.length > 0 && frame.flags & PADDED == 0 => self.earn(1),
-            // Only the first frame of a field section counts as a request; `h2` limits how many may
-            // follow.
+            // Only the first frame of a field section earns budget as a request. `h2` limits the
+            // number of frames that may follow.
             SETTINGS => return self.spend(SETTINGS_COST, now),
             _ => return self.spend(1, now),
         }
         true
     }
 
-    /// Accounts for a RST_STREAM that gives up a request without content so far. Returns the same
-    /// as [`received`](Self::received).
+    /// Charges the budget for a RST_STREAM frame from the client, if no content of the response has
+    /// been sent. Returns false if the frame exceeds the budget.
     pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
         self.spend(RESET_COST, now)
     }
 
-    /// Accounts for a frame sent to the client.
+    /// Adds the budget that a frame sent to the client earns.
     pub(crate) fn sent(&mut self, frame: Frame) {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
@@ -255,7 +261,7 @@ mod tests {
         Frame { kind, flags: 0, stream: 1, length }
     }
 
-    /// Returns how many frames of this kind pass in a row.
+    /// Returns how many frames of this kind are accepted in a row.
     fn passing(budget: &mut FrameBudget, frame: Frame, now: Instant) -> u32 {
         (0..2 * MAX_BUDGET).take_while(|_| budget.received(frame, || now)).count() as u32
     }
@@ -282,27 +288,29 @@ mod tests {
         let mut budget = FrameBudget::new(start);
         let takes = |budget: &mut FrameBudget, kind| assert!(budget.received(frame(kind, 4), || start), "{kind}");
         for _ in 0..100_000 {
-            // Updates of both windows per KiB, and a PING for each frame.
+            // The client updates both windows per KiB, and sends a PING for each frame.
             budget.sent(frame(DATA, 16 * 1024));
             (0..32).for_each(|_| takes(&mut budget, 8));
             takes(&mut budget, 6);
         }
         for _ in 0..100_000 {
-            // Small messages, each with updates of both windows and a PING.
+            // The server sends small messages, and the client updates both windows and sends a PING
+            // for each.
             budget.sent(frame(DATA, 20));
             [8, 8, 6].into_iter().for_each(|kind| takes(&mut budget, kind));
         }
         for _ in 0..100_000 {
-            // Requests with a priority and a window update of their own that are given up.
+            // The client sends requests with a priority and a window update of their own, and
+            // resets them.
             [HEADERS, 2, 8, 3].into_iter().for_each(|kind| takes(&mut budget, kind));
         }
         for _ in 0..100_000 {
-            // gRPC calls that are given up after the head of their response.
+            // These are gRPC calls that the client resets after the head of their response.
             takes(&mut budget, HEADERS);
             budget.sent(frame(HEADERS, 40));
             assert!(budget.given_up(|| start));
         }
-        // The saved budget is limited.
+        // The budget that a client can save is limited.
         (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
         assert_eq!(passing(&mut budget, frame(8, 4), start), MAX_BUDGET);
     }

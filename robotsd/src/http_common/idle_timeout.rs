@@ -1,14 +1,15 @@
-//! The deadline for a client that does not read, and its effect on the upstream side.
+//! The deadline for a client that does not read, and the report of the stall to the upstream side.
 //!
 //! All writers use it: the fast path, the socket below the HTTP libraries, and HTTP/2 streams. A
-//! write that has to wait is reported to the response's [`Transfer`], and fails after `body_idle`.
+//! write that has to wait is reported to the [`Transfer`] of the response, and fails after
+//! `body_idle`.
 //!
 //! An [`IdleTimeout`] costs nothing until a write has to wait. Most small bodies are complete at
 //! the first poll, so the timer is created at the first wait and kept for the next one.
 //!
-//! A body is polled for data only when the client can take it, so the body cannot see that a client
-//! does not read. The writers can, and report each stall here. The upstream side may then read on
-//! without the client, or end the response because its connection is needed elsewhere.
+//! A body is polled for data only when the client can receive it, so the body cannot detect that a
+//! client does not read. The writers can, and report each stall through this module. The upstream
+//! side may then read ahead, or end the response because its connection is needed elsewhere.
 
 use std::future::Future;
 use std::io;
@@ -19,12 +20,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// Expires after waiting for a given time without a [`reset`](Self::reset).
+/// Expires after a wait of a given time without a [`reset`](Self::reset).
 #[derive(Debug)]
 pub(crate) struct IdleTimeout {
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Whether there has been a wait since the last reset.
+    /// Whether a write has had to wait since the last reset.
     pub(crate) is_waiting: bool,
 }
 
@@ -33,12 +34,12 @@ impl IdleTimeout {
         Self { limit, timer: None, is_waiting: false }
     }
 
-    /// Notes progress: the next wait starts from the beginning.
+    /// Records progress: the next wait starts from the beginning.
     pub(crate) fn reset(&mut self) {
         self.is_waiting = false;
     }
 
-    /// Ready once the current wait has lasted too long.
+    /// Completes once the current wait has lasted too long.
     pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));
         if !self.is_waiting {
@@ -48,8 +49,8 @@ impl IdleTimeout {
         timer.as_mut().poll(cx)
     }
 
-    /// Notes that the client has taken bytes. Returns whether there was a wait for this; only then
-    /// is `transfer` called.
+    /// Records that the client has received bytes. Returns whether a write had to wait before that;
+    /// only then is `transfer` called.
     pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
         let has_waited = self.is_waiting;
         if has_waited && let Some(transfer) = transfer() {
@@ -59,8 +60,8 @@ impl IdleTimeout {
         has_waited
     }
 
-    /// Notes that a write has to wait. Ready once the wait has lasted too long, or the upstream
-    /// connection is needed elsewhere.
+    /// Records that a write has to wait. Completes once the wait has lasted too long, or the
+    /// upstream connection is needed elsewhere.
     pub(crate) fn poll_stalled(&mut self, transfer: Option<&Transfer>, cx: &mut Context<'_>) -> Poll<()> {
         let is_revoked = transfer.is_some_and(|transfer| transfer.poll_stalled(cx).is_ready());
         if is_revoked { Poll::Ready(()) } else { self.poll_expired(cx) }
@@ -69,11 +70,11 @@ impl IdleTimeout {
 
 /// Returns the error of a write that has waited too long.
 pub(crate) fn client_does_not_read() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "the client does not read from its connection")
+    io::Error::new(io::ErrorKind::TimedOut, "the client does not read its response")
 }
 
-/// Resolves once `due` has passed. `due` is evaluated again whenever the timer fires, because it
-/// may have been postponed.
+/// Completes once `due` has passed. `due` is evaluated again whenever the timer fires, because the
+/// deadline may have been postponed.
 pub(crate) fn poll_due(
     mut timer: Pin<&mut Sleep>,
     cx: &mut Context<'_>,
@@ -90,18 +91,18 @@ pub(crate) fn poll_due(
     }
 }
 
-/// The upstream side of a response that keeps its connection busy.
+/// The upstream side of a response, which occupies a connection.
 pub(crate) trait StallObserver: Send + Sync {
-    /// Notes that the client does not take the data that it was sent. Ready once the response is to
-    /// be ended; otherwise wakes the task when it should poll again.
+    /// Records that the client does not read data that was sent to it. Completes if the response
+    /// must end; otherwise wakes the task when it should poll again.
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Notes that the client has taken bytes after a stall.
+    /// Records that the client has received bytes after a stall.
     fn resumed(&self);
 }
 
-/// Extension of responses that occupy a connection. The reference is weak: the connection belongs
-/// to the body alone and closes when the body is dropped.
+/// An extension of responses that occupy an upstream connection. The reference is weak, because the
+/// connection belongs only to the body and closes when the body is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer(Weak<dyn StallObserver>);
 

@@ -1,13 +1,13 @@
 //! Interim responses (1xx), which are sent to the client before the final one (RFC 9110, section
 //! 15.2).
 //!
-//! They arrive before the final response, so the service cannot return them. A request whose client
-//! accepts them carries [`InterimResponses`]. They wait in an [`InterimQueue`] until the client's
-//! writer takes them, in the same poll of the same task. The final response then waits until they
-//! have been written.
+//! Interim responses arrive before the final response, so the service cannot return them. A request
+//! whose client accepts them carries [`InterimResponses`], a handle for sending them. The heads
+//! wait in an [`InterimQueue`] until the code that writes to the client removes them, in the same
+//! poll of the same task. The final response then waits until they have been written.
 //!
-//! 100 and 101 are not relayed: the edge sends 100 itself once it wants the body, and 101 ends the
-//! exchange. HTTP/1.0 clients do not know 1xx.
+//! The statuses 100 and 101 are not relayed: the edge sends 100 itself once it wants the body, and
+//! 101 ends the exchange. HTTP/1.0 clients do not understand 1xx responses.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,13 +21,14 @@ use parking_lot::Mutex;
 
 use super::fields;
 
-/// Maximum number of heads that wait for a client. A client that does not read gets no more.
+/// Maximum number of heads that wait for a client. If a client does not read, further heads are
+/// dropped.
 pub(crate) const WAITING: usize = 32;
 
 /// Maximum size of the waiting heads, in bytes.
 pub(crate) const WAITING_OCTETS: usize = 64 * 1024;
 
-/// Handle for sending interim responses to the client of a request.
+/// Sends interim responses to the client of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct InterimResponses(Arc<dyn InterimClient>);
 
@@ -41,8 +42,8 @@ impl InterimResponses {
         Self(client)
     }
 
-    /// Sends the client an interim response, without hop-by-hop fields and `Content-Length`. Called
-    /// before the service has responded, while it is polled.
+    /// Sends an interim response to the client, without hop-by-hop fields and `Content-Length`.
+    /// Called while the service is polled, before it has responded.
     pub(crate) fn send(&self, status: StatusCode, fields: &HeaderMap) {
         if !status.is_informational() || matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
             return;
@@ -51,12 +52,12 @@ impl InterimResponses {
         *head.status_mut() = status;
         *head.headers_mut() = fields.clone();
         fields::remove_hop_by_hop(head.headers_mut());
-        // RFC 9110, section 8.6.
+        // A 1xx response must not have this field (RFC 9110, section 8.6).
         head.headers_mut().remove(CONTENT_LENGTH);
         self.0.interim().push(head);
     }
 
-    /// Sends 100 (Continue) to the client, if no HTTP library does.
+    /// Sends 100 (Continue) to the client, for connections whose HTTP library does not send it.
     pub(crate) fn send_continue(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;
@@ -64,11 +65,11 @@ impl InterimResponses {
     }
 }
 
-/// Interim responses that the client's writer has not written yet.
+/// Interim responses that have not been written to the client yet.
 #[derive(Debug, Default)]
 pub(crate) struct InterimQueue {
-    /// Whether responses wait or are being written. Nearly always false, and then the only value
-    /// that is read.
+    /// Whether responses wait or are being written. This is nearly always false, and then nothing
+    /// else in the queue is read.
     is_waiting: AtomicBool,
     waiting: Mutex<WaitingHeads>,
 }
@@ -77,7 +78,7 @@ pub(crate) struct InterimQueue {
 struct WaitingHeads {
     heads: VecDeque<Response<()>>,
     octets: usize,
-    /// The task whose response waits until they are written.
+    /// The task whose final response waits until the interim responses are written.
     written: Option<Waker>,
 }
 
@@ -86,7 +87,7 @@ impl InterimQueue {
         self.is_waiting.load(Ordering::Acquire)
     }
 
-    /// Takes the next head, which counts as waiting until it [is written](Self::note_written).
+    /// Removes the next head, which counts as waiting until it [is written](Self::note_written).
     pub(crate) fn take(&self) -> Option<Response<()>> {
         let mut waiting = self.waiting.lock();
         let head = waiting.heads.pop_front();
@@ -96,14 +97,14 @@ impl InterimQueue {
         head
     }
 
-    /// Takes all heads and appends them to `out` as HTTP/1.1.
+    /// Removes all heads and appends them to `out` in the format of HTTP/1.1.
     pub(crate) fn take_octets(&self, out: &mut Vec<u8>) {
         while let Some(head) = self.take() {
             write(out, &head);
         }
     }
 
-    /// Notes that the taken responses have been written.
+    /// Records that the removed heads have been written.
     pub(crate) fn note_written(&self) {
         if !self.is_waiting() {
             return;
@@ -117,7 +118,7 @@ impl InterimQueue {
         }
     }
 
-    /// Ready once no response waits.
+    /// Completes once no response waits.
     pub(crate) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.is_waiting() {
             return Poll::Ready(());
@@ -142,7 +143,7 @@ pub(crate) fn size(head: &Response<()>) -> usize {
     head.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + b": \r\n".len()).sum()
 }
 
-/// Writes a head as HTTP/1.1 (RFC 9112).
+/// Writes a head in the format of HTTP/1.1 (RFC 9112).
 fn write(out: &mut Vec<u8>, head: &Response<()>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(head.status().as_str().as_bytes());
@@ -229,7 +230,7 @@ mod tests {
         responses.send(StatusCode::EARLY_HINTS, &fields(&[]));
         assert!(client.0.poll_written(&mut cx).is_pending());
         let _ = client.0.take();
-        // Taken, but not written yet.
+        // The head has been removed, but not written yet.
         assert!(client.0.poll_written(&mut cx).is_pending());
         client.0.note_written();
         assert!(client.0.poll_written(&mut cx).is_ready());

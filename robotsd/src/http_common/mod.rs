@@ -1,9 +1,10 @@
-//! One exchange of a request for a response, as far as clients and upstreams have it in common: the
-//! request's body, the facts about its client, trailers, interim responses, tunnels, and stalled
+//! The parts of an exchange that the client's side and the upstream's side have in common: the
+//! request's body, data about its client, trailers, interim responses, tunnels, and stalled
 //! transfers.
 //!
-//! `edge` and `upstream` are both built on this module. It opens no connections. Begin with
-//! [`EdgeService`], which answers a request, and [`ClientRequest`], the facts about a request.
+//! `edge` and `upstream` are both built on this module, which opens no connections itself. Begin
+//! with [`EdgeService`], which answers a request, and [`ClientRequest`], which contains what is
+//! known about a request.
 
 mod flag;
 mod request_body;
@@ -42,7 +43,7 @@ pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};
 pub(crate) use self::request_body::{RequestBody, RequestBodyError, RequestStream};
 pub(crate) use self::tunnel::Tunnel;
 
-/// Answers every request behind the edge. Requests are boxed, because the futures that hold them
+/// Answers every request behind the edge. Requests are boxed, because the futures that contain them
 /// are moved into each other.
 pub(crate) trait EdgeService: Clone + Send + 'static {
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
@@ -50,24 +51,25 @@ pub(crate) trait EdgeService: Clone + Send + 'static {
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// The only extension of a request behind the edge.
+/// What the edge knows about a request. This is the only extension of a request behind the edge.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientRequest {
-    /// `None` if the client is unknown: a proxy that asks is not the client.
+    /// The client's end of the connection. `None` if the client is unknown; a proxy that asks a
+    /// question is not the client.
     pub(crate) peer: Option<Peer>,
-    /// Every line of the client's `User-Agent`, at least one. `None` unless trusted proxies send it
-    /// in another field.
+    /// Every line of the client's `User-Agent`, at least one. `None` unless trusted proxies send
+    /// the `User-Agent` in another field.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
-    /// The fields for the access log; `None` if there is no such log.
+    /// Collects fields for the access log; `None` if there is no access log.
     pub(crate) access: Option<AccessFields>,
-    /// Handle for sending interim responses to the client; `None` for HTTP/1.0.
+    /// Sends interim responses to the client; `None` for HTTP/1.0.
     pub(crate) interim: Option<InterimResponses>,
-    /// Whether the client asks for a WebSocket. The corresponding fields are hop-by-hop and have
+    /// Whether the client asks for a WebSocket. The fields that ask for it are hop-by-hop and have
     /// been removed. A service that can provide a WebSocket responds with 101 and a [`Tunnel`].
     pub(crate) wants_websocket: bool,
     /// Whether an HTTP/2 client accepts trailers (RFC 9110, section 10.1.4).
     pub(crate) accepts_trailers: bool,
-    /// `None` for a question of a proxy, which is not forwarded.
+    /// The forwarded fields; `None` for a question of a proxy, which is not forwarded.
     pub(crate) forwarded: Option<ForwardedValues>,
 }
 
@@ -87,20 +89,20 @@ impl ClientRequest {
 
 /// The address of a request's sender.
 ///
-/// It is the address of the connection, or the one that trusted proxies report. In the latter case
-/// the port is 0 unless they report it, too.
+/// This is the address of the connection, or the address that trusted proxies report. If trusted
+/// proxies do not report a port, the port is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// Number of the client's connection, from 1; `None` if a trusted proxy sends requests of
-    /// several clients over it.
+    /// Number of the client's connection, counted from 1. `None` if a trusted proxy sends requests
+    /// of several clients over the connection.
     pub(crate) connection: Option<NonZeroU64>,
     /// Address of the listener that received the request, if known.
     pub(crate) listener: Option<SocketAddr>,
 }
 
 impl Peer {
-    /// Creates a peer with only its address known.
+    /// Creates a peer with a known address, but without a connection number.
     pub(crate) const fn at(address: SocketAddr, listener: Option<SocketAddr>) -> Self {
         Self { address, connection: None, listener }
     }
@@ -114,12 +116,12 @@ pub(crate) struct AccessFields(Arc<Mutex<AddedFields>>);
 #[derive(Debug, Default)]
 pub(crate) struct AddedFields {
     pub(crate) notes: Vec<(&'static str, Value)>,
-    /// The request that a proxy asks about; the record then describes this request and not the
-    /// question.
+    /// The request that a proxy asks about. If there is one, the record describes this request and
+    /// not the question.
     pub(crate) asked: Option<Box<AskedAbout>>,
 }
 
-/// A request that a proxy asks about, as far as the question describes it.
+/// A request that a proxy asks about, as far as the proxy's question describes it.
 #[derive(Debug)]
 pub(crate) struct AskedAbout {
     pub(crate) method: Method,
@@ -132,7 +134,7 @@ pub(crate) struct AskedAbout {
 }
 
 impl AccessFields {
-    /// Adds a field. If several have the same name, all are kept.
+    /// Adds a field. If several fields have the same name, all of them are kept.
     pub(crate) fn add(&self, name: &'static str, value: impl Into<Value>) {
         self.0.lock().notes.push((name, value.into()));
     }
@@ -147,7 +149,7 @@ impl AccessFields {
     }
 }
 
-/// Returns a short plain-text response of robotsd itself, which must not be cached.
+/// Returns a short plain-text response that robotsd itself sends and that must not be cached.
 pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Response<Bytes> {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
@@ -158,8 +160,9 @@ pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Respon
 
 /// Lets every other task that is ready on this worker run once before the caller writes.
 ///
-/// A write wakes the peer if it sleeps, and that is the largest cost of a write. If all ready tasks
-/// read and decide first and then write, a peer with many connections is woken once.
+/// A write wakes the peer if it sleeps, and this wake-up costs more than the rest of the write. If
+/// all ready tasks read and decide first and then write, a peer with many connections is woken only
+/// once.
 pub(crate) async fn yield_before_write() {
     let mut has_yielded = false;
     poll_fn(|cx| {

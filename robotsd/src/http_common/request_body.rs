@@ -1,8 +1,8 @@
-//! The request body sent by a client.
+//! The request body that a client sends.
 //!
-//! A body without progress ends at the idle deadline. Trailers are passed on only from an HTTP/2
-//! client to an HTTP/2 upstream, and only [those that are allowed](super::trailers): they arrive
-//! after everything has been checked.
+//! A body that makes no progress fails at the idle deadline. Trailers are passed on only from an
+//! HTTP/2 client to an HTTP/2 upstream, and only if [their names are allowed](super::trailers),
+//! because trailers arrive after everything else has been checked.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -26,17 +26,18 @@ use super::trailers;
 /// The body of a client's request.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// `None` if the end or an error has been passed on, or the request has no body. Boxed, because
-    /// most requests have no body and requests are moved often.
+    /// `None` if the request has no body, or if its end or an error has been returned. This field
+    /// is boxed, because most requests have no body and requests are moved often.
     coming: Option<Box<IncomingBody>>,
 }
 
 #[derive(Debug)]
 struct IncomingBody {
-    /// `None` if it has ended, or if the body consists only of frames in `again`.
+    /// `None` if the client's body has ended, or if the frames in `again` are the whole body.
     incoming: Option<ClientBody>,
     idle: IdleTimeout,
-    /// Frames that were taken for an upstream that did not process them; they are returned again.
+    /// Frames that were already passed to an upstream that did not process them. They are returned
+    /// again.
     again: VecDeque<Bytes>,
     forwards_trailers: bool,
 }
@@ -62,7 +63,7 @@ impl RequestBody {
         Self { coming: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
     }
 
-    /// Passes on the allowed trailers of an HTTP/2 client, too.
+    /// Also passes on the allowed trailers of an HTTP/2 client.
     pub(crate) fn with_trailers(mut self) -> Self {
         if let Some(coming) = &mut self.coming {
             coming.forwards_trailers = matches!(coming.incoming, Some(Either::Right(_)));
@@ -70,14 +71,15 @@ impl RequestBody {
         self
     }
 
-    /// Puts bytes that were taken before back in front of the body.
+    /// Puts bytes that were already read back in front of the body.
     pub(crate) fn preceded_by(mut self, octets: Vec<Bytes>) -> Self {
         let coming = self.coming.get_or_insert_with(|| IncomingBody::boxed(None, Duration::MAX));
         coming.again.extend(octets);
         self
     }
 
-    /// Notes progress of the exchange without bytes from the client: the idle deadline restarts.
+    /// Records progress of the exchange other than bytes from the client, so that the idle deadline
+    /// starts again.
     pub(crate) fn has_moved(&mut self) {
         if let Some(coming) = &mut self.coming {
             coming.idle.reset();
@@ -107,7 +109,7 @@ impl Body for RequestBody {
                     idle.reset();
                     return Poll::Ready(Some(Ok(frame)));
                 }
-                // A trailer section ends the body.
+                // A trailer section is the end of the body.
                 Poll::Ready(Some(Ok(frame))) => {
                     let fields = frame.into_trailers().ok().filter(|_| *forwards_trailers);
                     match fields.and_then(|fields| trailers::allowed(fields, trailers::of_request)) {
@@ -141,16 +143,17 @@ impl Body for RequestBody {
     }
 }
 
-/// The body of a request on an HTTP/2 stream. The client gets no flow-control window for bytes that
-/// are not read.
+/// The body of a request on an HTTP/2 stream. The client gets flow-control window only for bytes
+/// that have been read.
 #[derive(Debug)]
 pub(crate) struct RequestStream {
     stream: RecvStream,
-    /// Bytes still to come, if the head contains the length. The HTTP library enforces it.
+    /// Bytes that have not arrived yet, if the head declares the length. The HTTP library enforces
+    /// the length.
     left: Option<u64>,
     has_data: bool,
     /// The client, if it waits for 100 (Continue) before it sends the body (RFC 9110, section
-    /// 10.1.1).
+    /// 10.1.1); `None` otherwise.
     expectant: Option<InterimResponses>,
 }
 
@@ -173,7 +176,7 @@ impl Body for RequestStream {
         let this = self.get_mut();
         while this.has_data {
             let polled = this.stream.poll_data(cx);
-            // Not sent if the client has not waited for it.
+            // A 100 response is not sent if the body has already begun to arrive.
             if let Some(client) = this.expectant.take()
                 && polled.is_pending()
             {
@@ -181,8 +184,8 @@ impl Body for RequestStream {
             }
             match ready!(polled) {
                 Some(Ok(data)) => {
-                    // The data is passed on, so the window is released. An error would be the
-                    // stream's, and is returned next.
+                    // The data is passed on, so the window can grow again. An error here would be
+                    // an error of the stream, which the next poll returns.
                     let _ = this.stream.flow_control().release_capacity(data.len());
                     this.left = this.left.map(|left| left.saturating_sub(data.len() as u64));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -203,7 +206,7 @@ impl Body for RequestStream {
     }
 }
 
-/// The reason why the body of a request ended early; always caused by the client.
+/// The reason why the body of a request ended early. The cause is always the client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestBodyError {
     /// No bytes arrived for too long.

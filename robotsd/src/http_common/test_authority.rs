@@ -1,4 +1,4 @@
-//! Test support: a certificate authority, and the folder of its certificates.
+//! Test support: a certificate authority, and the folder that contains its certificates.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ impl TestAuthority {
         Self { issuer, folder }
     }
 
-    /// Returns the file of the authority's own certificate.
+    /// Returns the path of the file with the authority's own certificate.
     pub(crate) fn file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }

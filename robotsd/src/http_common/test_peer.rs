@@ -1,6 +1,7 @@
-//! Test support: a peer that sends exactly the given bytes, and reads exactly what arrives.
+//! Test support: a peer that sends exactly the given bytes, and reads exactly the bytes that
+//! arrive.
 //!
-//! Nothing here waits without a deadline.
+//! Every wait in this module has a deadline.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -21,10 +22,10 @@ use tower::{BoxError, Service, ServiceExt};
 
 use super::{ClientRequest, EdgeService, RequestBody};
 
-/// Longer than a busy machine needs for anything that should happen.
+/// A time that is longer than anything that should happen takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Any Tower service that answers every request.
+/// Makes any Tower service usable as a service behind the edge.
 impl<S, B> EdgeService for S
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + 'static,
@@ -33,7 +34,7 @@ where
     type Body = B;
 
     async fn answer(self, mut request: Box<Request<RequestBody>>) -> Response<B> {
-        // The same fields as for an upstream.
+        // The test's service receives the same fields as an upstream.
         if let Some(mut forwarded) = ClientRequest::of(request.extensions()).and_then(|client| client.forwarded.clone())
         {
             forwarded.host = forwarded.host.or_else(|| request.headers().get(http::header::HOST).cloned());
@@ -44,7 +45,7 @@ where
     }
 }
 
-/// Waits for something that must happen.
+/// Waits for something that must happen, and panics if it takes too long.
 pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("this should have happened long ago")
 }
@@ -58,8 +59,8 @@ pub(crate) fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Returns an address that refuses connections. The socket is bound but never listens, so no other
-/// process gets its port.
+/// Returns an address that refuses connections. The socket is bound but never listens, so that no
+/// other process gets its port.
 pub(crate) fn refusing() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_reuseaddr(true).expect("a socket");
@@ -68,8 +69,8 @@ pub(crate) fn refusing() -> (TcpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// Runs a script for each connection to a port, with the connection's number from zero. Returns the
-/// port's address.
+/// Runs a script for each connection to a new port. The script gets the number of the connection,
+/// counted from zero. Returns the address of the port.
 pub(crate) fn accepting<F>(script: impl Fn(usize, TcpStream) -> F + Send + 'static) -> SocketAddr
 where
     F: Future<Output: Send> + Send + 'static,
@@ -85,7 +86,7 @@ where
     address
 }
 
-/// Returns a value shared by all parts of a test, which lives as long as the process.
+/// Returns a value that all parts of a test can share. It lives as long as the process.
 pub(crate) fn shared<T: Default>() -> &'static T {
     Box::leak(Box::default())
 }
@@ -112,7 +113,7 @@ pub(crate) fn field(name: &str, value: &str) -> Vec<u8> {
     [&[0, length(name)][..], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
 }
 
-/// A received HTTP/2 frame.
+/// An HTTP/2 frame that was received.
 #[derive(Debug)]
 pub(crate) struct RawFrame {
     pub(crate) kind: u8,
@@ -121,7 +122,7 @@ pub(crate) struct RawFrame {
     pub(crate) payload: Vec<u8>,
 }
 
-/// One end of a connection, and the bytes read ahead.
+/// One end of a connection, with the bytes that were read ahead.
 pub(crate) struct Raw<S = TcpStream> {
     pub(crate) socket: S,
     buffer: Vec<u8>,
@@ -130,19 +131,19 @@ pub(crate) struct Raw<S = TcpStream> {
 impl Raw {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let socket = soon(TcpStream::connect(address)).await.expect("a connection");
-        // Otherwise small frames would wait for acknowledgements, which arrive late.
+        // Without this option, small frames would wait for acknowledgements, which arrive late.
         let _ = socket.set_nodelay(true);
         Self::new(socket)
     }
 
-    /// Returns a connection on which these bytes have been sent.
+    /// Opens a connection and sends these bytes on it.
     pub(crate) async fn sent(address: SocketAddr, octets: impl AsRef<[u8]>) -> Self {
         let mut peer = Self::connect(address).await;
         peer.send(octets).await;
         peer
     }
 
-    /// Returns `count` such connections.
+    /// Opens `count` connections and sends the same bytes on each.
     pub(crate) async fn many(count: usize, address: SocketAddr, octets: impl AsRef<[u8]>) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {
@@ -151,7 +152,7 @@ impl Raw {
         peers
     }
 
-    /// Returns `count` connections on which a request has been answered with 200.
+    /// Opens `count` connections. On each of them, a request has been answered with 200.
     pub(crate) async fn kept(count: usize, address: SocketAddr, request: &str) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {
@@ -172,7 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         soon(self.socket.write_all(octets.as_ref())).await.expect("the other side reads");
     }
 
-    /// Sends as much as the other side accepts.
+    /// Sends as many of the bytes as the other side accepts.
     pub(crate) async fn try_send(&mut self, octets: impl AsRef<[u8]>) {
         let _ = soon(self.socket.write_all(octets.as_ref())).await;
     }
@@ -188,7 +189,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.message().await
     }
 
-    /// Reads one whole message: a head, and its body.
+    /// Reads one whole message: a head and its body.
     pub(crate) async fn message(&mut self) -> RawMessage {
         let head = self.until(b"\r\n\r\n").await;
         let mut message = RawMessage { head, body: String::new() };
@@ -197,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
                 let size = self.until(b"\r\n").await;
                 let size = usize::from_str_radix(size.trim(), 16).expect("a chunk size");
                 if size == 0 {
-                    // Also skips the trailers.
+                    // This also skips the trailers.
                     while self.until(b"\r\n").await != "\r\n" {}
                     return message;
                 }
@@ -218,7 +219,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads up to and including a delimiter, however long that takes. `None` if the connection
+    /// Reads up to and including a delimiter, without a deadline. Returns `None` if the connection
     /// ends before it.
     pub(crate) async fn up_to(&mut self, delimiter: &[u8]) -> Option<Vec<u8>> {
         loop {
@@ -236,13 +237,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.up_to(delimiter).await.is_some()
     }
 
-    /// Reads `length` bytes, or fewer if the connection ends before.
+    /// Reads `length` bytes, or fewer if the connection ends before that.
     pub(crate) async fn at_most(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length && self.more().await {}
         self.buffer.drain(..length.min(self.buffer.len())).collect()
     }
 
-    /// Reads the next HTTP/2 frame. `None` once the connection has ended.
+    /// Reads the next HTTP/2 frame, or returns `None` if the connection has ended.
     pub(crate) async fn frame(&mut self) -> Option<RawFrame> {
         loop {
             if let Some(([a, b, c, kind, flags, stream @ ..], rest)) = self.buffer.split_first_chunk::<9>() {
@@ -259,13 +260,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads the target of the next request without a body. `None` once the connection has ended.
+    /// Reads the next request, which must have no body, and returns its target. Returns `None` if
+    /// the connection has ended.
     pub(crate) async fn asked(&mut self) -> Option<String> {
         let head = self.up_to(b"\r\n\r\n").await?;
         String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned)
     }
 
-    /// Sends this many bytes, for as long as the other side needs.
+    /// Sends this many bytes, however slowly the other side reads.
     pub(crate) async fn pour(&mut self, octets: usize) {
         let some = [b'x'; 16 * 1024];
         let mut left = octets;
@@ -281,7 +283,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         String::from_utf8(self.bytes(length).await).expect("text")
     }
 
-    /// Reads this many bytes of any content.
+    /// Reads this many bytes, whatever their content is.
     pub(crate) async fn bytes(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length {
             assert!(self.fill().await.expect("an open connection") > 0, "closed after {:?}", self.text());
@@ -289,7 +291,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.buffer.drain(..length).collect()
     }
 
-    /// Reads and discards until the other side closes or resets the connection.
+    /// Reads and discards bytes until the other side closes or resets the connection.
     pub(crate) async fn drain(&mut self) {
         while matches!(self.fill().await, Ok(1..)) {
             self.buffer.clear();
@@ -307,7 +309,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.text()
     }
 
-    /// Reads the next bytes, whenever they arrive. Returns false if the connection has ended.
+    /// Reads the next bytes, without a deadline. Returns false if the connection has ended.
     async fn more(&mut self) -> bool {
         matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..))
     }
@@ -321,7 +323,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 }
 
-/// An HTTP/2 client that sees each response as it arrives.
+/// An HTTP/2 client that receives each response as it arrives.
 pub(crate) struct Http2Client {
     pub(crate) sender: SendRequest<Bytes>,
     /// Completes when the connection ends.
@@ -351,7 +353,7 @@ impl Http2Client {
     }
 }
 
-/// Collects a whole body.
+/// Reads a whole body.
 pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     let mut octets = Vec::new();
     while let Some(data) = soon(body.data()).await {
@@ -362,8 +364,8 @@ pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     Ok(octets)
 }
 
-/// Escapes a target with bytes that hyper rejects. Written independently of the code under test,
-/// byte by byte.
+/// Escapes a target with bytes that hyper rejects. This is written byte by byte, independently of
+/// the code under test.
 pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     let (is_text, mut in_query, mut out) = (std::str::from_utf8(target).is_ok(), false, Vec::new());
     for octet in target {
@@ -378,10 +380,10 @@ pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A request or a response as it was sent.
+/// A request or a response as it was received.
 #[derive(Debug)]
 pub(crate) struct RawMessage {
-    /// Start line and fields, with all line ends.
+    /// The start line and the fields, with all line ends.
     pub(crate) head: String,
     pub(crate) body: String,
 }

@@ -1,11 +1,11 @@
 //! Decides which trailer fields cross the proxy.
 //!
-//! A trailer field arrives after the head has decided everything. So fields for framing, routing,
-//! authentication or the interpretation of the content are dropped (RFC 9110, section 6.5.1).
-//! Hop-by-hop fields and those that only a proxy may send are dropped, too.
+//! A trailer field arrives after everything has been decided from the head. So fields for framing,
+//! routing, authentication or the interpretation of the content are dropped (RFC 9110, section
+//! 6.5.1). Hop-by-hop fields and fields that only a proxy may send are dropped as well.
 //!
-//! Trailers are passed on from HTTP/2 to HTTP/2. On HTTP/1.1 trailers are dropped in both
-//! directions, and none are sent.
+//! Trailers are passed on only from HTTP/2 to HTTP/2. On HTTP/1.1, received trailers are dropped in
+//! both directions, and no trailers are sent.
 
 use http::HeaderMap;
 
@@ -14,10 +14,10 @@ use super::fields;
 /// Maximum number of trailer fields; larger sections are dropped.
 const FIELDS: usize = 64;
 
-/// Reports whether a field may be a trailer of a message: [`of_request`] or [`of_response`].
+/// Reports whether a field may be a trailer: [`of_request`] or [`of_response`].
 pub(crate) type MayTrail = fn(&str) -> bool;
 
-/// Returns the trailers to be passed on; `None` if there are none.
+/// Returns the trailers that may be passed on, or `None` if there are none.
 pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<HeaderMap> {
     if trailers.len() > FIELDS {
         return None;
@@ -33,15 +33,16 @@ pub(crate) fn of_request(name: &str) -> bool {
 
 /// Whether a field may be a trailer of a response.
 pub(crate) fn of_response(name: &str) -> bool {
-    // Fields with these prefixes describe the content or who may read it: type, coding, length,
-    // location, policy.
+    // Fields with these prefixes describe the content or restrict who may read it: type, coding,
+    // length, location and policy.
     !(name.starts_with("content-")
         || name.starts_with("access-control-")
         || OF_HEAD.binary_search(&name).is_ok()
         || fields::is_hop_by_hop(name))
 }
 
-/// Framing, routing, request modifiers, authentication, control data, caching and cookies; sorted.
+/// Names of fields that must be in a head: framing, routing, request modifiers, authentication,
+/// control data, caching and cookies. The names are sorted.
 const OF_HEAD: &[&str] = &[
     "accept",
     "accept-charset",

@@ -1,9 +1,9 @@
 //! A connection that has switched to a WebSocket; its bytes are passed in both directions without
 //! being interpreted.
 //!
-//! The service that answers the request puts the upstream's end into the response's extensions, and
-//! the driver of the client's connection joins the two ends. So a tunnel counts as that connection
-//! and ends with it at shutdown.
+//! The service that answers the request puts the upstream's end into the response's extensions. The
+//! driver of the client's connection joins the two ends. So a tunnel belongs to the client's
+//! connection, and shutdown ends both together.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -22,8 +22,8 @@ use tokio::time::timeout;
 
 use super::idle_timeout::Transfer;
 
-/// The upstream's end of a tunnel; a response extension. Extensions must be `Clone`; the first
-/// clone that is used gets the end.
+/// The upstream's end of a tunnel, as an extension of a response. Extensions must be `Clone`; the
+/// first clone that is used gets the end, and the others get nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
@@ -38,14 +38,14 @@ pub(crate) trait TunnelIo: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
-    /// Creates a tunnel from the upstream connection, the bytes already read from it, and a handle
-    /// that lets others claim the connection.
+    /// Creates a tunnel from the upstream connection, the bytes that were already read from it, and
+    /// a handle that lets other requests claim the connection.
     pub(crate) fn new(io: impl TunnelIo + 'static, early: Bytes, transfer: Option<Transfer>) -> Self {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
     }
 }
 
-/// A tunnel whose client end is not available yet.
+/// A tunnel that waits for the client's end.
 #[derive(Debug)]
 pub(crate) struct PendingTunnel {
     pub(crate) client: OnUpgrade,
@@ -53,8 +53,9 @@ pub(crate) struct PendingTunnel {
 }
 
 impl PendingTunnel {
-    /// Passes bytes in both directions. Ends when one side has closed and the other is done, when
-    /// there was no progress for too long, or when the upstream connection is needed elsewhere.
+    /// Passes bytes in both directions. Ends when one side has closed and the other has received
+    /// everything, when there was no progress for too long, or when other requests need the
+    /// upstream connection.
     pub(crate) async fn run(self, idle: Duration) -> io::Result<()> {
         let Some(TunnelEnd { io: upstream, early, transfer }) = self.upstream.0.lock().take() else { return Ok(()) };
         let passing = async {
@@ -62,13 +63,14 @@ impl PendingTunnel {
             pass(TokioIo::new(client), upstream, &early, idle).await
         };
         tokio::select! {
-            // Bytes that have already arrived are passed on first; the connection is in use then.
+            // Bytes that have already arrived are passed on first, because the connection is in use
+            // then.
             biased;
             passed = passing => passed,
-            // Applies to both sides: while the client does not read, the upstream is not read
+            // This applies to both sides: while the client does not read, the upstream is not read
             // either.
             () = poll_fn(|cx| transfer.as_ref().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))) => {
-                let why = "its connection to the upstream was needed for others, after a long time without data";
+                let why = "the tunnel carried no data for a long time, and other requests needed its connection to the upstream";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
             }
         }
@@ -84,7 +86,7 @@ async fn pass(
     let (client_read, mut client_write) = tokio::io::split(client);
     let (upstream_read, upstream_write) = tokio::io::split(upstream);
     timeout(idle, write(&mut client_write, early)).await??;
-    // Often only one side sends, so bytes in either direction keep both alive.
+    // Often only one side sends, so bytes in either direction count as progress of both.
     let moved = AtomicUsize::new(0);
     tokio::try_join!(pump(client_read, upstream_write, idle, &moved), pump(upstream_read, client_write, idle, &moved))
         .map(|_| ())
@@ -109,7 +111,8 @@ async fn pump(
     }
 }
 
-/// Writes and flushes: TLS may hold written bytes back, and nothing may follow for long.
+/// Writes and flushes. Without a flush, TLS may keep written bytes back, and nothing else may be
+/// written for a long time.
 async fn write(to: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
     to.write_all(octets).await?;
     to.flush().await

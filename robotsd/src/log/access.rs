@@ -1,15 +1,16 @@
-//! The log of requests: one line per request, in the combined format or as JSON, formatted and
-//! written by a separate thread.
+//! The access log: one line per request, in the combined format or as JSON. A separate thread
+//! formats and writes the lines.
 //!
-//! A request's worker only hands over the data. If the thread cannot keep up, lines are dropped and
-//! counted, so that a slow disk does not slow requests. hyper itself answers requests that are not
-//! valid HTTP. They have no line here; the log of events reports them as connection errors.
+//! The worker of a request only hands the data over to that thread. If the thread cannot keep up,
+//! lines are dropped and counted, so that a slow disk does not slow down requests. hyper itself
+//! answers requests that are not valid HTTP. Such requests have no line in this log; the log of
+//! events reports them as connection errors.
 //!
-//! The combined format is the one that log analysers read:
-//! `address - - [time] "request" status bytes "referer" "agent"`. Three more fields follow, in
-//! quotes and with `-` for missing values: the site, the action if robots.txt disallows the
-//! request, and the request's id. Quotes, backslashes, control characters and bytes from 0x80 are
-//! written `\xHH`, as nginx does, so that lines and fields cannot be forged.
+//! The combined format is the one that log analysers expect: `address - - [time] "request" status
+//! bytes "referer" "agent"`. Three more fields follow, in quotes and with `-` for a missing value:
+//! the site, the action if the robots.txt disallows the request, and the id of the request. Quotes,
+//! backslashes, control characters and bytes from 0x80 are written `\xHH`, as nginx does, so that
+//! lines and fields cannot be forged.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -29,17 +30,17 @@ use crate::date;
 use crate::edge::{AccessRecord, OnAccess};
 use crate::render;
 
-/// Maximum number of requests that wait to be written.
+/// Maximum number of requests in the queue of the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Number of bytes to collect before writing.
+/// Number of bytes that are collected before a write.
 const BLOCK: usize = 64 * 1024;
 
-/// Writes a line for every request. Cheap to clone; the thread ends when the last clone is dropped.
+/// Writes a line for every request. Cheap to clone. The thread ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
-    /// The lines lost so far; updated continuously.
+    /// Counts the lines that were lost.
     pub(crate) lost: Arc<LostLines>,
 }
 
@@ -50,13 +51,14 @@ enum WriterMessage {
 }
 
 impl AccessLog {
-    /// Opens the log and starts the thread; later errors are reported to `log`.
+    /// Opens the log and starts the thread. Errors after that are reported to `log`.
     pub(crate) fn start(settings: &AccessSettings, privacy: LogPrivacy, log: Log) -> Result<Self, String> {
         let path = settings.path.clone();
         let sink = open_sink(path.as_deref())?;
         let (queue, messages) = sync_channel(QUEUE);
         let lost = Arc::<LostLines>::default();
-        // Events are written to standard output as well.
+        // The event log also writes to standard output, so both must know whether the last line
+        // there is incomplete.
         let is_cut = if path.is_some() { Arc::default() } else { log.queue.0.is_cut.clone() };
         let writer = Writer {
             format: settings.format,
@@ -86,14 +88,14 @@ impl AccessLog {
         })
     }
 
-    /// Opens the file again, because the old one may have been moved away.
+    /// Opens the file again, because the old file may have been moved by log rotation.
     pub(crate) fn reopen(&self) {
-        // If the queue is full, the message is dropped: under such load, another reopen will follow
+        // If the queue is full, the message is dropped. Under such load, another reopen follows
         // soon enough.
         let _ = self.queue.try_send(WriterMessage::Reopen);
     }
 
-    /// Waits until everything handed over so far is written, at most one second.
+    /// Waits until everything that was handed over is written, but at most one second.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.queue.try_send(WriterMessage::Flush(done)).is_ok() {
@@ -105,13 +107,13 @@ impl AccessLog {
 struct Writer {
     format: AccessFormat,
     privacy: LogPrivacy,
-    /// `None` for standard output.
+    /// The path of the log; `None` for standard output.
     path: Option<PathBuf>,
     sink: Box<dyn Write + Send>,
-    /// Whether the last line written may be incomplete.
+    /// Whether the last line that was written may be incomplete.
     is_cut: Arc<Mutex<bool>>,
     log: Log,
-    /// Complete lines that are not yet written.
+    /// Complete lines that have not been written yet.
     lines: Vec<u8>,
     lost_lines: Arc<LostLines>,
 }
@@ -120,7 +122,8 @@ impl Writer {
     fn run(mut self, messages: &Receiver<WriterMessage>) {
         loop {
             let message = messages.try_recv().or_else(|_| {
-                // The queue is empty: write now, so that readers see the lines immediately.
+                // The queue is empty, so the lines are written now and readers see them
+                // immediately.
                 self.write();
                 messages.recv_timeout(Duration::from_secs(1))
             });
@@ -141,7 +144,8 @@ impl Writer {
                     match open_sink(self.path.as_deref()) {
                         Ok(sink) => self.sink = sink,
                         Err(message) => {
-                            let message = format!("{message}; lines still go to the file that was open before");
+                            let message =
+                                format!("{message}; lines are still written to the file that was open before");
                             self.log.say(LogEvent::AccessLog, message);
                         }
                     }
@@ -158,7 +162,8 @@ impl Writer {
     fn write(&mut self) {
         let dropped = self.lost_lines.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            let message = format!("{dropped} requests were not logged: the log is slower than the requests");
+            let message =
+                format!("{dropped} requests were not logged: the log could not be written as fast as requests ended");
             self.log.say(LogEvent::AccessLog, message);
         }
         if self.lines.is_empty() && self.lost_lines.problem().is_none() {
@@ -172,15 +177,15 @@ impl Writer {
     }
 }
 
-/// Opens the destination of the lines.
+/// Opens the file or pipe that receives the lines.
 fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;
     Ok(Box::new(file))
 }
 
-/// Opens a file or a pipe without blocking: opening a pipe without a reader would delay the start
-/// until there is one. Later writes may block.
+/// Opens a file or a pipe without blocking. Otherwise, opening a pipe without a reader would delay
+/// the start until a reader opens it. Later writes may block.
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -195,8 +200,8 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Status for a client that left before it was answered, as nginx writes it; robotsd never responds
-/// with it.
+/// The status that is logged for a client that left before it was answered, as in nginx. robotsd
+/// never sends this status.
 const CLIENT_LEFT: u16 = 499;
 
 fn status(record: &AccessRecord) -> u16 {
@@ -223,9 +228,9 @@ fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>)
     out.push(b'\n');
 }
 
-/// Formats the time like `21/Nov/2026:06:25:38 +0000`.
+/// Formats the time of a record, such as `21/Nov/2026:06:25:38 +0000`.
 fn time(record: &AccessRecord) -> String {
-    // The HTTP date is like `Sat, 21 Nov 2026 06:25:38 GMT`.
+    // The HTTP date has the format `Sat, 21 Nov 2026 06:25:38 GMT`.
     let date = date::http(record.at);
     let mut words = date.split(' ').skip(1);
     let mut word = || words.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One event, as a line of the log.
+//! One event, which is written as one line of the log.
 
 use std::cell::RefCell;
 use std::fmt::{Display, Write as _};
@@ -8,14 +8,14 @@ use super::event::{LogEvent, LogLevel};
 use crate::config::LogFormat;
 use crate::render;
 
-/// Capacity for a line, in bytes; enough for nearly every line.
+/// Initial capacity for a line, in bytes. It is enough for nearly every line.
 const LINE: usize = 640;
 
-/// Declares an entry: its optional fields, in their order in JSON. `plain` marks values that
-/// robotsd itself creates, which need no escaping.
+/// Declares an entry with its optional fields, in their order in JSON. `plain` marks values that
+/// robotsd itself creates and that need no escaping.
 macro_rules! fields {
     ($($(#[$about:meta])* $field:ident: $type:ty $([$kind:ident])?,)*) => {
-        /// One event. Fields without a value are left out.
+        /// One event. Fields without a value are not written.
         #[derive(Clone, Debug)]
         pub(crate) struct LogEntry<'a> {
             /// Time of the event, since 1970.
@@ -26,18 +26,19 @@ macro_rules! fields {
         }
 
         impl LogEntry<'_> {
-            /// Creates an event that happens now, at its usual level.
+            /// Creates an event with the current time and its usual level.
             pub(crate) fn now(event: LogEvent) -> Self {
                 let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 Self { at, level: event.level(), event, $($field: None,)* }
             }
 
             fn push_fields(&self, out: &mut String) {
-                // The text before each value is written in one piece.
+                // Everything between two values is one string at compile time, so it is written at
+                // once.
                 $(fields!(@push $($kind)?)(out, concat!(",\"", stringify!($field), "\":"), self.$field.as_ref());)*
             }
 
-            /// Calls `write` for every field that has a value, with its name.
+            /// Calls `write` with the name and value of every field that has a value.
             fn each_field(&self, mut write: impl FnMut(&'static str, &dyn Display)) {
                 $(if let Some(value) = &self.$field {
                     write(stringify!($field), value);
@@ -62,13 +63,14 @@ fields! {
     identity_reason: &'a str,
     decision: &'a str [plain],
     reason: &'a str,
-    /// The override of the policy that decides.
+    /// The mode override that decides about the request.
     exception: String,
     would: &'a str [plain],
     grace_end: String [plain],
     /// The severity of a finding.
     severity: &'a str,
-    /// The config key that has changed, with both values formatted as in the config.
+    /// The config key that has changed. `before` and `after` contain its values in the format of
+    /// the config.
     setting: &'a str,
     before: &'a str,
     after: &'a str,
@@ -80,7 +82,7 @@ fields! {
     group: &'a str,
     rule: &'a str,
     line: usize [number],
-    /// The path form that matched, if it differs from the path as sent.
+    /// The form of the path that matched, if it differs from the path that was sent.
     form: &'a str,
     robots_hash: String [plain],
     suspect_human: String,
@@ -90,18 +92,18 @@ fields! {
     message: String,
 }
 
-/// Fields that come last in a line of text, because they serve to find other lines. Only the
-/// message follows them.
+/// Fields that are written last in a line of text, because readers use them only to find other
+/// lines. Only the message follows them.
 const LAST_IN_TEXT: [&str; 3] = ["request_id", "trace_id", "robots_hash"];
 
 thread_local! {
-    /// The last second that was written, with its text: lines within a second share everything but
+    /// The second of the last line, with its formatted text. Lines within a second differ only in
     /// the milliseconds.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 
 impl LogEntry<'_> {
-    /// Returns the whole line, including its line feed and additional fields.
+    /// Returns the whole line, with its line feed and the additional fields.
     pub(super) fn to_line(&self, format: LogFormat, fields: &[(&str, Option<&str>)]) -> String {
         let mut line = String::with_capacity(LINE);
         match format {
@@ -112,8 +114,8 @@ impl LogEntry<'_> {
         line
     }
 
-    /// Writes the line as JSON. Does so without a serializer, for speed: every refused request has
-    /// a line.
+    /// Writes the line as JSON, without a serializer for speed, because every refused request has a
+    /// line.
     fn write_json(&self, out: &mut String, fields: &[(&str, Option<&str>)]) {
         out.push_str("{\"ts\":\"");
         self.write_time(out);
@@ -152,7 +154,7 @@ impl LogEntry<'_> {
                 *last = second;
                 text.clear();
                 let _ = write!(text, "{}", humantime::format_rfc3339_seconds(UNIX_EPOCH + self.at));
-                // Remove the zone, which follows the milliseconds.
+                // The zone is removed, because it must follow the milliseconds.
                 text.pop();
             }
             out.push_str(text);
@@ -164,7 +166,8 @@ impl LogEntry<'_> {
     }
 }
 
-/// Writes a field if it has a value. Not inlined: there are many, and most lines use half of them.
+/// Writes a field if it has a value. This function is not inlined, because there are many calls and
+/// half of the fields have no value in most lines.
 #[inline(never)]
 fn push_text(out: &mut String, key: &str, value: Option<&impl AsRef<str>>) {
     if let Some(value) = value {
@@ -181,7 +184,7 @@ fn push_number(out: &mut String, key: &str, value: Option<&(impl itoa::Integer +
     }
 }
 
-/// Writes a field whose value needs no escaping.
+/// Writes a field whose value needs no escaping, if it has a value.
 #[inline(never)]
 fn push_plain(out: &mut String, key: &str, value: Option<impl AsRef<str>>) {
     if let Some(value) = value {
@@ -200,13 +203,14 @@ fn push_json(out: &mut String, text: &str) {
     }
 }
 
-/// Reports whether JSON needs no escapes for `text`: every byte is printable ASCII except quote
-/// and backslash. Checks eight bytes at a time, without a branch per byte, because a line has many
-/// short strings.
+/// Reports whether `text` needs no escapes in JSON, because every byte is printable ASCII other
+/// than quote and backslash. Checks eight bytes at a time without a branch per byte, because a line
+/// contains many short strings.
 fn is_plain_ascii(text: &[u8]) -> bool {
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     let each = |octet| u64::from_ne_bytes([octet; 8]);
-    // Sets the high bit of each zero byte, if all are below 0x80; other bytes are not plain anyway.
+    // This sets the high bit of each zero byte, if all bytes are below 0x80. Bytes from 0x80 are
+    // not plain anyway.
     let zero = |word: u64| word.wrapping_sub(each(1)) & !word;
     let is_plain = |word: u64| {
         let special = zero(word ^ each(b'"')) | zero(word ^ each(b'\\')) | zero(word ^ each(0x7F));
@@ -219,7 +223,8 @@ fn is_plain_ascii(text: &[u8]) -> bool {
     words.iter().chain([&last]).all(|word| is_plain(u64::from_ne_bytes(*word)))
 }
 
-/// Returns a plain word unchanged, anything else in quotes with non-printing characters escaped.
+/// Returns a plain word unchanged. Puts any other value in quotes, with non-printing characters
+/// escaped.
 fn quoted(value: String) -> String {
     let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '"' | '\\' | '=');
     if !value.is_empty() && value.chars().all(plain) { value } else { format!("{value:?}") }

@@ -1,8 +1,8 @@
-//! The events of the log, by name, each with its usual level.
+//! The events of the log, each with its name and its usual level.
 //!
-//! Only events listed here can be written. `docs/log.schema.json` specifies the fields of each, and
-//! the chapter [`log`](crate::docs::log) explains them. Tests compare all three with each other and
-//! with the lines written.
+//! Only the events listed here can be logged. `docs/log.schema.json` specifies the fields of each
+//! event, and the chapter [`log`](crate::docs::log) explains them. Tests compare this list, the
+//! schema and the chapter with each other and with the lines that are written.
 
 use crate::word_enum::word_enum;
 
@@ -10,18 +10,18 @@ word_enum! {
     /// The severity of an event.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) enum LogLevel {
-        /// The level of ordinary operation.
+        /// The level of normal operation.
         #[default]
         Info = "info",
-        /// Everything is served, but not as configured, or not for long.
+        /// Everything is served, but not as configured, or it will not be served much longer.
         Warn = "warn",
-        /// Something failed that should have been done: a file is not in force, a request got no
-        /// response, lines are lost.
+        /// Something failed that should have been done. For example, a file is not in force, a
+        /// request got no response, or lines were lost.
         Error = "error",
     }
 }
 
-/// Declares the events, each with its name in kebab-case and its default level.
+/// Declares the events, each with its name in kebab-case and its usual level.
 macro_rules! events {
     ($($(#[$doc:meta])* $event:ident = $name:literal, $level:ident;)*) => {
         word_enum! {
@@ -41,42 +41,43 @@ macro_rules! events {
 }
 
 events! {
-    // Requests that robots.txt disallows, and every request in the log of requests.
+    // Requests that the robots.txt disallows, and every request in the access log.
     Refused = "refused", Info;
     Tagged = "tagged", Info;
     Observed = "observed", Info;
-    /// Disallowed, but passed because there are signs of a person. Requests passed by an exemption
-    /// or by an override that switches enforcement off are not logged.
+    /// Disallowed, but passed because the request shows signs of a person. Requests that pass
+    /// because of an exemption or of a mode override that turns enforcement off are not logged.
     Passed = "passed", Info;
     /// Allowed, but answered with 429 because it exceeds the crawl delay.
     Limited = "limited", Info;
     /// Allowed and passed, although it exceeds the crawl delay.
     LimitObserved = "limit-observed", Info;
-    /// Not who it claims to be, but neither tagged nor refused.
+    /// The sender is not the crawler that it claims to be, but the request is neither tagged nor
+    /// refused.
     Impostor = "impostor", Info;
     Request = "request", Info;
 
     // Reloads of a robots.txt.
     Published = "published", Info;
     Unchanged = "unchanged", Info;
-    /// There is no file, so the site starts without rules.
+    /// There is no robots.txt, so the site starts without rules.
     Absent = "absent", Warn;
-    /// The file is missing at its source; the live version stays for a while.
+    /// The robots.txt is missing at its source, and the live version stays in force for a while.
     Held = "held", Warn;
     Unreachable = "unreachable", Warn;
     Rejected = "rejected", Error;
     Gated = "gated", Warn;
-    /// An outcome that a later version of the library may add.
+    /// A reload with an outcome that a later version of the library may add.
     Reloaded = "reloaded", Info;
     Finding = "finding", Warn;
-    /// A part that is appended to a robots.txt.
+    /// The state of a part that is appended to a robots.txt has changed.
     Append = "append", Info;
-    /// A request that is sent when a version goes live.
+    /// The outcome of a hook's request for a version that has gone live.
     OnPublish = "on-publish", Info;
-    /// A notification of an event, sent to people.
+    /// The outcome of a notification that is sent to people.
     Notify = "notify", Info;
     Directory = "directory", Warn;
-    /// Evidence about senders is missing, or is available again.
+    /// The evidence for verifying senders is missing, or is available again.
     Identity = "identity", Warn;
     Gate = "gate", Info;
     Watch = "watch", Warn;
@@ -94,16 +95,16 @@ events! {
     CertificateWarning = "certificate-warning", Warn;
 
     // Decisions of the operator.
-    /// The admin interface cannot do something.
+    /// The admin interface could not do something.
     Admin = "admin", Error;
-    /// An operator changed something, or was refused.
+    /// An operator changed something, or a change was refused.
     Audit = "audit", Info;
     Accept = "accept", Info;
     Rollback = "rollback", Info;
     Enforcement = "enforcement", Info;
-    /// The rate store answers, or is out of use.
+    /// The rate store is used again, or is not used any more.
     RateStore = "rate-store", Info;
-    /// Changes made here by the fleet, and the state of its store.
+    /// A change that came from the fleet, or a change in the state of the fleet's store.
     Fleet = "fleet", Info;
     Reload = "reload", Info;
 
@@ -120,13 +121,13 @@ events! {
     ConnectionsBounded = "connections-bounded", Warn;
     Descriptors = "descriptors", Warn;
     Clock = "clock", Error;
-    /// Sites refuse crawlers, but only tag search engines.
+    /// The sites refuse crawlers, but only tag search engines.
     SearchEngines = "search-engines", Info;
     State = "state", Warn;
-    /// A new process is to replace this one, has replaced it, or has failed to.
+    /// A new process will replace this one, has replaced it, or has failed to replace it.
     Upgrade = "upgrade", Info;
     Supervisor = "supervisor", Warn;
-    /// A thread no longer processes its work, or does so again.
+    /// A thread does not process its work any more, or does so again.
     Stalled = "stalled", Error;
     Panic = "panic", Error;
     Stopping = "stopping", Info;

@@ -1,10 +1,11 @@
-//! The log: one line per event, written by a separate thread. [`access`] is the log of requests.
+//! The log: one line per event, written by a separate thread. [`access`] is the access log.
 //!
-//! Every field from a request is escaped, so that one event is one line, whatever a client sends.
+//! Every field that comes from a request is escaped, so that each event is one line, whatever a
+//! client sends.
 //!
-//! Lines on their way to the writing thread are appended to one shared string. With one message per
-//! line, the serving thread would allocate and the writing thread would free each of them, which
-//! costs a request more than the line itself.
+//! Lines for the writing thread are appended to one shared string. With one message per line, the
+//! serving thread would have to allocate each message and the writing thread would have to free it,
+//! which costs a request more than formatting the line.
 
 mod access;
 mod entry;
@@ -25,14 +26,14 @@ pub(crate) use self::access::AccessLog;
 pub(crate) use self::entry::LogEntry;
 pub(crate) use self::event::{LogEvent, LogLevel};
 
-/// Writes events. Cheap to clone; the thread ends when the last clone is dropped.
+/// Writes events. Cheap to clone. The thread ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     format: LogFormat,
     queue: Arc<OpenQueue>,
 }
 
-/// A queue that is closed when the last writer is dropped.
+/// A queue that is closed when its last writer is dropped.
 #[derive(Debug)]
 struct OpenQueue(Arc<Queue>);
 
@@ -44,7 +45,7 @@ impl Log {
         Self { format, queue: Arc::new(OpenQueue(queue)) }
     }
 
-    /// Creates a log without output: its queue fills, and further lines are dropped.
+    /// Creates a log without output. Its queue fills up, and further lines are dropped.
     pub(crate) fn nowhere() -> Self {
         Self { format: LogFormat::default(), queue: Arc::new(OpenQueue(Arc::default())) }
     }
@@ -53,34 +54,34 @@ impl Log {
         self.write_with(entry, &[]);
     }
 
-    /// Writes an event with additional fields. Fields may lack a value.
+    /// Writes an event with additional fields. Fields without a value are omitted.
     pub(crate) fn write_with(&self, entry: &LogEntry<'_>, fields: &[(&str, Option<&str>)]) {
         self.queue.0.push(&entry.to_line(self.format, fields));
     }
 
-    /// Writes an event that is only a message, at its usual level.
+    /// Writes an event that consists only of a message, at its usual level.
     pub(crate) fn say(&self, event: LogEvent, message: impl Into<String>) {
         self.say_at(event.level(), event, message);
     }
 
-    /// Writes an event that is only a message, at another level.
+    /// Writes an event that consists only of a message, at another level.
     pub(crate) fn say_at(&self, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Like [`say_at`](Self::say_at), for events of a site.
+    /// Writes an event of the named site, like [`say_at`](Self::say_at).
     pub(crate) fn say_of(&self, site: &str, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Returns the lines lost so far, because the log is slower than the events or cannot be
-    /// written.
+    /// Returns the counts of lost lines. Lines are lost if events arrive faster than they can be
+    /// written, or if the log cannot be written at all.
     pub(crate) fn lost(&self) -> &LostLines {
         &self.queue.0.lost
     }
 
-    /// Waits until everything so far is written, at most one second: a reader may have stopped
-    /// reading.
+    /// Waits until everything that was logged so far is written, but at most one second, because
+    /// the reader of the log may have stopped reading.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         self.queue.0.waiting.lock().flushes.push(done);
@@ -95,25 +96,25 @@ impl Drop for OpenQueue {
     }
 }
 
-/// Lines that were not written.
+/// Counts of lines that were not written.
 #[derive(Debug, Default)]
 pub(crate) struct LostLines {
     pub(crate) count: AtomicU64,
-    /// Lines dropped from a full queue that no event has reported yet.
+    /// Number of lines that were dropped from a full queue and that no event has reported yet.
     dropped: AtomicU64,
-    /// While writing fails: the number of lines lost since it began to fail, and the error.
+    /// While writing fails: the number of lines lost since the failure began, and the error.
     problem: Mutex<Option<(u64, String)>>,
 }
 
 impl LostLines {
-    /// Returns why lines cannot be written at present.
+    /// Returns why lines cannot be written at present, if they cannot.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problem.lock().as_ref().map(|(_, why)| why.clone())
     }
 
-    /// Writes complete lines; if the last line may be incomplete, they begin on a new line. Returns
-    /// what to report: only when lines begin to be lost and when that ends, because a full disk
-    /// affects many lines.
+    /// Writes complete lines. If the last line may be incomplete, writes a line feed first. Returns
+    /// an event only when lines begin to be lost and when that ends, because a full disk affects
+    /// many lines.
     fn write(
         &self,
         out: &mut impl Write,
@@ -139,16 +140,18 @@ impl LostLines {
     }
 }
 
-/// Writes until the queue is closed. Lines that arrive within one pause are written together.
+/// Writes lines until the queue is closed. Lines that arrive within one pause are written together.
 fn write_all(format: LogFormat, queue: &Queue) {
     let overflow =
         |message| LogEntry { message: Some(message), ..LogEntry::now(LogEvent::LogOverflow) }.to_line(format, &[]);
     let mut block = String::new();
     while let Some((lost, flushes)) = queue.take(&mut block) {
         if lost > 0 {
-            block.push_str(&overflow(format!("{lost} lines were not written: the log is slower than the events")));
+            block.push_str(&overflow(format!(
+                "{lost} lines were not written: the log could not be written as fast as events occurred"
+            )));
         }
-        // A closed standard output is no reason to stop serving.
+        // robotsd continues to serve even if standard output is closed.
         let said = queue.lost.write(&mut io::stdout(), &queue.is_cut, "standard output", block.as_bytes());
         if let Some((LogLevel::Info, message)) = said {
             queue.push(&overflow(message));
@@ -162,17 +165,18 @@ fn write_all(format: LogFormat, queue: &Queue) {
 }
 
 /// Maximum number of lines that wait to be written. Further lines are dropped and counted, so that
-/// a slow disk does not slow requests.
+/// a slow disk does not slow down requests.
 const MAX_QUEUED_LINES: usize = 4096;
 
-/// How long lines may wait to be written together with others. Readers of the log do not notice it,
-/// and even a core that refuses every request produces fewer than [`MAX_QUEUED_LINES`] lines in this time.
+/// How long lines may wait, so that several are written together. Readers of the log do not notice
+/// this delay. Even a core that refuses every request produces fewer than [`MAX_QUEUED_LINES`]
+/// lines in this time.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Interval of attempts to write a log that cannot be written.
+/// How often the thread tries to write again after writing has failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Capacity to keep for the lines of the next pause, in bytes.
+/// Capacity that is kept for the lines of the next pause, in bytes.
 const KEPT: usize = 512 * 1024;
 
 #[derive(Debug, Default)]
@@ -180,7 +184,8 @@ struct Queue {
     waiting: Mutex<PendingLines>,
     news: Condvar,
     lost: LostLines,
-    /// Whether the last line on standard output may be incomplete; both logs may write there.
+    /// Whether the last line on standard output may be incomplete. Shared with the access log,
+    /// which may also write there.
     is_cut: Arc<Mutex<bool>>,
 }
 
@@ -188,7 +193,7 @@ struct Queue {
 struct PendingLines {
     lines: String,
     count: usize,
-    /// Number of lines dropped since the thread last took lines.
+    /// Number of lines that were dropped since the thread last took lines from the queue.
     lost: u64,
     /// Notified when the waiting lines have been written.
     flushes: Vec<SyncSender<()>>,
@@ -198,7 +203,7 @@ struct PendingLines {
 }
 
 impl Queue {
-    /// Adds a line unless there are too many.
+    /// Adds a line, unless too many lines wait.
     fn push(&self, line: &str) {
         let mut waiting = self.waiting.lock();
         if waiting.count == MAX_QUEUED_LINES {
@@ -208,8 +213,8 @@ impl Queue {
         }
         waiting.count += 1;
         waiting.lines.push_str(line);
-        // Waking the thread costs more than the line. If it is pausing, it will find all lines at
-        // once.
+        // Waking the thread costs more than the line. If the thread is pausing, it will find all
+        // lines at once after the pause.
         let is_awaited = std::mem::take(&mut waiting.is_awaited);
         drop(waiting);
         if is_awaited {
@@ -217,14 +222,14 @@ impl Queue {
         }
     }
 
-    /// Closes the queue: nothing more will be added.
+    /// Closes the queue. No lines are added after this.
     fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.news.notify_one();
     }
 
     /// Waits for lines and swaps them into `block`, which must be empty. Returns the number of lost
-    /// lines and the waiting flushes. `None` when the queue is closed and empty.
+    /// lines and the senders of waiting flushes. Returns `None` when the queue is closed and empty.
     fn take(&self, block: &mut String) -> Option<(u64, Vec<SyncSender<()>>)> {
         block.shrink_to(KEPT);
         let mut waiting = self.waiting.lock();
@@ -236,7 +241,8 @@ impl Queue {
             if self.lost.problem().is_none() {
                 self.news.wait(&mut waiting);
             } else if self.news.wait_for(&mut waiting, RETRY).timed_out() {
-                // Return, so that a disk with space again is noticed even without an event.
+                // Returns even without a line, so that the thread notices when the disk has space
+                // again.
                 break;
             }
         }
@@ -246,7 +252,7 @@ impl Queue {
         Some((std::mem::take(&mut waiting.lost), std::mem::take(&mut waiting.flushes)))
     }
 
-    /// Waits for lines to accumulate, unless a flush is waiting.
+    /// Waits for lines to accumulate, unless a flush is waiting or the queue is closed.
     fn pause(&self) {
         let is_quiet = |waiting: &mut PendingLines| waiting.flushes.is_empty() && !waiting.is_closed;
         self.news.wait_while_for(&mut self.waiting.lock(), is_quiet, PAUSE);
@@ -259,8 +265,8 @@ impl PendingLines {
     }
 }
 
-/// How much of a request's query and client address is logged: by default no values, and only the
-/// network.
+/// How much of a request's query and client address is logged. By default, the values in queries
+/// are not logged, and of an address only the network is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogPrivacy {
     pub(crate) query: QueryLogging,
@@ -272,7 +278,7 @@ impl LogPrivacy {
         Self { query: log.query, address: log.address }
     }
 
-    /// Returns a target or URL in the form for the log.
+    /// Returns the form of a target or URL that may be logged.
     pub(crate) fn target(self, target: &str) -> String {
         let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
         match self.query {
@@ -281,7 +287,7 @@ impl LogPrivacy {
             QueryLogging::Redact => {
                 let redacted = query.split('&').map(|pair| match pair.split_once('=') {
                     Some((name, value)) if !value.is_empty() => format!("{name}=…"),
-                    // A word without `=` is a value: `?dG9rZW4=`.
+                    // A word without `=` counts as a value, such as `?dG9rZW4=`.
                     _ => "…".to_owned(),
                 });
                 format!("{path}?{}", redacted.collect::<Vec<_>>().join("&"))
@@ -289,13 +295,14 @@ impl LogPrivacy {
         }
     }
 
-    /// Formats a client's address as it may be logged; a network has its prefix length.
+    /// Formats the part of a client's address that may be logged. A network is written with its
+    /// prefix length.
     pub(crate) fn address(self, address: IpAddr) -> Option<String> {
         let network = self.network(address)?;
         Some(match (self.address, network) {
             (AddressLogging::Truncate, IpAddr::V4(network)) => {
-                // Formatted by hand for speed, because each refused request is logged with an
-                // address.
+                // This is formatted by hand for speed, because each refused request is logged with
+                // an address.
                 let mut text = String::with_capacity("255.255.255.0/24".len());
                 for octet in &network.octets()[..3] {
                     text.push_str(itoa::Buffer::new().format(*octet));
@@ -308,7 +315,7 @@ impl LogPrivacy {
         })
     }
 
-    /// Returns the address, or the first address of its network.
+    /// Returns the address itself, or the first address of its network.
     fn network(self, address: IpAddr) -> Option<IpAddr> {
         match self.address {
             AddressLogging::Keep => Some(address),

@@ -1,9 +1,10 @@
-//! Counters for a single writing thread, counters of events to report once per second, and the
-//! labels of response counts. Clients cannot choose labels.
+//! Counters that a single thread writes, counters of events that are reported once per second, and
+//! the labels of counted responses. Clients cannot choose labels.
 //!
-//! Each worker counts its requests in its own counters: a shared counter would move between cores
-//! with each request. Single numbers use a [`Counter`]. Counts by key use a map behind a mutex,
-//! which is contended only when all workers are read; the lock costs 12 instructions.
+//! Each worker counts its requests in counters of its own, because a shared counter would move
+//! between cores with each request. Single numbers use a [`Counter`]. Counts by key use a map
+//! behind a mutex. The mutex is contended only while a scrape reads the counts of all workers;
+//! locking it costs 12 instructions.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +18,7 @@ use parking_lot::Mutex;
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Counts one event. Only one thread may call this, or events are lost.
+    /// Counts one event. Only one thread may call this; otherwise events are lost.
     pub(crate) fn add_one(&self) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
@@ -36,7 +37,7 @@ pub(crate) struct EventCounter(Mutex<EventCount>);
 struct EventCount {
     total: u64,
     unreported: u64,
-    /// Second of the last report of this kind, counted from the start.
+    /// The second of the last report of this kind, counted from the start.
     reported: Option<u64>,
 }
 
@@ -51,7 +52,7 @@ impl EventCounter {
         self.0.lock().reported.is_some_and(|last| start.elapsed().as_secs() < last + seconds)
     }
 
-    /// Counts an event. Returns the number of unreported events if a report is due.
+    /// Counts an event. If a report is due, returns the number of events since the last report.
     pub(crate) fn count(&self, start: Instant) -> Option<u64> {
         let second = start.elapsed().as_secs();
         let mut count = self.0.lock();
@@ -61,7 +62,8 @@ impl EventCounter {
     }
 }
 
-/// Methods with their own label; others have the label `_OTHER`, as in OpenTelemetry.
+/// Methods that have a label of their own. All other methods have the label `_OTHER`, as in
+/// OpenTelemetry.
 static METHODS: [Method; 9] = [
     Method::GET,
     Method::HEAD,
@@ -74,17 +76,17 @@ static METHODS: [Method; 9] = [
     Method::TRACE,
 ];
 
-/// Maximum number of keys in one map of responses, because clients choose the method and upstreams
-/// the status.
+/// Maximum number of keys in a map of response counts. A limit is necessary because clients choose
+/// the method and upstreams choose the status.
 const MAX_KEYS: usize = 512;
 
-/// Listener, method and status of a response.
+/// The key of a response in the counts: listener, method and status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ResponseKey {
     /// The listener's number.
     pub(crate) listener: u16,
     method: MethodLabel,
-    /// 0 for responses beyond [`MAX_KEYS`].
+    /// The status code; 0 for responses beyond [`MAX_KEYS`].
     code: u16,
 }
 
@@ -112,7 +114,7 @@ impl ResponseKey {
     }
 }
 
-/// A method as it is counted.
+/// The method of a request, reduced to the methods that have a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MethodLabel(u8);
 

@@ -1,11 +1,12 @@
-//! The text of a scrape: Prometheus's format 0.0.4, or OpenMetrics 1.0.
+//! The text of a scrape, in Prometheus's format 0.0.4 or in OpenMetrics 1.0.
 //!
-//! Samples are added site by site, but the text is ordered by family, so each family has its own
-//! buffer until the end. The number of series is limited; dropped series are counted, and families
-//! at the beginning stay complete.
+//! Samples are added site by site, but the text is ordered by family, so each family has a buffer
+//! of its own until the end. The number of series is limited. Series beyond the limit are dropped
+//! from the last families and counted, so the first families stay complete.
 //!
-//! Format and coding are negotiated (RFC 9110, section 12). If a client does not accept any
-//! supported format, it gets one anyway: a scrape in another format is more useful than a 406.
+//! Format and content coding are negotiated (RFC 9110, section 12). If a client accepts none of the
+//! supported formats, it gets one of them nevertheless, because a scrape in another format is more
+//! useful than a 406.
 
 use std::fmt::{Display, Write as _};
 use std::time::SystemTime;
@@ -16,14 +17,14 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName};
 use super::family::{self, ALL, Family, FamilyKind};
 use super::histogram::Histogram;
 
-/// Maximum number of series in one scrape. A scrape of this size takes about 30 MB; Prometheus
-/// itself has no limit by default.
+/// Maximum number of series in one scrape. A scrape of this size has about 30 MB; Prometheus itself
+/// has no limit by default.
 const MAX_SERIES: usize = 250_000;
 
 /// Names and values of labels.
 pub(crate) type Labels<'a> = &'a [(&'static str, &'a str)];
 
-/// Samples of families, to be combined into the text of a scrape.
+/// Collects the samples of all families and combines them into the text of a scrape.
 #[derive(Debug)]
 pub(crate) struct Exposition {
     format: ExpositionFormat,
@@ -34,7 +35,8 @@ pub(crate) struct Exposition {
 #[derive(Clone, Debug, Default)]
 struct FamilyText {
     lines: String,
-    /// The end of each metric and its number of series, so that no histogram is truncated.
+    /// For each metric, the end of its lines and its number of series, so that a histogram is never
+    /// truncated.
     metrics: Vec<(usize, usize)>,
 }
 
@@ -55,19 +57,19 @@ impl Exposition {
         text.end_metric(1);
     }
 
-    /// Adds a boolean gauge.
+    /// Adds a sample of a boolean gauge.
     pub(crate) fn holds(&mut self, family: &Family, labels: Labels<'_>, holds: bool) {
         self.sample(family, labels, u8::from(holds));
     }
 
-    /// Adds a time, in seconds since 1970; an earlier time is left out.
+    /// Adds a time, in seconds since 1970. Earlier times are omitted.
     pub(crate) fn moment(&mut self, family: &Family, labels: Labels<'_>, at: SystemTime) {
         if let Ok(since) = at.duration_since(SystemTime::UNIX_EPOCH) {
             self.sample(family, labels, since.as_secs_f64());
         }
     }
 
-    /// Adds a sample for each value of one more label.
+    /// Adds a sample for each value of an additional label.
     pub(crate) fn each_word<W: AsRef<str>>(
         &mut self,
         family: &Family,
@@ -80,7 +82,7 @@ impl Exposition {
         }
     }
 
-    /// Adds a state set: one series per state, 1 for the current one.
+    /// Adds a state set: one series per state, with the value 1 for the current state.
     pub(crate) fn state(&mut self, family: &Family, labels: Labels<'_>, states: &[&str], now: &str) {
         let text = self.text(family);
         for state in states {
@@ -146,8 +148,8 @@ impl FamilyText {
     }
 }
 
-/// Writes HELP, TYPE and UNIT. In format 0.0.4, families have the names of their samples, and the
-/// types info and stateset do not exist.
+/// Writes HELP, TYPE and UNIT. In format 0.0.4, the name of a family includes the suffix of its
+/// samples, and the types info and stateset do not exist.
 fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     let (suffix, kind) = match (format, family.kind) {
         (ExpositionFormat::Text, FamilyKind::Counter) => ("_total", "counter"),
@@ -167,7 +169,7 @@ fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     }
 }
 
-/// Writes one line; `last` is a label that follows the others.
+/// Writes one line. `last` is a label that follows the others.
 fn line(
     text: &mut String,
     (name, suffix): (&str, &str),
@@ -210,13 +212,13 @@ pub(crate) enum ExpositionFormat {
 }
 
 impl ExpositionFormat {
-    /// Returns the format that a client prefers; text if it has no preference.
+    /// Returns the format that a client prefers, or the text format if it has no preference.
     pub(crate) fn accepted(fields: &HeaderMap) -> Self {
         let (mut text, mut open) = ((0, 0), (0, 0));
         for range in list(fields, &ACCEPT) {
             let version = range.parameter("version");
-            // A more specific range takes precedence over `*/*`, whatever its weight (section
-            // 12.5.1).
+            // A more specific range takes precedence over `*/*`, whatever their weights are (RFC
+            // 9110, section 12.5.1).
             let (text_fits, open_fits, exactness) = match &*range.name.to_ascii_lowercase() {
                 "text/plain" => (version.is_none_or(|version| version == "0.0.4"), false, 3),
                 "application/openmetrics-text" => (false, version.is_none_or(|version| version == "1.0.0"), 3),
@@ -242,7 +244,7 @@ impl ExpositionFormat {
     }
 }
 
-/// Reports whether to compress the text: the client accepts gzip and does not prefer `identity`.
+/// Reports whether to compress the text: if the client accepts gzip and does not prefer `identity`.
 pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
     let (mut gzip, mut identity) = (0, 0);
     for coding in list(fields, &ACCEPT_ENCODING) {
@@ -255,16 +257,16 @@ pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
     gzip > 0 && gzip >= identity
 }
 
-/// A member of `Accept` or `Accept-Encoding`.
+/// A member of an `Accept` or `Accept-Encoding` list.
 struct Member<'f> {
     name: &'f str,
     parameters: &'f str,
-    /// Weight in thousandths.
+    /// The weight in thousandths.
     weight: u16,
 }
 
 impl<'f> Member<'f> {
-    /// Parses a member; `None` if it is invalid, and thus ignored.
+    /// Parses a member. Returns `None` if the member is invalid, so that it is ignored.
     fn new(text: &'f str) -> Option<Self> {
         let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
         let mut member = Self { name: name.trim(), parameters, weight: 1000 };
@@ -342,7 +344,7 @@ mod tests {
     fn what_is_past_the_bound_is_left_out_from_the_end_and_counted() {
         let text = exposition(ExpositionFormat::Text).finish_within(5);
         assert!(text.contains("robotsd_metrics_series 5\n"), "{text}");
-        // One of the two decision series, and the histogram with its thirteen series.
+        // One of the two decision series is dropped, and the histogram with its thirteen series.
         assert!(text.contains("robotsd_metrics_series_dropped 14\n"), "{text}");
         assert!(text.contains("} 17\n") && !text.contains("duration"), "{text}");
     }
@@ -377,15 +379,15 @@ mod tests {
             (&["application/openmetrics-text;q=0,*/*"], Text),
             (&["text/plain;q=0, */*;q=0.1"], OpenMetrics),
             (&["application/openmetrics-text;q=2, text/plain"], Text),
-            // The header that Prometheus 2.42 sends, and the one in its documentation, whose last
-            // member is not a valid range.
+            // These are the header that Prometheus 2.42 sends, and the header in its documentation,
+            // whose last member is not a valid range.
             (
                 &["application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                    text/plain;version=0.0.4;q=0.5,*/*;q=0.1"],
                 OpenMetrics,
             ),
             (&["application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.7,/;q=0.1"], OpenMetrics),
-            // Prometheus 3.
+            // This is the header of Prometheus 3.
             (
                 &["application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
                    application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,\

@@ -1,20 +1,20 @@
 //! The metric families, each with its name, type, unit and help.
 //!
-//! They are listed in the order of the text, the most important first, because series beyond the
-//! limit are dropped from the end.
+//! They are listed in the order of the text, most important first, because series beyond the limit
+//! are dropped from the end.
 
 /// A metric family.
 #[derive(Debug)]
 pub(crate) struct Family {
-    /// The name without `_total` and `_info`.
+    /// The name without the suffixes `_total` and `_info`.
     pub(super) name: &'static str,
     pub(super) kind: FamilyKind,
-    /// The unit, which is the end of the name; empty if the family has none.
+    /// The unit, which is also the end of the name. Empty if the family has no unit.
     pub(super) unit: &'static str,
     pub(super) help: &'static str,
 }
 
-/// The OpenMetrics types in use.
+/// The OpenMetrics types that robotsd uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FamilyKind {
     Counter,
@@ -35,7 +35,7 @@ macro_rules! families {
             help: $help,
         };)*
 
-        /// Every family, in the order of the text.
+        /// All families, in the order of the text.
         pub(super) const ALL: &[&Family] = &[$(&$constant),*];
     };
 }
@@ -160,7 +160,7 @@ families! {
 }
 
 impl Family {
-    /// Returns the index in the order of the text.
+    /// Returns the index of the family in the order of the text.
     pub(super) fn place(&self) -> usize {
         ALL.iter().position(|family| family.name == self.name && family.kind == self.kind).unwrap_or(0)
     }

@@ -3,15 +3,16 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The upper bounds of the buckets: in nanoseconds, and in seconds as written in both formats.
+/// The upper bounds of the buckets: in nanoseconds, and as text in seconds, which is the same in
+/// both formats.
 pub(crate) type Buckets = [(u64, &'static str)];
 
 /// Buckets for decisions. Most decisions take a few hundred nanoseconds.
 pub(crate) static DECISION_BUCKETS: LazyLock<Box<Buckets>> =
     LazyLock::new(|| of_seconds("1e-07 2.5e-07 5e-07 1e-06 2.5e-06 5e-06 1e-05 2.5e-05 0.0001 0.001"));
 
-/// The buckets that OpenTelemetry recommends for HTTP, plus two smaller ones for responses without
-/// an upstream.
+/// The buckets that OpenTelemetry recommends for HTTP, with two smaller ones for responses that
+/// need no upstream.
 pub(crate) static HTTP_BUCKETS: LazyLock<Box<Buckets>> =
     LazyLock::new(|| of_seconds("0.001 0.0025 0.005 0.01 0.025 0.05 0.075 0.1 0.25 0.5 0.75 1.0 2.5 5.0 7.5 10.0"));
 
@@ -24,7 +25,7 @@ fn of_seconds(bounds: &'static str) -> Box<Buckets> {
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     buckets: &'static Buckets,
-    /// The last element counts durations above every bound.
+    /// The number of durations in each bucket. The last element counts durations above all bounds.
     counts: Box<[u64]>,
     nanoseconds: u64,
 }
@@ -42,7 +43,7 @@ impl Histogram {
         self.nanoseconds = self.nanoseconds.wrapping_add(nanoseconds);
     }
 
-    /// Adds the durations of a histogram with the same buckets.
+    /// Adds the durations of another histogram with the same buckets.
     pub(crate) fn add(&mut self, other: &Self) {
         for (sum, count) in self.counts.iter_mut().zip(&other.counts) {
             *sum += count;
@@ -56,8 +57,8 @@ impl Histogram {
         bounds.zip(self.counts.iter().copied())
     }
 
-    /// Returns the given quantile in seconds, interpolated linearly within a bucket like Prometheus
-    /// does. Durations above every bound count as the last bound.
+    /// Returns the given quantile in seconds. Interpolates linearly within a bucket, as Prometheus
+    /// does. If the quantile is above all bounds, returns the last bound.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let wanted = total as f64 * share;

@@ -1,15 +1,15 @@
-//! Metrics for Prometheus: the families, their text in both formats, and the counters of requests.
+//! Metrics for Prometheus: the families, their text in both formats, and the counters.
 //!
-//! [`family`] is the table of names; [`Exposition`] takes samples of all families, in any order,
-//! and returns the whole output. The modules with the data add the samples, from the same values as
+//! [`family`] lists the families. [`Exposition`] collects samples of all families in any order, and
+//! returns the whole text. The modules that have the data add the samples, from the same values as
 //! the status: `sites` for sites, `admin` for the process. Each worker counts its own requests, and
-//! a scrape adds them up.
+//! a scrape adds up the counts of all workers.
 //!
-//! No label value comes from a client: it is a name from the config or the registry, or a fixed
-//! string.
+//! No label value comes from a client. A label value is a name from the config or the registry, or
+//! a fixed string.
 //!
-//! An observer of crawlers' requests records the outcome while the layer decides, on the same
-//! thread; a request without a record was left untouched.
+//! While the layer decides about a crawler's request, an observer on the same thread records the
+//! outcome. A request without such a record counts as `untouched`.
 
 pub(crate) mod family;
 

@@ -1,34 +1,37 @@
-//! Decides whether requests use the store: a state machine that gets the time as an argument.
+//! Decides whether requests use the store. This is a state machine that gets the time as an
+//! argument.
 //!
-//! While closed, requests use the store. Three consecutive questions without an answer, or one
-//! broken connection, open it. While it is open, no request uses the store, and a probe is sent
-//! every second. The first probe that is answered after the hold time closes it. The hold time is
-//! one second, so a store that recovers is used within two. It doubles, up to 30 seconds, if the
-//! store answers probes but fails under load.
+//! While the breaker is closed, requests use the store. Three consecutive questions without an
+//! answer, or a broken connection, open it. While it is open, requests do not use the store, and a
+//! probe is sent every second. It closes at the first probe that is answered after the hold time.
+//! The hold time is one second at first, so a store that recovers is used again within two seconds.
+//! If the store answers probes but fails under load, the hold time doubles each time, up to 30
+//! seconds.
 //!
-//! All nodes of a cluster share one breaker: the cluster client does not report which node holds a
-//! key.
+//! All nodes of a cluster share one breaker, because the cluster client does not report which node
+//! has a key.
 
 use std::time::{Duration, Instant};
 
 /// Number of consecutive unanswered questions that opens the breaker.
 const FAILURES: u32 = 3;
 
-/// Interval of probes while the breaker is open.
+/// How often a probe is sent while the breaker is open.
 pub(super) const PROBE: Duration = Duration::from_secs(1);
 
-/// Minimum and maximum hold time of the open breaker.
+/// How long the breaker stays open: minimum and maximum.
 const MIN_HOLD: Duration = Duration::from_secs(1);
 const MAX_HOLD: Duration = Duration::from_secs(30);
 
-/// After answering for this long, the store counts as recovered, and the hold time is reset.
+/// If the store has answered for this long, it counts as recovered, and the hold time is reset to
+/// the minimum.
 const RECOVERED: Duration = Duration::from_secs(10);
 
 /// Whether requests use the store.
 #[derive(Debug)]
 pub(super) struct StoreBreaker {
     state: BreakerState,
-    /// Hold time for the next time that the breaker opens.
+    /// How long the breaker stays open the next time.
     hold: Duration,
 }
 
@@ -48,7 +51,7 @@ impl StoreBreaker {
         matches!(self.state, BreakerState::Closed { .. })
     }
 
-    /// Notes that the store answered a question or a probe.
+    /// Records that the store has answered a question or a probe.
     pub(super) fn answered(&mut self, now: Instant) {
         match &mut self.state {
             BreakerState::Closed { failures, .. } => *failures = 0,
@@ -59,7 +62,7 @@ impl StoreBreaker {
         }
     }
 
-    /// Notes that the store did not answer a question in time.
+    /// Records that the store has not answered a question in time.
     pub(super) fn unanswered(&mut self, now: Instant) {
         if let BreakerState::Closed { failures, .. } = &mut self.state {
             *failures += 1;
@@ -69,7 +72,7 @@ impl StoreBreaker {
         }
     }
 
-    /// Notes that the connection broke, or that the store reported that it cannot be used.
+    /// Records that the connection broke, or that the store reported that it cannot be used.
     pub(super) fn broken(&mut self, now: Instant) {
         if let BreakerState::Closed { since, .. } = self.state {
             if now.saturating_duration_since(since) >= RECOVERED {
@@ -107,7 +110,7 @@ mod tests {
         assert!(breaker.is_closed());
         breaker.unanswered(now);
         assert!(!breaker.is_closed());
-        // Questions that were in progress then change nothing.
+        // Questions that were in progress when the breaker opened have no further effect.
         breaker.unanswered(now);
         breaker.broken(now);
         breaker.answered(now);
@@ -131,7 +134,7 @@ mod tests {
             held.push((now - opened).as_secs());
         }
         assert_eq!(held, [1, 2, 4, 8, 16, 30, 30, 30]);
-        // After ten seconds of answers, the hold time is reset.
+        // The store has answered for ten seconds, so the hold time is reset.
         now += RECOVERED;
         breaker.broken(now);
         breaker.answered(now + MIN_HOLD);

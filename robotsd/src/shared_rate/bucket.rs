@@ -1,16 +1,16 @@
 //! A rate-limit bucket that replicas share: its rate, its key in the store, and the script that the
-//! store runs for it, with arguments and answer.
+//! store runs for it, with the arguments and the answer of the script.
 //!
-//! **A TAT (theoretical arrival time) further ahead than the bucket allows comes from another
-//! clock** or another delay. The script then treats the bucket as full: treating it as empty would
-//! refuse requests because a clock jumped. So nobody waits longer than one interval, the same
-//! maximum as for a bucket in the process.
+//! **A TAT (theoretical arrival time) further ahead than the bucket allows was written with another
+//! clock** or for another delay. The script then treats the bucket as full. If it treated the
+//! bucket as empty, requests would be refused because a clock jumped. So no request waits longer
+//! than one interval, which is also the maximum for a bucket within the process.
 
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 
-/// A rate: one request per interval, and up to `burst` at once.
+/// A rate: one request per interval on average, and up to `burst` requests at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBucket {
     interval: Duration,
@@ -22,22 +22,23 @@ pub struct SharedBucket {
 pub enum SharedVerdict {
     /// The request passes.
     Allow,
-    /// The request does not pass: the bucket is used up, here or on other replicas.
+    /// The request does not pass, because requests to this or other replicas have used up the
+    /// bucket.
     Deny {
-        /// Time until a request may pass; at most one interval.
+        /// Time until the next request may pass, at most one interval.
         wait: Duration,
     },
-    /// The store gave no answer: the process's own bucket decides alone.
+    /// The store gave no answer, so the process's own bucket decides.
     Unknown,
 }
 
-/// The script. It uses a single key, so it runs on any cluster.
+/// The script that updates a bucket. It uses a single key, so it can run on any cluster.
 pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
 impl SharedBucket {
-    /// Maximum interval; longer ones are reduced to it.
+    /// Maximum interval. Longer intervals are reduced to it.
     pub const MAX_INTERVAL: Duration = Duration::from_secs(3600);
-    /// Maximum burst; larger ones are reduced to it.
+    /// Maximum burst. Larger bursts are reduced to it.
     pub const MAX_BURST: u32 = 10_000;
 
     /// Creates a bucket for one request per interval, with up to `burst` requests at once.
@@ -52,7 +53,7 @@ impl SharedBucket {
         [interval, interval * u128::from(self.burst)].map(|micros| micros.to_string())
     }
 
-    /// Interprets the script's answer; `None` if the answer is invalid for this bucket.
+    /// Interprets the script's answer. Returns `None` if the answer is not valid for this bucket.
     pub(super) fn verdict(self, micros: u64) -> Option<SharedVerdict> {
         match Duration::from_micros(micros) {
             Duration::ZERO => Some(SharedVerdict::Allow),
@@ -62,17 +63,19 @@ impl SharedBucket {
     }
 }
 
-/// The key of a bucket: a hash, so that site names and addresses are not stored in plain text.
+/// The key of a bucket. It is a hash, so that site names and addresses are not stored in plain
+/// text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedKey([u8; 16]);
 
 impl SharedKey {
-    /// Creates a key from the parts that identify a bucket: the site, the crawler, and the network
-    /// of its address if there is one.
+    /// Creates a key from the parts that identify a bucket: the site, the crawler, and, if requests
+    /// are limited per network, the network of the address.
     pub fn new(parts: &[&[u8]]) -> Self {
         let mut hash = hmac_sha256::Hash::new();
         for part in parts {
-            // Lengths are hashed too, so that different lists of parts never hash the same bytes.
+            // Lengths are hashed as well, so that different lists of parts never hash the same
+            // bytes.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -119,7 +122,7 @@ mod tests {
         let denied = |micros| Some(SharedVerdict::Deny { wait: Duration::from_micros(micros) });
         assert_eq!(bucket.verdict(0), Some(SharedVerdict::Allow));
         assert_eq!([1, 10_000_000].map(|micros| bucket.verdict(micros)), [denied(1), denied(10_000_000)]);
-        // Not valid answers of the script.
+        // These are not valid answers of the script.
         assert_eq!([10_000_001, 3_600_000_000, u64::MAX].map(|micros| bucket.verdict(micros)), [None; 3]);
     }
 }

@@ -1,9 +1,9 @@
-//! Denials of the store that are still in force. This process repeats them without asking, so a
-//! crawler that exceeds its rate and does not slow down does not cost a call to the store for each
-//! request.
+//! Denials of the store that are still in force. This process repeats them without asking the
+//! store. So a crawler that exceeds its rate and does not slow down does not cause a call to the
+//! store for each request.
 //!
-//! A forgotten denial costs one call, so a full table is simply cleared; no order has to be
-//! maintained.
+//! If a denial is forgotten, this costs only one more call. So a full table is simply cleared, and
+//! its entries need no order.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 
 use super::bucket::{SharedBucket, SharedKey};
 
-/// Maximum number of denials, which take about 1 MB. Clients choose how many addresses they use.
+/// Maximum number of denials, which use about 1 MB. A limit is necessary because clients choose how
+/// many addresses they use.
 const MAX_DENIALS: usize = 16_384;
 
 #[derive(Debug, Default)]
@@ -20,20 +21,20 @@ pub(super) struct StoreDenials(Mutex<HashMap<SharedKey, Denial>>);
 
 #[derive(Debug)]
 struct Denial {
-    /// The bucket; with another rate, it is another bucket.
+    /// The bucket of the denial. A bucket with another rate is a different bucket.
     bucket: SharedBucket,
     until: Instant,
 }
 
 impl StoreDenials {
-    /// Returns how long a request for a bucket has to wait; `None` if the store has to be asked.
+    /// Returns how long a request for a bucket must wait, or `None` if the store must be asked.
     pub(super) fn wait(&self, key: SharedKey, bucket: SharedBucket, now: Instant) -> Option<Duration> {
         let denials = self.0.lock();
         let denial = denials.get(&key).filter(|denial| denial.bucket == bucket && denial.until > now)?;
         Some(denial.until - now)
     }
 
-    /// Keeps a denial until the next request may pass.
+    /// Stores a denial until the next request may pass.
     pub(super) fn add(&self, key: SharedKey, bucket: SharedBucket, until: Instant) {
         let mut denials = self.0.lock();
         if denials.len() >= MAX_DENIALS && !denials.contains_key(&key) {
@@ -77,7 +78,7 @@ mod tests {
         assert!(denials.0.lock().len() <= MAX_DENIALS);
     }
 
-    /// The script in Rust. Returns how long a request has to wait.
+    /// The script, written in Rust. Returns how long a request must wait.
     fn ask(tat: &mut u64, now: u64, interval: u64, burst: u64) -> u64 {
         let next = now.max(*tat) + interval;
         let wait = next.saturating_sub(now + interval * burst);
@@ -88,7 +89,7 @@ mod tests {
     }
 
     proptest! {
-        /// Repeated denials are equal to those of the store.
+        /// A repeated denial never exceeds the denial that the store would give.
         #[test]
         fn replicas_allow_what_one_bucket_does(
             gaps in prop::collection::vec((0u64..400_000, 0usize..3), 1..600),
@@ -102,7 +103,7 @@ mod tests {
                 now += gap;
                 let at = start + Duration::from_micros(now);
                 let repeated = replicas[replica].wait(key("a"), bucket, at);
-                // A denied request changes nothing in the store.
+                // A denied request does not change the bucket in the store.
                 let mut after = tat;
                 let wait = Duration::from_micros(ask(&mut after, now, interval, burst.into()));
                 if let Some(repeated) = repeated {

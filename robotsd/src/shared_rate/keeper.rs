@@ -1,5 +1,5 @@
-//! The thread that talks to a store. It sends questions as they arrive, and probes a store that is
-//! out of use or idle.
+//! The thread that communicates with a store. It sends questions as they arrive, and sends probes
+//! to a store that is out of use or idle.
 
 use std::cell::Cell;
 use std::io;
@@ -17,18 +17,19 @@ use super::bucket::{SCRIPT, SharedBucket, SharedKey, SharedVerdict};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreProblem, StoreScript};
 
-/// Maximum number of questions in flight. Beyond it, the process's own bucket decides.
+/// Maximum number of questions in progress. For further questions, the process's own bucket
+/// decides.
 const UNDER_WAY: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
     pub(super) key: SharedKey,
     pub(super) bucket: SharedBucket,
-    /// Where to send the answer; `None` if no request waits for it.
+    /// Where to send the answer. `None` if no request waits for it.
     pub(super) answer: Option<oneshot::Sender<SharedVerdict>>,
 }
 
-/// Called by the thread when the store begins or stops being used.
+/// The thread calls this when requests start or stop using the store.
 pub(super) type ChangeObserver = Box<dyn Fn(StoreReport) + Send>;
 
 struct StoreKeeper {
@@ -36,13 +37,13 @@ struct StoreKeeper {
     script: StoreScript,
     changed: ChangeObserver,
     under_way: Cell<usize>,
-    /// Whether the store has answered since the last tick.
+    /// Whether the store has answered since the last tick of the timer.
     heard: Cell<bool>,
-    /// The last reported usage of the store.
+    /// The usage of the store that was last reported.
     said: Cell<Option<StoreUsage>>,
 }
 
-/// Starts the thread. It ends when all senders of questions have been dropped.
+/// Starts the thread, which ends when all senders of questions have been dropped.
 pub(super) fn start(
     shared: Arc<StoreState>,
     questions: mpsc::Receiver<PendingQuestion>,
@@ -60,7 +61,7 @@ pub(super) fn start(
             said: Cell::new(None),
         };
         runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).serve(questions, StoreAddresses::new(lookup))));
-        // Does not wait for a pending name lookup.
+        // This does not wait for a name lookup that is still in progress.
         runtime.shutdown_background();
     };
     std::thread::Builder::new().name("rate-store".to_owned()).spawn(thread).map(drop)
@@ -76,7 +77,7 @@ impl StoreKeeper {
                 question = questions.recv() => match (question, &connection) {
                     (None, _) => return,
                     (Some(question), Some(connection)) => self.send(connection, question),
-                    // The connection has just been lost.
+                    // The connection was lost in the meantime, so the question is dropped.
                     (Some(_), None) => {}
                 },
                 _ = ticks.tick() => connection = self.renewed(connection.take(), &mut addresses).await,
@@ -84,8 +85,9 @@ impl StoreKeeper {
         }
     }
 
-    /// Probes a store that is out of use, or idle since the last tick, so that status and log are
-    /// correct even without traffic. Connects again if the store does not answer.
+    /// Sends a probe to a store that is out of use, or that has not answered since the last tick,
+    /// so that the status and the log are correct even without traffic. If the store does not
+    /// answer, connects again.
     async fn renewed(
         self: &Rc<Self>,
         connection: Option<StoreConnection>,
@@ -99,13 +101,14 @@ impl StoreKeeper {
                 }
                 Some(connection)
             }
-            // The nodes of the cluster may no longer include the one in the URL.
+            // A cluster connection is kept if the probe is answered, because the node in the URL
+            // may not belong to the cluster any more.
             Some(cluster) if cluster.mends_itself() && self.probe(cluster.clone()).await => Some(cluster),
             _ => self.connect(addresses).await,
         }
     }
 
-    /// Connects and probes. Returns the connection if the store answers.
+    /// Connects and sends a probe. Returns the connection if the store answers.
     async fn connect(self: &Rc<Self>, addresses: &mut StoreAddresses) -> Option<StoreConnection> {
         let keeper = Rc::clone(self);
         let probe = move |mut connection: StoreConnection| {
@@ -125,7 +128,7 @@ impl StoreKeeper {
         }
     }
 
-    /// Probes the store. Returns whether it answers.
+    /// Sends a probe to the store. Returns whether the store answers.
     async fn probe(&self, mut connection: StoreConnection) -> bool {
         match self.run_probe(&mut connection).await {
             Ok(()) => {
@@ -139,7 +142,7 @@ impl StoreKeeper {
         }
     }
 
-    /// Runs the script once, for a bucket that is immediately full again.
+    /// Runs the script once, for a bucket that is full again immediately.
     async fn run_probe(&self, connection: &mut StoreConnection) -> Result<(), StoreProblem> {
         let bucket = SharedBucket::new(Duration::from_micros(1), 1);
         self.run(connection, SharedKey::new(&[b"probe"]), bucket).await.map(drop)
@@ -158,10 +161,11 @@ impl StoreKeeper {
         }
     }
 
-    /// Sends a question without waiting for the answer.
+    /// Sends a question without waiting for its answer.
     fn send(self: &Rc<Self>, connection: &StoreConnection, pending: PendingQuestion) {
         if pending.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
-            // The request was decided without the store, so it consumes nothing there.
+            // The request has been decided without the store, so it must not use up the bucket
+            // there.
             return;
         }
         if self.under_way.get() >= UNDER_WAY || self.shared.usage() == StoreUsage::Out {
@@ -174,7 +178,7 @@ impl StoreKeeper {
             if let Some(verdict) = keeper.ask(&mut connection, key, bucket).await
                 && let Some(answer) = answer
             {
-                // The request may have stopped waiting.
+                // This fails if the request does not wait any more.
                 let _ = answer.send(verdict);
             }
             keeper.under_way.set(keeper.under_way.get() - 1);
@@ -223,7 +227,7 @@ impl StoreKeeper {
         self.say();
     }
 
-    /// Reports whether the store is used, if that has changed.
+    /// Calls the [`ChangeObserver`] if requests have started or stopped using the store.
     fn say(&self) {
         let usage = self.shared.usage();
         if self.said.replace(Some(usage)) == Some(usage) {

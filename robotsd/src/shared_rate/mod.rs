@@ -1,14 +1,14 @@
-//! Rate-limit buckets that replicas share, in Valkey or Redis.
+//! Rate-limit buckets that replicas share, stored in Valkey or Redis.
 //!
-//! Each limited request is checked with the store, which runs one script using its own clock
-//! (`bucket`, `gcra.lua`). `denials` keeps answers that this process repeats without asking: a
-//! crawler that exceeds its rate costs no calls until it may send the next request. `breaker`
-//! decides whether the store is used at all. On any failure, the answer is
-//! [`SharedVerdict::Unknown`] within the deadline, and the process's own bucket decides: no request
-//! is refused because of the store. At most the shared rate passes, plus the requests that
-//! processes counted alone.
+//! For each limited request, the store is asked; it runs one script that uses its own clock
+//! (`bucket`, `gcra.lua`). `denials` contains denials that this process repeats without asking, so
+//! a crawler that exceeds its rate causes no calls until its next request may pass. `breaker`
+//! decides whether the store is used at all. If anything fails, the answer is
+//! [`SharedVerdict::Unknown`] within the deadline, and the process's own bucket decides. So no
+//! request is refused because the store fails. The requests that pass are at most those that the
+//! shared rate allows, and those that processes allowed while they counted alone.
 //!
-//! This module does not know crawlers or sites: buckets have only a key and a rate.
+//! This module does not know crawlers or sites. A bucket has only a key and a rate.
 
 mod breaker;
 mod bucket;

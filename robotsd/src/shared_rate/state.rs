@@ -1,4 +1,4 @@
-//! The state shared by requests and the thread of a store, and the counts for the status.
+//! The state that requests share with the thread of a store, and the counts for the status.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
@@ -38,7 +38,7 @@ impl StoreState {
         self.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records a failure, for the status.
+    /// Records a failure, to be shown in the status.
     pub(super) fn failed(&self, why: &str) {
         *self.problem.lock() = Some((SystemTime::now(), why.to_owned()));
     }
@@ -51,10 +51,10 @@ impl StoreState {
 }
 
 word_enum! {
-    /// An outcome of questions, counted since the process began to use the store.
+    /// A kind of event that is counted since the process began to use the store.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum StoreCount {
-        /// How often the store went out of use.
+        /// How often requests stopped using the store.
         Outages = "outages",
         /// Calls of the script that were sent to the store.
         Calls = "calls",
@@ -62,7 +62,7 @@ word_enum! {
         Answered = "answered",
         /// Calls that were not answered in time.
         Late = "late",
-        /// Calls that failed otherwise.
+        /// Calls that failed for another reason.
         Failed = "failed",
         /// Requests that the store allowed.
         Allowed = "allowed",
@@ -71,8 +71,8 @@ word_enum! {
         /// Requests that were denied without a call, because an earlier denial of the store was
         /// still in force.
         KnownDenied = "known-denied",
-        /// Requests that the process's own bucket decided alone, because the store could not be
-        /// reached or did not answer.
+        /// Requests that the process's own bucket decided, because the store could not be reached
+        /// or did not answer.
         Alone = "alone",
     }
 }
@@ -94,7 +94,7 @@ word_enum! {
     pub enum StoreUsage {
         /// Requests use the store.
         Used = "used",
-        /// Requests do not use the store: the process counts alone.
+        /// Requests do not use the store, and the process counts alone.
         Out = "out",
     }
 }
@@ -102,7 +102,7 @@ word_enum! {
 /// The state of the store, and the counts since the process began to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreReport {
-    /// The address, without secrets.
+    /// The address of the store, without secrets.
     pub place: String,
     /// Whether requests use the store.
     pub usage: StoreUsage,

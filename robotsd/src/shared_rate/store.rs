@@ -1,7 +1,8 @@
-//! The store as requests see it; a separate thread talks to it.
+//! The interface that requests use to reach the store. A separate thread communicates with the
+//! store.
 //!
-//! A request asks through a bounded queue and waits no longer than the deadline. On any failure the
-//! verdict is `Unknown`, and the process's own bucket decides.
+//! A request sends its question through a bounded queue and waits no longer than the deadline for
+//! the answer. If anything fails, the verdict is `Unknown`, and the process's own bucket decides.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,10 +17,11 @@ use super::keeper::{self, PendingQuestion};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{StoreSettings, of_system};
 
-/// Maximum number of questions waiting to be sent. Beyond it, the process's own bucket decides.
+/// Maximum number of questions that wait to be sent. For further questions, the process's own
+/// bucket decides.
 const QUEUE: usize = 1024;
 
-/// Buckets that replicas share. Clones use the same store; its thread ends when the last one is
+/// Buckets that replicas share. Clones use the same store, whose thread ends when the last clone is
 /// dropped.
 #[derive(Clone, Debug)]
 pub struct SharedRate {
@@ -28,11 +30,11 @@ pub struct SharedRate {
 }
 
 impl SharedRate {
-    /// Begins to use a store, on a separate thread. The store need not be reachable yet.
+    /// Begins to use a store, on a separate thread. The store does not have to be reachable yet.
     ///
     /// # Errors
     ///
-    /// If the thread cannot be started.
+    /// Returns an error if the thread cannot be started.
     pub fn start(settings: StoreSettings, changed: impl Fn(StoreReport) + Send + 'static) -> io::Result<Self> {
         Self::start_resolving(settings, of_system, changed)
     }
@@ -42,7 +44,7 @@ impl SharedRate {
     ///
     /// # Errors
     ///
-    /// If the thread cannot be started.
+    /// Returns an error if the thread cannot be started.
     pub fn start_resolving(
         settings: StoreSettings,
         lookup: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
@@ -73,8 +75,8 @@ impl SharedRate {
         verdict
     }
 
-    /// Makes the store count a request that passes in any case, without waiting for the answer.
-    /// Returns a denial if one is already known.
+    /// Makes the store count a request that passes whatever the answer is, so the answer is not
+    /// awaited. Returns a denial if one is already known.
     pub fn note(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         self.known(key, bucket).unwrap_or_else(|| {
             self.ask(key, bucket, None);
@@ -82,7 +84,8 @@ impl SharedRate {
         })
     }
 
-    /// Returns the verdict that is known without asking; `None` if the store must be asked.
+    /// Returns the verdict if it is known without asking the store, or `None` if the store must be
+    /// asked.
     fn known(&self, key: SharedKey, bucket: SharedBucket) -> Option<SharedVerdict> {
         if self.shared.usage() == StoreUsage::Out {
             self.shared.count(StoreCount::Alone);
@@ -93,8 +96,8 @@ impl SharedRate {
         Some(SharedVerdict::Deny { wait })
     }
 
-    /// Sends a question. If the queue is full, the answer's sender is dropped, so the caller does
-    /// not wait.
+    /// Sends a question. If the queue is full, the sender for the answer is dropped, so that the
+    /// caller does not wait.
     fn ask(&self, key: SharedKey, bucket: SharedBucket, answer: Option<oneshot::Sender<SharedVerdict>>) {
         let _ = self.questions.try_send(PendingQuestion { key, bucket, answer });
     }

@@ -1,12 +1,13 @@
-//! The connection to a store, one server or a cluster, and the addresses of its name. Also error
-//! messages for the operator: the cause, how to fix it, and the server's own message.
+//! The connection to a store, which is one server or a cluster, and the addresses of its name. This
+//! module also builds the error messages for the operator, with the cause, the way to fix it, and
+//! the server's own message.
 //!
-//! **All addresses of a store's name are tried at the same time, and the lowest usable one is
-//! taken.** The client's own race would take the first address that accepts a connection, even if
-//! that server hangs or is a replica, and processes would choose different ones.
+//! **All addresses of a store's name are tried at the same time, and the lowest usable address is
+//! chosen.** The client library would use the first address that accepts a connection, even if that
+//! server hangs or is a replica, and processes could choose different servers.
 //!
-//! **A lost connection to a cluster is re-established through any of its known nodes**: the node in
-//! the URL may be down while another one has taken over its slots.
+//! **A lost connection to a cluster is opened again through any of its known nodes**, because the
+//! node in the URL may be down while another node has taken over its slots.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,15 +28,17 @@ use tokio::time::timeout;
 
 use super::settings::{StoreNodes, StoreSettings};
 
-/// Minimum time limit for connecting, including TLS and password.
+/// Minimum of the time limit for connecting, including TLS and login.
 const CONNECT: Duration = Duration::from_millis(250);
 
-/// Returns the time limit for connecting: that of an answer, if it is longer than [`CONNECT`].
+/// Returns the time limit for connecting: the time limit for an answer if it is longer than
+/// [`CONNECT`], or else [`CONNECT`].
 fn connect_time(settings: &StoreSettings) -> Duration {
     CONNECT.max(settings.deadline)
 }
 
-/// A connection. Clones share it, and their questions are sent without waiting for earlier answers.
+/// A connection, which all of its clones share. Each question is sent without waiting for the
+/// answers to earlier ones.
 #[derive(Clone)]
 pub(crate) enum StoreConnection {
     One(MultiplexedConnection),
@@ -43,9 +46,9 @@ pub(crate) enum StoreConnection {
 }
 
 impl StoreConnection {
-    /// Tries all addresses of the store at the same time. Takes the first in sort order that passes
-    /// the probe, so that all processes take the same one. If there is none, tries the last known
-    /// nodes of a cluster.
+    /// Tries all addresses of the store at the same time. Chooses the first one in sort order that
+    /// answers the probe, so that all processes choose the same server. If none answers, tries the
+    /// nodes that the cluster last listed.
     pub(crate) async fn connect<P: Future<Output = Result<(), String>>>(
         settings: &StoreSettings,
         addresses: &mut StoreAddresses,
@@ -55,7 +58,8 @@ impl StoreConnection {
         let (host, port) = host(info.addr());
         let is_address = host.parse::<IpAddr>().is_ok();
         let found = addresses.find(host, port).await?;
-        // A server that has answered before does not need another protocol.
+        // If a server has answered before, the cause is not a missing `rediss://`, so the message
+        // does not suggest TLS.
         let is_new = !addresses.has_answered && !settings.url.is_encrypted();
         let hint = if is_new { ": it may require TLS, which is \"rediss://\"" } else { "" };
         let tries = found.into_iter().map(|address| {
@@ -85,7 +89,7 @@ impl StoreConnection {
         Err(problems.join("; "))
     }
 
-    /// Connects through the given servers. The name in the URL resolves to `address`.
+    /// Connects through the given servers. The name in the URL is resolved to `address`.
     async fn open(
         settings: &StoreSettings,
         servers: Vec<ConnectionInfo>,
@@ -110,7 +114,7 @@ impl StoreConnection {
         };
         let ca = settings.ca.clone().filter(|_| settings.url.is_encrypted());
         let certificates = ca.map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca) });
-        // The certificate must match the name; the address is only used to connect.
+        // The certificate must contain the name. The address is used only to connect.
         let (host, _) = host(info.addr());
         let resolver = OneAddress { host: host.to_owned(), address };
         match settings.nodes {
@@ -132,7 +136,8 @@ impl StoreConnection {
                     .async_dns_resolver(resolver)
                     .connection_timeout(connect_time(settings))
                     .response_timeout(settings.deadline)
-                    // Retries are useless: after a timeout, the process's own bucket decides.
+                    // Retries are useless, because the process's own bucket decides after a
+                    // timeout.
                     .retries(1);
                 let builder = match certificates {
                     Some(certificates) => builder.certs(certificates),
@@ -145,8 +150,8 @@ impl StoreConnection {
         }
     }
 
-    /// Records what the next connection needs: that the store has answered, and the nodes of a
-    /// cluster.
+    /// Records for the next connection that the store has answered, and which nodes its cluster
+    /// has.
     async fn noted(mut self, settings: &StoreSettings, addresses: &mut StoreAddresses) -> Result<Self, String> {
         if matches!(self, Self::Cluster(_)) {
             let ranges = self.query(redis::cmd("CLUSTER").arg("SLOTS")).await;
@@ -169,7 +174,7 @@ impl StoreConnection {
         }
     }
 
-    /// Runs a script for one key, and loads it into the store if it is missing there.
+    /// Runs a script with one key. Loads the script into the store if the store does not have it.
     pub(crate) async fn run<T: FromRedisValue>(
         &mut self,
         script: &StoreScript,
@@ -182,8 +187,7 @@ impl StoreConnection {
             command
         };
         match self.query(&command("EVALSHA", script.known.get_hash())).await {
-            // A server that was restarted, or whose scripts were flushed. EVAL loads the script
-            // again.
+            // The server was restarted, or its scripts were flushed. EVAL loads the script again.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 self.query(&command("EVAL", script.text)).await
             }
@@ -208,7 +212,7 @@ impl StoreScript {
 fn host(address: &ConnectionAddr) -> (&str, u16) {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host, *port),
-        // Accepted URLs never have another kind of address.
+        // An accepted URL never has another kind of address.
         _ => ("", 0),
     }
 }
@@ -222,7 +226,7 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
         let port: i64 = from_redis_value(parts.next()?).ok()?;
         Some((host, u16::try_from(port).ok()?))
     });
-    // The host of a node is one of these if it is unknown.
+    // A node whose host is unknown has one of these two strings as its host.
     let known: BTreeSet<(String, u16)> = nodes.filter(|(host, _)| !["", "?"].contains(&host.as_str())).collect();
     let at = |(host, port)| match info.addr() {
         ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
@@ -233,16 +237,16 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
     known.into_iter().map(|node| info.clone().set_addr(at(node))).collect()
 }
 
-/// Time limit for resolving a name; after it, the last known addresses are tried.
+/// Time limit for resolving a name. If it is exceeded, the last known addresses are tried.
 const RESOLVE: Duration = Duration::from_millis(250);
 
 /// Maximum number of addresses to try.
 const MAX_ADDRESSES: usize = 4;
 
-/// Resolves a host and port; may block.
+/// Resolves a host and port to addresses. May block.
 pub(crate) type AddressLookup = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
 
-/// Resolves with the system's resolver.
+/// Resolves a host and port with the system's resolver.
 pub(crate) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
@@ -250,11 +254,11 @@ pub(crate) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 /// The addresses of one name.
 pub(crate) struct StoreAddresses {
     lookup: AddressLookup,
-    /// A lookup that has not finished; no second one is started.
+    /// A lookup that has not finished. While there is one, no other lookup is started.
     under_way: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
-    /// The addresses found last.
+    /// The addresses that the last successful lookup found.
     known: Vec<SocketAddr>,
-    /// The nodes of the cluster, as listed by the last connection.
+    /// The nodes of the cluster, as the last connection listed them.
     nodes: Vec<ConnectionInfo>,
     /// Whether a store has ever answered at one of the addresses.
     has_answered: bool,
@@ -265,7 +269,7 @@ impl StoreAddresses {
         Self { lookup, under_way: None, known: Vec::new(), nodes: Vec::new(), has_answered: false }
     }
 
-    /// Returns the addresses, in the same order for all processes. If the name cannot be resolved
+    /// Returns the addresses in the same order in all processes. If the name cannot be resolved
     /// now, returns the last known addresses.
     pub(crate) async fn find(&mut self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let mut looking = self.under_way.take().unwrap_or_else(|| {
@@ -299,7 +303,7 @@ impl StoreAddresses {
     }
 }
 
-/// Resolves one name to one address, and other names with the system's resolver.
+/// Resolves one name to a fixed address, and all other names with the system's resolver.
 struct OneAddress {
     host: String,
     address: SocketAddr,
@@ -322,29 +326,30 @@ impl AsyncDNSResolver for OneAddress {
     }
 }
 
-/// Maximum number of characters of a server's message to show; a server can send anything.
+/// Maximum number of characters of a server's message that are shown. A limit is necessary because
+/// a server can send anything.
 const MAX_SHOWN_LENGTH: usize = 200;
 
-/// Why a question was not answered.
+/// The reason why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreProblem {
-    /// No answer in time.
+    /// No answer arrived in time.
     Late,
     /// The connection broke, or the server cannot be used.
     Broken(String),
 }
 
 impl StoreProblem {
-    /// Returns the error for an answer that the script cannot give.
+    /// Returns the error for an answer that cannot come from the script.
     pub(crate) fn garbage() -> Self {
-        Self::Broken("its answer is not one that the script gives: another service answers there".to_owned())
+        Self::Broken("its answer is not a result of the script: another service answers at this address".to_owned())
     }
 
     pub(crate) fn of(error: &RedisError, settings: &StoreSettings) -> Self {
         if error.is_timeout() { Self::Late } else { Self::Broken(describe(error, settings)) }
     }
 
-    /// Returns the message for status and log.
+    /// Returns the message for the status and the log.
     pub(crate) fn message(self, settings: &StoreSettings) -> String {
         match self {
             Self::Late => format!("no answer within {} ms", settings.deadline.as_millis()),
@@ -355,8 +360,9 @@ impl StoreProblem {
 
 const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes is down";
 
-/// Strings that identify an error of the server or the library, each with its meaning. The cluster
-/// client wraps errors in others, so the error kinds are not sufficient.
+/// Strings that occur in errors of the server or the library, each with an explanation of the
+/// error. The kinds of errors are not sufficient, because the cluster client wraps errors in
+/// others.
 const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["WRONGPASS", "invalid password", "AuthenticationFailed"],
@@ -364,24 +370,27 @@ const MEANINGS: &[(&[&str], &str)] = &[
     ),
     (
         &["NOAUTH", "unauthenticated"],
-        "it requires a password: name the file with password_file, and the user, if any, in the URL",
+        "it requires a password: set password_file to the file with it, and write the user, if any, into the URL",
     ),
     (
         &["NOPERM", "NoPerm"],
-        "its user may not do what is needed: allow EVAL, EVALSHA, TIME, GET and SET for keys of the prefix",
+        "its user lacks permissions: allow EVAL, EVALSHA, TIME, GET and SET for keys with the prefix",
     ),
-    (&["READONLY", "ReadOnly"], "it is a replica and takes no writes: name the primary, or a name that follows it"),
+    (
+        &["READONLY", "ReadOnly"],
+        "it is a replica and accepts no writes: write the address of the primary, or a name that follows it",
+    ),
     (&["cluster support disabled"], "it is not a node of a cluster: leave out cluster = true"),
     (&["CLUSTERDOWN", "ClusterDown", "MASTERDOWN", "MasterDown"], NODE_OUT),
     (&["MOVED", "Moved", "CROSSSLOT", "CrossSlot"], "it is a node of a cluster: set cluster = true"),
     (&["LOADING", "BusyLoading"], "it is loading its data, and will be used after that"),
     (&["OOM"], "its memory is full: raise its maxmemory, or let it evict keys that expire"),
-    (&["MISCONF"], "it takes no writes because it cannot save its data: see its log"),
+    (&["MISCONF"], "it accepts no writes because it cannot save its data: see its log"),
     (&["BUSY"], "a script of another client keeps it busy"),
     (&["UnknownIssuer"], "its certificate is from an untrusted authority: add that authority's certificate with ca"),
     (
         &["NotValidForName", "not valid for name"],
-        "its certificate is for another name: write the URL with a name that the certificate has",
+        "its certificate is for another name: write a host name into the URL that the certificate contains",
     ),
     (
         &["Expired", "NotValidYet", "certificate expired", "not valid yet"],
@@ -397,11 +406,11 @@ const MEANINGS: &[(&[&str], &str)] = &[
     (&["unknown command", "max number of clients"], "it does not serve this client"),
 ];
 
-/// Formats an error in one line: its meaning if known, and the message of the library or the
-/// server.
+/// Formats an error as one line: an explanation if the error is known, and the message of the
+/// library or the server.
 fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     let text = shown(&error.to_string(), settings);
-    // The cluster client follows MOVED by itself, unless the node in the reply is down.
+    // The cluster client itself follows MOVED, unless the node in the reply is down.
     let is_stray = settings.nodes == StoreNodes::Cluster && text.contains("Moved");
     let known = || MEANINGS.iter().find(|(marks, _)| marks.iter().any(|mark| text.contains(mark)));
     let found = if is_stray { Some(NODE_OUT) } else { known().map(|(_, meaning)| *meaning) };
@@ -414,7 +423,8 @@ fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     }
 }
 
-/// Removes secrets, which a server may send back, and control characters, and limits the length.
+/// Removes secrets, which a server may send back, and control characters, and limits the length of
+/// the text.
 fn shown(text: &str, settings: &StoreSettings) -> String {
     let mut text: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     for secret in settings.secrets() {
@@ -458,7 +468,7 @@ mod tests {
         let error = addresses.find("cache.internal", 6379).await.unwrap_err();
         assert_eq!(error, "the name \"cache.internal\" cannot be resolved: no such name");
         for number in 1..=4 {
-            // The lookup of call 3 does not end, and calls 3 and 4 both wait for it.
+            // The lookup of call 3 never ends, and calls 3 and 4 both wait for it.
             let time = async {
                 if number >= 3 {
                     tokio::time::advance(2 * RESOLVE).await;
@@ -467,7 +477,7 @@ mod tests {
             let (found, ()) = tokio::join!(addresses.find("cache.internal", 6379), time);
             assert_eq!(found.unwrap(), ["127.0.0.1:6379", "127.0.0.2:6379"].map(|address| address.parse().unwrap()));
         }
-        // The lookup thread may start late.
+        // The thread of the lookup may start late.
         while asked.load(Ordering::Relaxed) < 4 {
             std::thread::yield_now();
         }
@@ -490,7 +500,7 @@ mod tests {
             for is_hinted in [true, false] {
                 addresses.has_answered = !is_hinted;
                 let probe = |_| std::future::ready(Ok(()));
-                // On a busy machine, the connect deadline may pass first.
+                // On a busy machine, the time limit for connecting may pass first.
                 let said = loop {
                     let said = StoreConnection::connect(&settings, &mut addresses, probe).await.err().unwrap();
                     if said.starts_with("it closed the connection (") {
@@ -519,7 +529,7 @@ mod tests {
             ("WRONGPASS", "invalid username-password pair or user is disabled.", "password_file"),
             ("NOAUTH", "Authentication required.", "password_file"),
             ("NOPERM", "this user has no permissions to run the 'eval' command", "EVALSHA"),
-            ("READONLY", "You can't write against a read only replica.", "name the primary"),
+            ("READONLY", "You can't write against a read only replica.", "write the address of the primary"),
             ("ERR", "This instance has cluster support disabled", "leave out cluster = true"),
             ("CLUSTERDOWN", "Hash slot not served", "one of its nodes is down"),
             ("MOVED", "866 10.0.0.5:6379", "set cluster = true"),

@@ -1,5 +1,4 @@
-//! Access to Valkey or Redis for all modules: address and settings, the connection, and the meaning
-//! of errors.
+//! Access to Valkey or Redis for all modules: settings, connection, and explanations of errors.
 
 mod connection;
 mod settings;

@@ -1,37 +1,37 @@
-//! The settings of a store: its address and how to use it.
+//! The settings of a store: its address and how it is used.
 
 use std::fmt;
 use std::time::Duration;
 
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
-/// The store of the buckets that replicas share.
+/// The settings of the store for the buckets that replicas share.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 pub struct StoreSettings {
     /// The URL of the store.
     pub url: StoreUrl,
-    /// Replaces the password in the URL.
+    /// The password, which replaces the one in the URL.
     #[debug(skip)]
     pub password: Option<String>,
-    /// Certificates in PEM to trust instead of the system's.
+    /// The certificates to trust instead of the system's, in PEM.
     #[debug(skip)]
     pub ca: Option<Vec<u8>>,
-    /// One server, or a cluster.
+    /// Whether the store is one server or a cluster.
     pub nodes: StoreNodes,
-    /// The prefix of keys.
+    /// The prefix of all keys.
     pub prefix: String,
-    /// How long a request waits for the store, at most
+    /// Maximum time that a request waits for the store. It cannot exceed
     /// [`MAX_DEADLINE`](Self::MAX_DEADLINE).
     pub deadline: Duration,
 }
 
-/// Whether the server belongs to a cluster.
+/// Whether the server in the URL belongs to a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreNodes {
     /// One server.
     #[default]
     One,
-    /// A cluster; the server lists the other nodes.
+    /// A cluster. The server in the URL lists the other nodes.
     Cluster,
 }
 
@@ -40,7 +40,7 @@ pub enum StoreNodes {
 #[debug("{:?}", self.to_string())]
 pub struct StoreUrl(String);
 
-/// The expected form of a URL, for messages.
+/// The end of messages about an invalid URL, with examples of valid ones.
 const RIGHT: &str =
     "write one such as \"redis://10.0.0.5:6379\", or \"rediss://robotsd@cache.internal:6380\" with a user and TLS";
 
@@ -49,8 +49,8 @@ impl StoreUrl {
     ///
     /// # Errors
     ///
-    /// If the text is not a valid URL of a store. The message does not repeat it, because it may
-    /// contain a password.
+    /// Returns an error if the string is not a valid URL of a store. The error message does not
+    /// repeat the string, because it may contain a password.
     pub fn new(text: &str) -> Result<Self, String> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(format!("the store is not a URL: {RIGHT}"));
@@ -68,7 +68,8 @@ impl StoreUrl {
         match text.into_connection_info() {
             Ok(_) => Ok(Self(text.to_owned())),
             Err(error) => {
-                // The first part of the message is fixed text; the appended part may quote the URL.
+                // The first part of the library's message is fixed text. The part after the
+                // separator may quote the URL.
                 let why = error.to_string();
                 let why =
                     why.split(" - ").next().unwrap_or_default().trim_end_matches(|end: char| !end.is_alphanumeric());
@@ -104,10 +105,10 @@ impl fmt::Display for StoreUrl {
 impl StoreSettings {
     /// Default prefix of keys.
     pub const PREFIX: &str = "robotsd:rate:";
-    /// Default time that a request waits for the store. It leaves a margin to the maximum of 20 ms,
-    /// for the timer's resolution of one millisecond and for a busy worker.
+    /// Default of the maximum time that a request waits for the store. It is less than the limit of
+    /// 20 ms, because timers have a resolution of one millisecond and workers may be busy.
     pub const DEADLINE: Duration = Duration::from_millis(12);
-    /// Maximum of the time that a request waits for the store.
+    /// Upper limit of the maximum time that a request waits for the store.
     pub const MAX_DEADLINE: Duration = Duration::from_millis(20);
 
     /// Creates settings with the defaults.
@@ -127,7 +128,7 @@ impl StoreSettings {
         self.url.to_string()
     }
 
-    /// Returns the connection's settings, including the password.
+    /// Returns the settings for the connection, including the password.
     pub(crate) fn info(&self) -> Result<ConnectionInfo, String> {
         let info = self.url.info()?;
         let Some(password) = &self.password else { return Ok(info) };
@@ -135,8 +136,8 @@ impl StoreSettings {
         Ok(info.set_redis_settings(login))
     }
 
-    /// Returns all passwords, both decoded and as written in the URL: the URL's password and the
-    /// one that replaces it.
+    /// Returns all passwords: the one in the URL, decoded and as it is written there, and the one
+    /// that replaces it.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let sent = self.url.info().ok().and_then(|info| info.redis_settings().password().map(str::to_owned));
         let login = self.url.0.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));

@@ -1,9 +1,9 @@
-//! Chooses the server for a request and waits until a connection to it is available.
+//! Chooses the server for a request and waits until a connection to this server is available.
 //!
-//! Servers take turns by request, not by connection. A [`ServerSearch`] begins with the server
-//! whose turn it is.
+//! Servers take turns by request, not by connection. A [`ServerSearch`] starts at the server whose
+//! turn it is.
 //!
-//! All state in this module, including the connections, belongs to one worker.
+//! Each worker has its own copy of the state in this module, including the connections.
 
 use std::num::NonZeroUsize;
 use std::pin::pin;
@@ -26,7 +26,7 @@ use super::shares::ShareUse;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
-/// Interval between a waiting request's checks for a free connection, in case it is not notified.
+/// How often a waiting request checks for a free connection even if it is not notified.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The servers of a site as seen by one worker, with the worker's connections to them.
@@ -43,7 +43,7 @@ pub(super) struct UpstreamState {
     pub(super) is_swept: AtomicBool,
 }
 
-/// The connection for a request, or the reason why there is none.
+/// The connection for a request, or the reason why the request gets none.
 type Leased = Result<Lease, UpstreamFailure>;
 
 impl UpstreamState {
@@ -61,8 +61,8 @@ impl UpstreamState {
     /// request.
     ///
     /// # Errors
-    /// The index of that server, if it has no usable idle connection, is out of service, or other
-    /// requests wait.
+    /// Returns the index of that server if the server has no usable idle connection or is out of
+    /// service, or if other requests wait.
     pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, usize> {
         if self.shared.has_names {
             self.shared.refresh();
@@ -78,8 +78,8 @@ impl UpstreamState {
         lease.ok_or(first)
     }
 
-    /// Returns a new connection to repeat a request that `failed` did not answer. It leads to
-    /// another server if there is one.
+    /// Returns a new connection for repeating a request that `failed` did not answer. It is a
+    /// connection to another server, if the site has one.
     pub(super) async fn another(&self, failed: &Arc<CandidateServer>, requirement: Requirement) -> Leased {
         let candidates = self.candidates.load_full();
         let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));
@@ -102,29 +102,30 @@ impl UpstreamState {
         }
     }
 
-    /// Reports whether a request must check its place in the queue before it takes a connection,
-    /// even an idle one. It must if other requests wait (on this worker or another), or if a
-    /// transfer was just given up for waiting requests.
+    /// Reports whether a request must join the queue before it may use a connection, even an idle
+    /// one. It must if other requests wait (on this or another worker), or if a transfer was
+    /// recently aborted for waiting requests.
     fn is_scarce(&self) -> bool {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
 
     /// Returns a connection to the first reachable server, starting at index `first`. The
-    /// connection is new or, if `pooled` allows it, an idle one.
+    /// connection is new, unless `pooled` allows an idle one.
     pub(super) async fn find(&self, first: usize, pooled: Pooled, requirement: Requirement) -> Leased {
         let client = requirement.client;
         let deadline = Instant::now() + self.shared.limits.connect;
         let connection_limit = &self.shared.connection_limit;
         let servers = || self.candidates.load().list.len();
-        // A later request does not overtake waiting requests, unless those exceed their client's
-        // share.
+        // A later request does not overtake waiting requests, unless those are beyond their
+        // clients' shares.
         let mut waiting = self.is_scarce().then(|| self.demand.wait(client, servers()));
         let mut is_looking = waiting
             .as_ref()
             .is_none_or(|waiting| waiting.share_use == ShareUse::Within && !self.demand.has_parked_within());
         loop {
             let share_use = waiting.as_ref().map_or(ShareUse::Within, |waiting| waiting.share_use);
-            // Register before looking, so that a connection freed during the search is not missed.
+            // The request registers for notifications before it searches, so that a connection
+            // freed during the search is not missed.
             let mut freed = pin!(connection_limit.freed.of(share_use).notified());
             let mut returned = pin!(self.demand.returned.of(share_use).notified());
             if waiting.is_some() {
@@ -149,8 +150,8 @@ impl UpstreamState {
             }
             let free = async {
                 tokio::select! {
-                    // The order matters: on a slow machine, a free connection wins over a deadline
-                    // that has also passed.
+                    // The order matters: on a slow machine, a free connection takes precedence over
+                    // a deadline that has also passed.
                     biased;
                     () = returned => true,
                     () = freed => true,
@@ -166,20 +167,20 @@ impl UpstreamState {
     }
 
     /// Aborts a transfer whose client has stalled, if this client's request takes precedence over
-    /// it.
+    /// that transfer.
     fn give_up_for(&self, client: ClientKey) {
         let candidates = self.candidates.load();
         let servers = candidates.list.iter().map(|candidate| &candidate.server);
         let in_service: Vec<_> = servers.clone().filter(|server| server.health.is_in_service()).collect();
-        // If no server is in service, every server is tried.
+        // If no server is in service, a connection to any server helps, because every server is
+        // tried.
         let servers = if in_service.is_empty() { servers.collect() } else { in_service };
         if let Some((stalled, server)) = self.shared.connection_limit.give_up_for(client, &servers) {
             self.shared.reporter.gave_up(&*server, stalled);
         }
     }
 
-    /// Returns the current servers, waiting for the resolver until `deadline` if there are none
-    /// yet.
+    /// Returns the current servers. If there are none yet, waits for the resolver until `deadline`.
     async fn candidates(&self, deadline: Instant) -> Result<Arc<Candidates>, UpstreamFailure> {
         loop {
             let mut answered = pin!(self.shared.answered.notified());
@@ -192,15 +193,16 @@ impl UpstreamState {
             }
             let failure = |why| Err(UpstreamFailure::new(FailureKind::Unresolved, why));
             if !is_looking_up {
-                return failure("the upstream has no address");
+                return failure("the name of the upstream has no address");
             }
             if timeout_at(deadline.into(), answered).await.is_err() {
-                return failure("the resolver does not answer");
+                return failure("the resolver did not answer in time");
             }
         }
     }
 
-    /// Adopts a changed list of servers. A server that stays in the list keeps its connections.
+    /// Adopts the list of servers if it has changed. A server that remains in the list keeps its
+    /// connections.
     fn follow(&self) {
         if Arc::ptr_eq(&self.candidates.load().servers, &*self.shared.servers.load()) {
             return;

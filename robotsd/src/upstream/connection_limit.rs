@@ -1,19 +1,19 @@
 //! Limits open connections, per server and for all servers of a site together, across all workers.
-//! Also tracks the requests of a worker that wait for a connection.
+//! Also tracks the requests of each worker that wait for a connection.
 //!
-//! A connection holds a [`Permit`] from before it is opened until its socket is closed, even if it
-//! is idle or a tunnel: each open socket costs the server. The counters therefore change only when
-//! a connection opens or closes, not with each request.
+//! A [`Permit`] is held from before a connection is opened until its socket is closed, even while
+//! the connection is idle or a tunnel, because each open socket costs the server. So the counters
+//! change only when a connection opens or closes, and not with each request.
 //!
 //! A request without a permit waits. Two things must not keep it waiting:
-//! - Idle connections of other workers: workers are notified of waiting requests and close idle
-//!   connections.
-//! - Clients that do not read: if the waiting request's client [is within its
-//!   share](super::shares), a stalled transfer is given up for it.
+//! - Idle connections of other workers: those workers are notified of waiting requests and close
+//!   idle connections.
+//! - Clients that do not read: a stalled transfer is aborted if the waiting request's client [is
+//!   within its share](super::shares).
 //!
-//! Requests wait in two queues: one for clients within their share, one for clients beyond it. The
-//! first queue is served first. With a single queue, a client with a hundred requests would get
-//! every connection that is freed for others.
+//! Requests wait in two queues: one for clients within their share, and one for clients beyond it.
+//! The first queue is served first. With a single queue, a client with a hundred waiting requests
+//! would get every connection that is freed for others.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -28,7 +28,7 @@ use super::server::Server;
 use super::shares::{STALLED, ShareUse, Shares};
 use super::usage::{ClientKey, Usage, millis};
 
-/// The connections that a site may have open.
+/// The limits of a site's connections, and how many are open.
 #[derive(Debug)]
 pub(super) struct ConnectionLimit {
     pub(super) open: AtomicUsize,
@@ -36,24 +36,24 @@ pub(super) struct ConnectionLimit {
     per_server: usize,
     /// Requests that wait for a permit, on all workers.
     pub(super) waiting: ByShareUse<AtomicUsize>,
-    /// Notified when a permit is free, one waiting request at a time.
+    /// Notified when a permit becomes free. Wakes one waiting request at a time.
     pub(super) freed: ByShareUse<Notify>,
     /// Notified when a request begins to wait, and periodically while it waits.
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// Until this time, clients beyond their share get no connection. In milliseconds since
-    /// `start`; zero if no transfer has been given up.
+    /// Until this time, clients beyond their share get no connection, because a transfer was
+    /// aborted. In milliseconds since `start`; zero if no transfer has been aborted.
     short_until: AtomicU64,
-    /// Until this time, in milliseconds since `start`, no search for a stalled transfer is made,
-    /// because the last one found none.
+    /// Until this time, no search for a stalled transfer is made, because the last search found
+    /// none. In milliseconds since `start`.
     fruitless_until: AtomicU64,
-    /// Until this time, in milliseconds since `start`, requests do not share HTTP/2 connections.
-    /// Zero if they always could.
+    /// Until this time, requests do not share HTTP/2 connections. In milliseconds since `start`;
+    /// zero if sharing was never suspended.
     pub(super) separate_until: AtomicU64,
 }
 
-/// The right to open a connection, held as long as the connection is open.
+/// The right to have a connection open, held as long as the connection exists.
 #[derive(Debug)]
 pub(super) struct Permit {
     limit: Arc<ConnectionLimit>,
@@ -73,11 +73,12 @@ pub(super) enum LimitReached {
 /// Pause after a search that found no stalled transfer, in milliseconds.
 const FRUITLESS: u64 = 20;
 
-/// How long requests share no HTTP/2 connection after a response that ended one, in milliseconds.
+/// How long requests do not share HTTP/2 connections after an invalid response has ended one, in
+/// milliseconds.
 pub(super) const SEPARATE: u64 = 60_000;
 
-/// Maximum number of stalled transfers tried in one search. A chosen transfer can resume before it
-/// is given up; after this many, the request waits.
+/// Maximum number of stalled transfers that one search tries to abort. A transfer can resume after
+/// it is chosen; after this many attempts, the request waits.
 const CHOICES: usize = 8;
 
 impl ConnectionLimit {
@@ -100,10 +101,10 @@ impl ConnectionLimit {
         }
     }
 
-    /// Limits each HTTP/2 connection to a single request at a time for [`SEPARATE`] milliseconds,
-    /// because a response has ended a connection with all its requests. The next such response then
-    /// ends only its own request. This applies to all servers of the site and all workers: a second
-    /// attempt goes to another server, which may send the same response.
+    /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds. This
+    /// is called when an invalid response has ended a whole connection, so that the next such
+    /// response ends only its own request. The limit applies to all servers of the site and all
+    /// workers, because a second attempt goes to another server, which may send the same response.
     pub(super) fn separate_requests(&self) {
         self.separate_until.store(millis(self.start) + SEPARATE, Ordering::Relaxed);
     }
@@ -114,7 +115,7 @@ impl ConnectionLimit {
         until != 0 && millis(self.start) <= until
     }
 
-    /// Reports whether a transfer was given up recently, so that clients beyond their share get no
+    /// Reports whether a transfer was aborted recently, so that clients beyond their share get no
     /// connection.
     pub(super) fn are_short(&self) -> bool {
         let until = self.short_until.load(Ordering::Relaxed);
@@ -123,20 +124,21 @@ impl ConnectionLimit {
         }
         let is_over = millis(self.start) > until;
         if is_over {
-            // Fails if another transfer has been given up meanwhile.
+            // This fails if another transfer has been aborted meanwhile, which starts the time
+            // again.
             let _ = self.short_until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         !is_over
     }
 
-    /// Reports whether requests of clients within their share are waiting.
+    /// Reports whether requests of clients within their share are waiting on any worker.
     pub(super) fn are_owed(&self) -> bool {
         self.waiting.within.load(Ordering::SeqCst) > 0
     }
 
-    /// Gives up a stalled transfer over which this client's request takes precedence, if there is
-    /// one. Returns how long it has stalled, and its server. Its permit becomes free as soon as its
-    /// task has run.
+    /// Aborts a stalled transfer over which this client's request takes precedence, if there is
+    /// one. Returns how long the transfer had stalled, and its server. The permit becomes free as
+    /// soon as the task of the transfer has run.
     pub(super) fn give_up_for(&self, client: ClientKey, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
         let now = millis(self.start);
         if now < self.fruitless_until.load(Ordering::Relaxed) {
@@ -150,8 +152,8 @@ impl ConnectionLimit {
         let mut shares = self.shares.lock();
         let mut take = || {
             let (usage, stall) = shares.victim(client, self.share_out(servers.len()), now, helps)?;
-            // Inside the lock, so that no other request chooses the same transfer. Its client may
-            // have resumed just now; then the transfer is no longer a candidate.
+            // This happens inside the lock, so that no other request chooses the same transfer. If
+            // the client has just resumed, the transfer is not a candidate any more.
             Some(usage.give_up(stall).then_some((usage, stall)))
         };
         let taken = (0..CHOICES).map_while(|_| take()).flatten().next();
@@ -165,14 +167,14 @@ impl ConnectionLimit {
         Some((stall.lasts(now), Arc::clone(&usage.server)))
     }
 
-    /// Returns the maximum number of connections to `servers` servers together.
+    /// Returns the maximum total number of connections if there are `servers` servers.
     pub(super) fn share_out(&self, servers: usize) -> usize {
         self.per_server.saturating_mul(servers.max(1)).min(self.capacity)
     }
 }
 
 impl Permit {
-    /// Takes a permit for a connection to this server, on behalf of this client.
+    /// Acquires a permit to connect to this server, for a request of this client.
     pub(super) fn take(
         limit: &Arc<ConnectionLimit>,
         server: &Arc<Server>,
@@ -196,8 +198,8 @@ impl Drop for Permit {
         self.limit.shares.lock().remove(&self.usage);
         self.server.open.fetch_sub(1, Ordering::SeqCst);
         self.limit.open.fetch_sub(1, Ordering::SeqCst);
-        // A request is counted as waiting before it looks for a permit, so either it sees the free
-        // permit or it is seen here.
+        // A request is counted as waiting before it looks for a permit. So either the request finds
+        // the free permit, or this code finds the request.
         if let Some(first) = self.limit.waiting.first() {
             self.limit.freed.of(first).notify_one();
         }
@@ -208,7 +210,7 @@ fn take_one(count: &AtomicUsize, capacity: usize) -> bool {
     count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |open| (open < capacity).then_some(open + 1)).is_ok()
 }
 
-/// One value for clients within their share and one for clients beyond it.
+/// Two values: one for clients within their share, and one for clients beyond it.
 #[derive(Debug, Default)]
 pub(super) struct ByShareUse<T> {
     pub(super) within: T,
@@ -225,7 +227,7 @@ impl<T> ByShareUse<T> {
 }
 
 impl ByShareUse<AtomicUsize> {
-    /// Returns the class of requests to serve first, or `None` if no request waits.
+    /// Returns the queue that is served next, or `None` if no request waits.
     pub(super) fn first(&self) -> Option<ShareUse> {
         [ShareUse::Within, ShareUse::Beyond]
             .into_iter()
@@ -238,15 +240,15 @@ impl ByShareUse<AtomicUsize> {
 pub(super) struct Demand {
     pub(super) limit: Arc<ConnectionLimit>,
     waiting: ByShareUse<AtomicUsize>,
-    /// Requests of `waiting` that only wait; the others are already connecting.
+    /// Number of requests in `waiting` that only wait; the others are connecting.
     parked: ByShareUse<AtomicUsize>,
     /// Notified when a connection of this worker becomes free.
     pub(super) returned: ByShareUse<Notify>,
-    /// Connections returned to the pool while requests of this worker waited.
+    /// Number of connections returned to the pool while requests of this worker waited.
     turn: AtomicUsize,
 }
 
-/// A waiting request.
+/// A request in the queue.
 #[derive(Debug)]
 pub(super) struct QueuedRequest<'d> {
     demand: &'d Demand,
@@ -254,8 +256,8 @@ pub(super) struct QueuedRequest<'d> {
     pub(super) share_use: ShareUse,
 }
 
-/// If requests wait both here and on other workers, one of this many returned connections is closed
-/// for the other workers.
+/// If requests wait on this worker and on others, one of this many returned connections is closed,
+/// so that another worker gets its permit.
 const FOR_OTHERS: usize = 8;
 
 impl Demand {
@@ -264,18 +266,18 @@ impl Demand {
         Self { limit, waiting, parked, returned, turn: AtomicUsize::new(0) }
     }
 
-    /// Reports whether a request of this worker already waits. It is served first, unless it is
-    /// beyond its client's share and the new request is not.
+    /// Reports whether a request of this worker already waits. That request is served first, unless
+    /// it is beyond its client's share and the new request is not.
     pub(super) fn has_parked(&self) -> bool {
         self.has_parked_within() || self.parked.beyond.load(Ordering::Relaxed) > 0
     }
 
-    /// Reports whether a request of this worker waits whose client is within its share.
+    /// Reports whether a request of this worker waits and is within its client's share.
     pub(super) fn has_parked_within(&self) -> bool {
         self.parked.within.load(Ordering::Relaxed) > 0
     }
 
-    /// Begins to wait, with `servers` servers to choose from.
+    /// Adds a request to the queue. It can choose among this number of servers.
     pub(super) fn wait(&self, client: ClientKey, servers: usize) -> QueuedRequest<'_> {
         let mut shares = self.limit.shares.lock();
         let share_use = shares.share_use(client, self.limit.share_out(servers), millis(self.limit.start));
@@ -284,7 +286,7 @@ impl Demand {
         waiting
     }
 
-    /// Reports whether another worker should get the permit of a reusable connection.
+    /// Reports whether another worker should get the permit of a connection that could be reused.
     pub(super) fn are_others_first(&self) -> bool {
         let Some(first) = self.limit.waiting.first() else { return false };
         let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);
@@ -292,7 +294,7 @@ impl Demand {
         everywhere > here && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1)
     }
 
-    /// Notifies a waiting request that the pool has a free connection again.
+    /// Notifies a waiting request that the pool has a connection for it.
     pub(super) fn has_returned(&self) {
         if let Some(first) = self.waiting.first() {
             self.returned.of(first).notify_one();
@@ -301,7 +303,8 @@ impl Demand {
 }
 
 impl QueuedRequest<'_> {
-    /// Compares the request with its client's share again, with `servers` servers to choose from.
+    /// Compares the request with its client's share again. It can choose among this number of
+    /// servers.
     pub(super) fn review(&mut self, servers: usize) {
         let limit = &self.demand.limit;
         let mut shares = limit.shares.lock();
@@ -310,7 +313,7 @@ impl QueuedRequest<'_> {
         self.enter(&mut shares);
     }
 
-    /// Reports whether the request may take a free connection.
+    /// Reports whether the request may use a connection that becomes free.
     pub(super) fn may_take(&self) -> bool {
         let limit = &self.demand.limit;
         self.share_use == ShareUse::Within || !(limit.are_owed() || limit.are_short())
@@ -323,8 +326,8 @@ impl QueuedRequest<'_> {
         let _parked = scopeguard::guard(parked, |parked| {
             parked.fetch_sub(1, Ordering::Relaxed);
         });
-        // A request that may not take a connection gains nothing from idle connections of other
-        // workers.
+        // Other workers close idle connections only if this helps: a request that may not use a
+        // connection yet gains nothing from that.
         if self.may_take() {
             self.demand.limit.wanted.notify_waiters();
         }

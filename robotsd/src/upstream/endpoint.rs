@@ -1,4 +1,4 @@
-//! The operator's settings for an upstream: its address, the HTTP versions to use, and its limits
+//! The operator's settings for an upstream: its address, the HTTP versions to use, and the limits
 //! with their defaults.
 
 use std::fmt;
@@ -40,18 +40,19 @@ pub(super) enum ServerAddress {
 }
 
 impl Endpoint {
-    /// Reports whether connections to this endpoint would arrive at the listener with this address.
+    /// Reports whether a connection to this endpoint would arrive at the listener with this
+    /// address.
     pub(crate) fn is_listener(&self, listener: SocketAddr) -> bool {
-        // To connect to an unspecified address is to connect to the loopback; to listen on it is to
-        // listen on every address.
+        // Connecting to an unspecified address connects to the loopback address. Listening on an
+        // unspecified address listens on every address.
         let (ip, port) = match &self.address {
             EndpointAddress::Server(ServerAddress::Tcp(address)) => (Some(address.ip().to_canonical()), address.port()),
             EndpointAddress::Server(ServerAddress::Loopback(port)) => (None, *port),
             EndpointAddress::Name(..) | EndpointAddress::Server(ServerAddress::Unix(_)) => return false,
         };
         let own = listener.ip().to_canonical();
-        // An unspecified IPv6 listener also accepts IPv4, unless the system is configured
-        // otherwise.
+        // A listener on the unspecified IPv6 address also accepts IPv4 connections, unless the
+        // system is configured otherwise.
         let takes = |ip: IpAddr| own == ip || own.is_unspecified() && (own.is_ipv6() || ip.is_ipv4());
         let is_here = match ip {
             Some(ip) if ip.is_unspecified() => own.is_loopback() || own.is_unspecified(),
@@ -65,9 +66,8 @@ impl Endpoint {
     /// Parses an endpoint. The path of a Unix socket is relative to `folder`.
     pub(crate) fn parse(url: &str, folder: &Path) -> Result<Self, String> {
         let wrong = |why: &str| {
-            let right =
-                "write one such as \"http://127.0.0.1:3000\", \"https://app.internal\" or \"unix:/run/app.sock\"";
-            Err(format!("{url:?} is not an upstream: {why}: {right}"))
+            let right = "write an address such as \"http://127.0.0.1:3000\", \"https://app.internal\" or \"unix:/run/app.sock\"";
+            Err(format!("{url:?} is not a valid upstream ({why}): {right}"))
         };
         if let Some(path) = url.strip_prefix("unix:") {
             if path.is_empty() {
@@ -82,7 +82,7 @@ impl Endpoint {
             Some("https") => (Scheme::HTTPS, 443),
             Some(_) => {
                 return wrong(
-                    "the scheme must be http, https or unix; for HTTP/2 without TLS, set http2 = true in [site.upstream]",
+                    "the scheme must be http, https or unix; HTTP/2 without TLS needs http2 = true in [site.upstream]",
                 );
             }
             None => return wrong("it has no scheme"),
@@ -107,7 +107,7 @@ impl Endpoint {
         let literal = std::str::from_utf8(authority.bare_host()).unwrap_or(host);
         let address = match literal.parse::<IpAddr>() {
             Ok(address) => EndpointAddress::Server(ServerAddress::Tcp(SocketAddr::new(address, port))),
-            Err(_) if host.starts_with('[') => return wrong("the text in brackets is not a valid IPv6 address"),
+            Err(_) if host.starts_with('[') => return wrong("the part in brackets is not a valid IPv6 address"),
             Err(_) if host.eq_ignore_ascii_case("localhost") => EndpointAddress::Server(ServerAddress::Loopback(port)),
             Err(_) => EndpointAddress::Name(host.to_owned(), port),
         };
@@ -137,7 +137,7 @@ impl Endpoint {
     }
 }
 
-/// Formats the endpoint as an operator writes it.
+/// Formats the endpoint in the syntax of the config.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
@@ -153,11 +153,11 @@ pub(crate) enum HttpVersions {
     /// HTTP/1.1 only.
     #[default]
     Http1,
-    /// HTTP/2 only. With TLS the server must agree to it in the handshake; without TLS, HTTP/2 is
-    /// used from the first byte.
+    /// HTTP/2 only. With TLS, the server must agree to HTTP/2 in the handshake. Without TLS, HTTP/2
+    /// is used from the first byte.
     Http2,
-    /// With TLS, the version that the server prefers; without TLS, HTTP/1.1, because nothing can be
-    /// negotiated.
+    /// With TLS, the version that the server prefers; without TLS, HTTP/1.1, because a version
+    /// cannot be negotiated.
     Negotiated,
 }
 
@@ -175,30 +175,30 @@ impl HttpVersions {
 /// The limits on connections, times and buffers of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamLimits {
-    /// Maximum time to connect, over all servers and including the TLS handshake.
+    /// Maximum time to connect, including the TLS handshake, for all attempted servers together.
     pub(crate) connect: Duration,
-    /// Maximum time until the upstream begins its response, counted from the last byte of the
-    /// request that it accepted.
+    /// Maximum time until the upstream begins its response. The time starts when the upstream has
+    /// accepted the last byte of the request.
     pub(crate) response_header: Duration,
-    /// Maximum time without progress in a response body. A body that makes progress has no
-    /// deadline.
+    /// Maximum time that a response body may make no progress. There is no limit for a body that
+    /// makes progress.
     pub(crate) body_idle: Duration,
-    /// Size of the buffer for a response body, in bytes. Also the maximum size before the response
-    /// head is complete, including interim responses; a head that is complete after a single read
-    /// may be twice as large.
+    /// Size of the buffer for a response body, in bytes. It also limits the bytes received before
+    /// the response head is complete, including interim responses, except that a head which is
+    /// complete after a single read may be twice as large.
     pub(crate) buffer_bytes: usize,
-    /// Maximum number of bytes read ahead of a response whose client has stalled. Used only if the
-    /// whole rest fits, so that the connection becomes free.
+    /// Maximum number of bytes that are read ahead of a client that has stalled. This buffer is
+    /// used only if the whole rest of the response fits, because only this frees the connection.
     pub(crate) buffer: usize,
-    /// Maximum number of bytes read ahead for all responses of the process.
+    /// Maximum number of bytes read ahead for all responses of the process together.
     pub(crate) buffer_total: usize,
-    /// Maximum number of open connections to all servers of a site, over all workers, whatever they
-    /// are used for. A request that needs another connection waits up to `connect`.
+    /// Maximum number of open connections to all servers of a site, over all workers, in use or
+    /// idle. A request that needs another connection waits up to `connect`.
     pub(crate) connections: NonZeroUsize,
     /// Maximum number of open connections to one server.
     pub(crate) address_connections: NonZeroUsize,
-    /// Maximum number of idle connections to keep per server. Each worker keeps an equal part:
-    /// client connections are spread over the workers by a hash, so their load is about equal.
+    /// Maximum number of idle connections to keep per server. Each worker may keep an equal part,
+    /// because a hash spreads client connections about equally over the workers.
     pub(crate) idle_connections: usize,
     /// How long an idle connection is kept.
     pub(crate) idle_timeout: Duration,
@@ -212,16 +212,16 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(3),
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
-            // Large enough to read a typical large response at once; a quarter of this size costs a
-            // quarter more CPU on such bodies.
+            // This is enough to read a typical large response at once. With a quarter of this size,
+            // such bodies need 25 % more CPU.
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
             buffer_total: 64 * 1024 * 1024,
             connections: CONNECTIONS,
             address_connections: CONNECTIONS,
             idle_connections: 128,
-            // Shorter than the idle timeout of most servers, so that the server is seldom the first
-            // to close.
+            // This is shorter than the idle timeout of most servers, so that robotsd usually closes
+            // a connection before the server does.
             idle_timeout: Duration::from_secs(4),
         }
     }
@@ -236,7 +236,7 @@ mod tests {
         let is_listener = |url: &str, listener: &str| {
             Endpoint::parse(url, Path::new("")).unwrap().is_listener(listener.parse().unwrap())
         };
-        // For each listener: URLs that lead to it, and URLs that do not.
+        // For each listener: URLs that connect to it, and URLs that do not.
         for (listener, same, others) in [
             (
                 "127.0.0.1:80",

@@ -1,9 +1,10 @@
-//! Why an upstream gave no usable response, the response that the client gets instead, and the
-//! rate-limited events that report it.
+//! Reasons why an upstream gave no usable response, the responses that clients get instead, and the
+//! rate-limited events that report the failures.
 //!
 //! A change of a server's state, or of the addresses of a name, is always reported, because such
-//! changes are rare. Failed requests can be many: each kind of failure is reported at most once a
-//! second, with the count of those left out. The same applies to transfers that were given up.
+//! changes are rare. Failed requests can be many, so each kind of failure is reported at most once
+//! a second, with the number of failures since the last report. The same applies to transfers that
+//! were aborted.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -17,15 +18,15 @@ use super::response_body::ResponseBody;
 use crate::http_common::plain_answer;
 use crate::metrics::EventCounter;
 
-/// A request that got no response from its upstream. Stored in the extensions of the response, for
-/// logs.
-// The detail may quote an upstream, so it is escaped: one event stays on one line.
+/// A request that got no response from its upstream. It is stored in the extensions of the client's
+/// response, so that it can be logged.
+// The detail may quote bytes from an upstream. Escaping keeps an event on one line.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{kind:?}: {}", self.detail.escape_debug())]
 pub(crate) struct UpstreamFailure {
     /// The kind of failure.
     pub(crate) kind: FailureKind,
-    /// The underlying error message. Not for clients: it may contain addresses.
+    /// The underlying error message. It is not shown to clients, because it may contain addresses.
     pub(crate) detail: String,
 }
 
@@ -34,7 +35,7 @@ impl UpstreamFailure {
         Self { kind, detail: detail.to_string() }
     }
 
-    /// Returns the response to a gRPC call.
+    /// Returns the client's response, if the request is a gRPC call.
     pub(super) fn into_grpc_response(self) -> Response<ResponseBody> {
         let mut response = Response::new(ResponseBody::empty());
         *response.headers_mut() = self.kind.grpc_code().fields(self.kind.answer().1.trim_end());
@@ -42,7 +43,7 @@ impl UpstreamFailure {
         response
     }
 
-    /// Returns the response to any other request.
+    /// Returns the client's response, if the request is not a gRPC call.
     pub(super) fn into_response(self) -> Response<ResponseBody> {
         let (status, text) = self.kind.answer();
         let mut response = plain_answer(status, text).map(ResponseBody::own);
@@ -59,7 +60,7 @@ impl UpstreamFailure {
 pub(crate) struct UpstreamEvent {
     /// The kind of event.
     pub(crate) kind: UpstreamEventKind,
-    /// The upstream and the underlying error. May quote what an upstream sent.
+    /// The upstream and the underlying error. May quote bytes from an upstream.
     pub(crate) detail: String,
     /// Number of occurrences since this kind was last reported, including this one.
     pub(crate) count: u64,
@@ -68,15 +69,16 @@ pub(crate) struct UpstreamEvent {
 /// The kinds of [`UpstreamEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpstreamEventKind {
-    /// A server failed too often in a row; requests go to other servers.
+    /// A server failed too often in a row, so other servers get its requests.
     Ejected,
     /// A server that was out of service has answered.
     Returned,
     /// A name could not be resolved.
     Unresolved,
-    /// A name that could not be resolved resolves again.
+    /// A name that could not be resolved can be resolved again.
     Resolved,
-    /// A transfer whose client had stalled was given up for another request.
+    /// A transfer whose client had stalled was aborted, so that another request gets the
+    /// connection.
     GaveUp,
     /// A request got no response.
     Failed(FailureKind),
@@ -100,7 +102,8 @@ pub(super) struct UpstreamReporter {
     tell: Box<dyn Fn(&UpstreamEvent) + Send + Sync>,
     start: Instant,
     failures: [EventCounter; FailureKind::ALL.len()],
-    /// Requests answered until the last failure, number of failures in a row, and the last failure.
+    /// The number of answered requests at the last failure, the number of failures in a row, and
+    /// the last failure.
     unanswered: Mutex<(u64, u64, Option<UpstreamFailure>)>,
     given_up: EventCounter,
 }
@@ -147,22 +150,23 @@ impl UpstreamReporter {
     }
 
     /// Returns the number of requests in a row that no server has answered, with the last failure.
-    /// `None` if a request was answered since; `answered` is the current count of answered
-    /// requests.
+    /// Returns `None` if a request has been answered since the last failure. `answered` is the
+    /// current number of answered requests.
     pub(super) fn unanswered(&self, answered: u64) -> Option<(u64, UpstreamFailure)> {
         let (before, count, last) = self.unanswered.lock().clone();
         last.filter(|_| before == answered).map(|last| (count, last))
     }
 
-    /// Counts and reports a request that got no response. `answered` is the current count of
+    /// Counts and reports a request that got no response. `answered` is the current number of
     /// answered requests.
     pub(super) fn failed(&self, failure: &UpstreamFailure, answered: u64) {
         let due = self.failures[failure.kind as usize].count(self.start);
-        // A failure that the client caused says nothing about the upstream.
+        // A failure that the client caused is not evidence about the upstream.
         if matches!(failure.kind, FailureKind::RequestBody | FailureKind::RequestTimeout) {
             return;
         }
-        // A request that got no connection was never sent: the server may be slow, but it works.
+        // A request that got no connection was never sent. The servers may be slow, but they
+        // answer.
         if failure.kind != FailureKind::Busy {
             let mut unanswered = self.unanswered.lock();
             let before = if unanswered.0 == answered { unanswered.1 } else { 0 };

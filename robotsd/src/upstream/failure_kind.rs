@@ -1,5 +1,5 @@
-//! The kinds of upstream failures, each with its name and the status that the client gets; and the
-//! causes of a broken connection.
+//! The kinds of upstream failures, each with its name and the response that the client gets. This
+//! module also contains the causes of a broken connection.
 
 use std::error::Error;
 use std::{fmt, io};
@@ -14,9 +14,9 @@ word_enum! {
     /// The kinds of [`UpstreamFailure`](super::failure::UpstreamFailure).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum FailureKind {
-        /// Every connection that may be open is in use.
+        /// All connections that the limits allow are in use.
         Busy = "busy",
-        /// No server has an address: a name cannot be resolved.
+        /// No server has an address, because its name cannot be resolved.
         Unresolved = "no-address",
         /// No server accepted a connection.
         Connect = "connect",
@@ -24,11 +24,11 @@ word_enum! {
         ConnectTimeout = "connect-timeout",
         /// A server accepted a connection, but the TLS handshake failed.
         Tls = "tls",
-        /// The connection broke before a response.
+        /// The connection broke before a response arrived.
         Broken = "broken",
-        /// The response was not HTTP, was too large, or switched protocols unasked.
+        /// The response was not HTTP, was too large, or switched protocols without being asked.
         Invalid = "invalid",
-        /// No response in time.
+        /// No response arrived in time.
         ResponseTimeout = "response-timeout",
         /// The client aborted its request body.
         RequestBody = "request-body",
@@ -38,7 +38,7 @@ word_enum! {
 }
 
 impl FailureKind {
-    /// Returns the status and the text of the client's response.
+    /// Returns the status and the text of the response to the client.
     pub(super) const fn answer(self) -> (StatusCode, &'static str) {
         match self {
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "503 the site is busy\n"),
@@ -54,32 +54,32 @@ impl FailureKind {
         }
     }
 
-    /// Returns the gRPC status that replaces it for gRPC calls.
+    /// Returns the gRPC status that is sent to gRPC clients instead.
     pub(super) const fn grpc_code(self) -> GrpcCode {
         match self {
             Self::ResponseTimeout => GrpcCode::DeadlineExceeded,
             Self::RequestBody | Self::RequestTimeout => GrpcCode::Cancelled,
-            // Either nothing was done or the outcome is unknown: the caller decides whether to
-            // retry.
+            // The server has either done nothing or its result is unknown, so the caller decides
+            // whether to retry.
             _ => GrpcCode::Unavailable,
         }
     }
 }
 
-/// The error that broke a connection or a stream, as seen by the fast path, hyper or h2.
+/// The error that broke a connection or a stream, as reported by the fast path, hyper or h2.
 #[derive(Debug)]
 pub(crate) enum Cause {
     Socket(io::Error),
     Protocol(hyper::Error),
     Http2(h2::Error),
-    /// The response makes no sense.
+    /// The server sent a response that is not valid HTTP.
     Invalid(&'static str),
 }
 
 impl Cause {
-    /// Reports whether the transport failed, rather than the protocol on it. A server that does not
-    /// speak HTTP/2 counts too: its bytes, read as a frame header, announce a frame larger than
-    /// allowed. No client can cause that.
+    /// Reports whether the connection itself failed, and not only the HTTP exchange on it. A server
+    /// that does not speak HTTP/2 also counts as a failed connection: its bytes, parsed as a frame
+    /// header, declare a frame that is too large. No client can cause that.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,
@@ -101,7 +101,7 @@ impl Cause {
         match self {
             Self::Socket(_) => false,
             Self::Protocol(error) => error.is_parse(),
-            // An error of the server that was detected here.
+            // h2 has detected an error of the server.
             Self::Http2(error) => error.is_library(),
             Self::Invalid(_) => true,
         }
@@ -127,8 +127,8 @@ impl fmt::Display for Cause {
 
 impl Error for Cause {}
 
-/// Why a response body ended early. The client's connection or stream is cut off, so the body never
-/// looks complete.
+/// The reason why a response body ended early. The client's connection or stream is cut off, so
+/// that the body never looks complete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResponseBodyError {
     /// No data arrived for too long.

@@ -1,8 +1,8 @@
-//! Forwards a request to its upstream and returns the response.
+//! Forwards a request to its upstream and returns the upstream's response.
 //!
 //! **A request is boxed on its way to an upstream**, separately from the future that waits for the
-//! response. Unboxed, the future reserved space for it several times, 3,040 bytes in total, a size
-//! that allocators do not serve fast.
+//! response. Without the box, the future would reserve space for the request several times. It
+//! would then have 3,040 bytes, a size that allocators serve slowly.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ use super::server_search::{ExchangeState, Lease, LeasedConnection, Pooled, Requi
 use super::usage::ClientKey;
 use crate::http_common::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
 
-/// The response of a server, or the reason why there is none.
+/// The response of a server, or the reason why the request got none.
 type Forwarded = Result<Response<ResponseBody>, UpstreamFailure>;
 
 impl UpstreamState {
@@ -36,18 +36,19 @@ impl UpstreamState {
         prepare(&mut request, wants_websocket, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
-        // Before a connection is taken, so that its known state is still true when it is written
-        // to.
+        // This happens before a connection is chosen. Otherwise the connection could close between
+        // the check of its state and the write.
         yield_before_write().await;
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
-        // A WebSocket takes over a whole connection, which is supported for HTTP/1.1 only.
+        // A WebSocket occupies a whole connection, which is supported for HTTP/1.1 only.
         let versions = if wants_websocket { HttpVersions::Http1 } else { HttpVersions::Negotiated };
         let requirement = Requirement { certainty, versions, client };
         let mut lease = match self.ready(requirement) {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
-                // Boxed: few requests connect, and the others need not reserve space for it.
+                // This future is boxed, because few requests have to connect, and the others need
+                // not reserve space for it.
                 Box::pin(self.find(first, Pooled::Allowed, requirement)).await?
             }
         };
@@ -76,7 +77,7 @@ impl UpstreamState {
                 LeasedConnection::Http2(slot) => {
                     insert_forwarded(&mut request);
                     let scheme = lease.candidate.server.scheme();
-                    // Boxed, because it is larger than the future of an HTTP/1.1 exchange.
+                    // This future is boxed, because it is larger than that of an HTTP/1.1 exchange.
                     let relay = InterimRelay::new(interim.as_ref());
                     match Box::pin(slot.exchange(request, scheme, accepts_trailers, relay, &self.shared.limits)).await {
                         Ok(response) => {
@@ -90,8 +91,8 @@ impl UpstreamState {
             let state = lease.connection.exchange_state();
             self.note_failure(&lease, state, &failed);
             request = FailedExchange { failed, copy, state, is_second, is_replayable }.request_to_repeat(&lease)?;
-            // The second attempt uses a connection opened since (for HTTP/1.1, a new one); there is
-            // no third attempt.
+            // The second attempt uses a new HTTP/1.1 connection, or an HTTP/2 connection that was
+            // opened after the first attempt began. There is no third attempt.
             is_second = true;
             // Dropping the lease closes the connection.
             let failed = lease.candidate;
@@ -105,7 +106,7 @@ impl UpstreamState {
         use ExchangeError::{Broken, Unanswered, Unsent};
         let (Unsent(_, error) | Unanswered(_, error) | Broken(error)) = failed else { return };
         if error.ends_connection() {
-            // Before the second attempt, which may get the same response.
+            // This precedes the second attempt, which may get the same response.
             self.shared.connection_limit.separate_requests();
         }
         let is_new_and_broke = !state.is_reused && state.nothing_received && state.body_failure.is_none();
@@ -121,8 +122,8 @@ impl UpstreamState {
         if matches!(response.body(), UnreadBody::Hyper(_)) {
             unify_framing(response.headers_mut())
                 .map_err(|detail| UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: {detail}")))?;
-            // The reason phrase is ours in every case: the upstream's phrase, which hyper keeps, is
-            // removed.
+            // robotsd writes its own reason phrase in every case, so the upstream's phrase, which
+            // hyper stores in the extensions, is removed.
             response.extensions_mut().remove::<ReasonPhrase>();
         }
         let (mut head, coming) = response.into_parts();
@@ -136,8 +137,8 @@ impl UpstreamState {
         Ok(Response::from_parts(head, body))
     }
 
-    /// Starts a task that closes idle connections that are too old or needed elsewhere, for as long
-    /// as the upstream exists.
+    /// Starts a task that closes idle connections that are too old or whose permits are needed
+    /// elsewhere. The task runs as long as the upstream exists.
     fn start_sweeping(self: &Arc<Self>) {
         if self.is_swept.swap(true, Ordering::Relaxed) {
             return;
@@ -158,10 +159,10 @@ impl UpstreamState {
     }
 }
 
-/// An exchange that brought no response.
+/// An exchange that failed before a response.
 struct FailedExchange {
     failed: ExchangeError,
-    /// Copy of the request, if it had to be copied before it was sent.
+    /// Copy of the request, if the request had to be copied before it was sent.
     copy: Option<Box<Request<RequestBody>>>,
     state: ExchangeState,
     is_second: bool,
@@ -169,8 +170,8 @@ struct FailedExchange {
 }
 
 impl FailedExchange {
-    /// Returns the request if it may be repeated on another connection; otherwise the failure for
-    /// the client.
+    /// Returns the request if it may be repeated on another connection. Otherwise returns the
+    /// failure to report to the client.
     fn request_to_repeat(self, lease: &Lease) -> Result<Box<Request<RequestBody>>, UpstreamFailure> {
         use ExchangeError::{Broken, GivenUp, Timeout, Unanswered, Unsent};
         let Self { failed, copy, state, is_second, is_replayable } = self;
@@ -193,7 +194,7 @@ impl FailedExchange {
     }
 }
 
-/// Turns a 101 response into a tunnel, if the request asked for an upgrade.
+/// Turns a 101 response into a tunnel, if the request asked for one.
 async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: bool) -> Forwarded {
     let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     if !wants_websocket || !response.headers().get(UPGRADE).is_some_and(is_websocket) {
@@ -215,9 +216,10 @@ async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: b
     Ok(response)
 }
 
-/// Reports whether an idempotent request that got no response may be repeated. It may if the broken
-/// connection had served other requests. If a response ended the connection with all its requests,
-/// only GET and HEAD are repeated: the server is up and has probably acted on the requests.
+/// Reports whether an idempotent request that got no response may be repeated. It may if its
+/// connection had served other requests before. But if a response has ended the connection with all
+/// its requests, only GET and HEAD are repeated, because the server is running and has probably
+/// processed the requests.
 fn may_repeat(request: &Request<RequestBody>, state: ExchangeState, error: &Cause) -> bool {
     if error.ends_connection() { matches!(*request.method(), Method::GET | Method::HEAD) } else { state.is_reused }
 }

@@ -1,8 +1,8 @@
 //! An HTTP/1.1 connection to an upstream, one exchange on it, and the pool of idle connections.
 //!
-//! The task that waits for the response polls the connection. This avoids a separate task and
-//! wake-up for each request, and dropping the response closes the connection. An idle connection is
-//! therefore not polled; [`Http1Pool`] checks it before it is used again.
+//! The task that waits for a response polls the connection. So no request needs a separate task and
+//! wake-up, and dropping the response closes the connection. An idle connection is not polled;
+//! [`Http1Pool`] checks its state before it is used again.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -31,16 +31,17 @@ use crate::http_common::fields::ForwardedValues;
 use crate::http_common::{InterimResponses, RequestBody, poll_due};
 use crate::socket::Socket;
 
-/// A connection that is used for one exchange at a time.
+/// An HTTP/1.1 connection, which serves one exchange at a time.
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     driver: Driver,
-    /// Fires when a response is overdue, or earlier: it is not reset for each request.
+    /// Timer that fires when a response is overdue. It may fire earlier, because it is not reset
+    /// for each request.
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
-    /// Whether the last response had no body by definition, whatever its length fields. An upstream
-    /// that wrongly sends a body anyway is sending it now.
+    /// Whether the last response had no body by definition, regardless of its length fields. If the
+    /// upstream wrongly sends a body, its bytes are arriving now.
     is_doubtful: bool,
     /// When the last exchange ended.
     idle_since: Instant,
@@ -49,25 +50,25 @@ pub(super) struct UpstreamConnection {
 /// The driver that sends requests and reads responses on a connection.
 #[derive(Debug)]
 enum Driver {
-    /// The fast path, as long as it can handle the requests and responses.
+    /// The fast path, until an exchange needs something that it cannot handle.
     Fast(FastConnection),
-    /// hyper, after the first exchange that the fast path could not handle.
+    /// hyper, from the first exchange that the fast path could not handle.
     Hyper(SendRequest<OutgoingBody>, Box<HyperDriver>),
     Closed,
 }
 
-/// Why an exchange brought no response.
+/// The reason why an exchange failed before a response.
 #[derive(Debug)]
 pub(super) enum ExchangeError {
-    /// Nothing of the request was sent. Contains the request.
+    /// No byte of the request was sent. Contains the request.
     Unsent(Box<Request<RequestBody>>, Cause),
     /// The connection broke before a byte of a response arrived. Contains the request.
     Unanswered(Box<Request<RequestBody>>, Cause),
     /// The connection broke, or the response was not HTTP.
     Broken(Cause),
-    /// No response in time.
+    /// No response arrived in time.
     Timeout,
-    /// The client did not continue its request, and the connection was needed for others.
+    /// The client did not continue its request, and other requests needed the connection.
     GivenUp,
 }
 
@@ -81,18 +82,19 @@ impl UpstreamConnection {
         Self { driver, timer, progress, exchanges: 0, is_doubtful: false, idle_since }
     }
 
-    /// Returns the engine that sends this request on this connection.
+    /// Returns the implementation that sends this request on this connection.
     pub(super) fn engine(&self, request: &Request<RequestBody>) -> HttpEngine {
         let is_plain = matches!(self.driver, Driver::Fast(_)) && http1_fast::is_plain(request);
         if is_plain { HttpEngine::Fast } else { HttpEngine::Hyper }
     }
 
-    /// Reports whether the connection has had an exchange already, before the next one begins.
+    /// Reports whether the connection has already served an exchange. The caller must ask this
+    /// before the next exchange begins.
     pub(super) fn has_served(&self) -> bool {
         self.exchanges > 0
     }
 
-    /// Reports whether the connection had an exchange before the current one.
+    /// Reports whether the connection served an exchange before the current one.
     pub(super) fn is_reused(&self) -> bool {
         self.exchanges > 1
     }
@@ -101,8 +103,8 @@ impl UpstreamConnection {
         now.duration_since(self.idle_since) >= timeout
     }
 
-    /// Sends a request with the chosen engine and waits for the head of the response. For hyper,
-    /// the forwarded fields are already in the request.
+    /// Sends a request with the given engine and waits for the head of the response. For
+    /// [`HttpEngine::Hyper`], the request already contains the forwarded fields.
     pub(super) async fn exchange(
         &mut self,
         request: Box<Request<RequestBody>>,
@@ -128,7 +130,7 @@ impl UpstreamConnection {
                 Some(Err(error)) => return Err(ExchangeError::Unanswered(request, Cause::Socket(error))),
             },
         };
-        // Boxed, because most requests do not need it.
+        // This future is boxed, because most requests do not need it.
         let response = Box::pin(self.exchange_by_hyper(request, early, InterimRelay::new(interim), limits)).await?;
         Ok(self.answered(is_head, response.map(UnreadBody::Hyper)))
     }
@@ -138,7 +140,7 @@ impl UpstreamConnection {
         response
     }
 
-    /// Exchanges a request on the fast path. `None` if the response is overdue.
+    /// Exchanges a request on the fast path. Returns `None` if the response is overdue.
     async fn exchange_plainly(
         &mut self,
         request: &Request<RequestBody>,
@@ -157,7 +159,8 @@ impl UpstreamConnection {
         .await
     }
 
-    /// Hands the connection over to hyper, with the part of a response that has been read.
+    /// Hands the connection over to hyper, with the bytes of the response that have already been
+    /// read.
     async fn exchange_by_hyper(
         &mut self,
         request: Box<Request<RequestBody>>,
@@ -185,25 +188,26 @@ impl UpstreamConnection {
         let mut request = request.map(|body| OutgoingBody { body, progress: Arc::clone(&self.progress) });
         if relay.client.is_some() {
             hyper::ext::on_informational(&mut request, move |response| {
-                // Too many interim responses are not a failure: the bytes before a final response
-                // are limited.
+                // Too many interim responses do not make the exchange fail here, because the number
+                // of bytes before a final response is limited.
                 relay.received(response.status(), response.headers());
             });
         }
         let mut answer = pin!(sender.try_send_request(request));
         let progress = &self.progress;
-        // Counts from when the request was sent, even if the fast path has already waited.
+        // The time counts from when the request was sent, including the time that the fast path has
+        // already waited.
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
-            // The response comes from the connection that was just polled, so its own wake-up would
-            // be redundant.
+            // The response arrives through the connection that was just polled, so a wake-up for it
+            // would be redundant.
             let mut silent = Context::from_waker(Waker::noop());
             if let Poll::Ready(answer) = answer.as_mut().poll(&mut silent) {
                 return Poll::Ready(Some(answer.map_err(Some)));
             }
             if has_ended {
-                // A request that hyper has not looked at is returned once the connection is
+                // If hyper has not started a request, it returns the request once the connection is
                 // dropped.
                 **connection = HyperDriver::Gone;
                 return answer.as_mut().poll(&mut silent).map(|answer| Some(answer.map_err(Some)));
@@ -211,8 +215,8 @@ impl UpstreamConnection {
             if progress.upload.awaits_client.is_set() && progress.usage.poll_given_up(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
-            // An upload may take long. While it waits for the client, the client's own deadline
-            // applies; while the upstream accepts bytes, it is alive.
+            // An upload may take long. While the upload waits for the client, the client's own
+            // deadline applies. While the upstream accepts bytes, the upstream is considered alive.
             let upload = &progress.upload;
             let last_taken = |now| if upload.awaits_client.is_set() { now } else { upload.last_taken() };
             poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)
@@ -235,7 +239,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Moves bytes of the body in both directions. Ready when the connection has ended.
+    /// Moves bytes of the body in both directions. Completes when the connection has ended.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.driver {
             Driver::Hyper(_, connection) => connection.poll(cx),
@@ -243,7 +247,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reads more of a plain body that has `left` bytes left, at most `most` bytes at once.
+    /// Reads more of a body that has `left` bytes left, at most `most` bytes at once.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
         match &mut self.driver {
             Driver::Fast(fast) => fast.poll_body(cx, left, most),
@@ -251,20 +255,20 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reports whether the connection can take another request: both messages are complete, and no
-    /// extra byte has arrived.
+    /// Reports whether the connection can be used for another request: both messages are complete,
+    /// and no extra bytes have arrived.
     pub(super) fn is_reusable(&mut self) -> bool {
-        // No task waits on this connection any more, so none has to be woken.
+        // No task waits for this connection any more, so none has to be woken.
         let mut silent = Context::from_waker(Waker::noop());
         match &mut self.driver {
-            // Bytes that arrived after the response are detected before the next exchange.
+            // Bytes that arrive after the response are detected before the next exchange.
             Driver::Fast(fast) => !fast.is_spoiled,
             Driver::Hyper(sender, connection) => connection.poll(&mut silent).is_pending() && sender.is_ready(),
             Driver::Closed => false,
         }
     }
 
-    /// Reports whether an idle connection still seems usable.
+    /// Reports whether an idle connection still seems to be open.
     pub(super) fn is_alive(&mut self, certainty: Certainty) -> bool {
         if certainty == Certainty::AskKernel || self.is_doubtful {
             self.progress.look.set(true);
@@ -280,7 +284,8 @@ impl UpstreamConnection {
         self.progress.usage.rest();
     }
 
-    /// Returns the connection after a 101: the socket, and the bytes read beyond the head.
+    /// Returns the connection after a 101 response: its socket, and the bytes that were read beyond
+    /// the head.
     pub(super) async fn into_socket(mut self: Box<Self>) -> Option<(TrackedIo, Bytes)> {
         poll_fn(|cx| self.poll(cx)).await;
         let Driver::Hyper(_, hyper) = self.driver else { return None };
@@ -292,18 +297,19 @@ impl UpstreamConnection {
     }
 }
 
-/// hyper's driver of a connection, which must not be polled again after its end.
+/// hyper's driver of a connection. The driver must not be polled again after it has ended.
 #[derive(Debug)]
 enum HyperDriver {
     Running(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
-    /// Closed, or switched to another protocol; in the latter case it still contains the socket.
+    /// The connection has been closed, or has switched to another protocol. After a switch, the
+    /// driver still contains the socket.
     Ended(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
     Gone,
 }
 
 impl HyperDriver {
-    /// Polls the connection; ready when it has ended. Its error, if any, has been reported through
-    /// the response or the body.
+    /// Polls the connection. Completes when the connection has ended. Its error, if any, has
+    /// already been reported through the response or the body.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self::Running(connection) = self else { return Poll::Ready(()) };
         ready!(Pin::new(connection).poll(cx)).ok();
@@ -314,10 +320,11 @@ impl HyperDriver {
     }
 }
 
-/// The implementation that makes an exchange.
+/// The implementation that performs an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpEngine {
-    /// The fast path. It keeps a request that gets no response, so that it can be sent again.
+    /// The fast path. It does not consume the request, which can be sent again if it gets no
+    /// response.
     Fast,
     Hyper,
 }
@@ -325,16 +332,18 @@ pub(super) enum HttpEngine {
 /// How thoroughly an idle connection is checked before use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
-    /// Checks the event loop's state; enough for a request that may be sent twice.
+    /// Checks the state that the event loop knows. This is enough for a request that may be sent
+    /// twice.
     EventLoop,
     /// Checks the kernel's state, at the cost of one more system call.
     AskKernel,
 }
 
-/// The idle HTTP/1.1 connections of one worker to one server, the most recently used last.
+/// The idle HTTP/1.1 connections of one worker to one server. The most recently used connection is
+/// last.
 ///
-/// The most recently used connection is taken first, because it is the most likely to be alive; the
-/// others can expire.
+/// The most recently used connection is used first, because it is the most likely to be open, and
+/// because the others can then expire.
 #[derive(Debug)]
 pub(super) struct Http1Pool {
     idle: Mutex<VecDeque<Box<UpstreamConnection>>>,
@@ -348,10 +357,11 @@ impl Http1Pool {
         Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
     }
 
-    /// Takes a connection that seems alive.
+    /// Removes and returns a connection that seems to be open.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
-            // Checked outside the lock, so that other tasks do not wait for it.
+            // The connection is checked outside the lock, so that other tasks do not wait for the
+            // check.
             let mut connection = self.idle.lock().pop_back()?;
             if !connection.is_expired(Instant::now(), self.timeout) && connection.is_alive(certainty) {
                 return Some(connection);
@@ -359,8 +369,8 @@ impl Http1Pool {
         }
     }
 
-    /// Keeps a connection after its exchange, unless it cannot be reused or another worker needs
-    /// its permit.
+    /// Keeps a connection after its exchange. Closes it instead if it cannot be reused or another
+    /// worker needs its permit.
     pub(super) fn put(&self, mut connection: Box<UpstreamConnection>) {
         if self.capacity == 0 || !connection.is_reusable() || self.demand.are_others_first() {
             return;
@@ -382,14 +392,14 @@ impl Http1Pool {
             !connection.is_expired(now, self.timeout) && connection.is_alive(Certainty::AskKernel)
         });
         let mut idle = self.idle.lock();
-        // Connections returned meanwhile are younger.
+        // Connections that were returned during the check are younger, so they come last.
         kept.append(&mut idle);
         *idle = kept;
     }
 
-    /// Closes the connection that has been idle longest. `None` if there is no idle connection.
+    /// Closes the connection that has been idle longest. Returns `None` if no connection is idle.
     pub(super) fn give_up(&self) -> Option<()> {
-        // Closed outside the lock.
+        // The connection is closed outside the lock.
         let oldest = self.idle.lock().pop_front();
         oldest.map(drop)
     }

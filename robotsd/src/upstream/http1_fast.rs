@@ -1,11 +1,12 @@
-//! Fast path for exchanges that need no state machine: a GET or HEAD request, and a response whose
-//! head arrives in one piece and declares its length.
+//! The fast path for exchanges that need no state machine: a GET or HEAD request, and a response
+//! that declares its length and whose whole head arrives in one read.
 //!
-//! Nearly all exchanges are like this. They are written and read here, with the parser that hyper
-//! uses. hyper handles every other response (chunked, delimited by the close, after an interim
-//! response, in pieces, malformed): it gets the request as if it were to send it, and the bytes
-//! read so far as if it had. hyper then keeps the connection, so an upstream that always responds
-//! like this pays for the switch once per connection.
+//! Nearly all exchanges are of this kind. They are written and read here, with the parser that
+//! hyper uses. All other responses are handed to hyper: those that are chunked, malformed,
+//! delimited by the end of the connection, preceded by an interim response, or whose head arrives
+//! in parts. hyper receives the request as if it still had to be sent, and the bytes read so far as
+//! if they were the answer. hyper then keeps the connection, so an upstream that always sends such
+//! responses pays for the handover once per connection.
 
 use std::future::Future;
 use std::io;
@@ -28,7 +29,7 @@ use crate::http_common::fields::{self, ForwardedValues};
 /// Size of the stack buffer for the first read of a response, in bytes.
 const READ: usize = 16 * 1024;
 
-/// Maximum number of header fields; hyper handles a head with more.
+/// Maximum number of header fields; hyper handles larger heads.
 const FIELDS: usize = 64;
 
 /// Number of header fields that the edge adds to a response.
@@ -38,29 +39,29 @@ const ADDED: usize = 1;
 #[derive(Debug)]
 pub(super) struct FastConnection {
     pub(super) stream: TrackedIo,
-    /// The head of the request; `sent` is the number of bytes already sent.
+    /// The head of the request. `sent` is the number of its bytes that have already been sent.
     out: Vec<u8>,
     sent: usize,
     body: BytesMut,
-    /// Whether the server sent more than the announced length.
+    /// Whether the server sent more bytes than it declared.
     pub(super) is_spoiled: bool,
 }
 
 /// The outcome of a request.
 pub(super) enum FastAnswer {
     Answer(Response<FastBody>),
-    /// A response that the fast path cannot handle: the bytes read so far.
+    /// The response is one that the fast path cannot handle. Contains the bytes read so far.
     Other(Bytes),
 }
 
-/// The body of a response, as far as it is known after the first read.
+/// The body of a response after the first read.
 #[derive(Debug)]
 pub(super) struct FastBody {
-    /// The body bytes that came with the head.
+    /// The body bytes that arrived together with the head.
     pub(super) first: Bytes,
-    /// Number of body bytes still to come.
+    /// Number of body bytes that have not arrived yet.
     pub(super) left: u64,
-    /// Whether the server sent more than the announced length.
+    /// Whether the server sent more bytes than it declared.
     pub(super) is_surplus: bool,
 }
 
@@ -90,7 +91,7 @@ impl FastConnection {
         fields::write(out, request.headers(), forwarded);
     }
 
-    /// Sends the request and reads the beginning of the response.
+    /// Sends the request and reads the first bytes of the response.
     pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>, method: &Method) -> Poll<io::Result<FastAnswer>> {
         while self.sent < self.out.len() {
             match ready!(Pin::new(&mut self.stream).poll_write(cx, &self.out[self.sent..]))? {
@@ -115,8 +116,8 @@ impl FastConnection {
 
     /// Reads more of a body that has `left` bytes left, at most `most` bytes at once.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
-        // Space for one extra byte, for two reasons: surplus bytes must be detected, and a read
-        // that does not fill the buffer shows that no more data is there, which saves a system
+        // One extra byte is reserved for two reasons: surplus bytes must be detected, and a read
+        // that does not fill the buffer shows that no more data has arrived, which saves a system
         // call.
         let room = usize::try_from(left.saturating_add(1)).unwrap_or(most).min(most);
         self.body.reserve(room);
@@ -128,7 +129,7 @@ impl FastConnection {
         if octets.len() as u64 >= left {
             self.is_spoiled |= octets.len() as u64 > left;
             octets.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-            // Idle connections keep no buffer.
+            // Idle connections do not keep a buffer.
             self.body = BytesMut::new();
         }
         Poll::Ready(Ok(octets))
@@ -142,15 +143,15 @@ impl FastConnection {
     }
 }
 
-/// Parses a response if `octets` begin with the complete head of a plain one. Returns `None` in
-/// case of any doubt.
+/// Parses a response if `octets` begin with the complete head of a plain response. Returns `None`
+/// in case of doubt.
 pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut head = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut head, octets, &mut fields);
     let Ok(httparse::Status::Complete(end)) = parsed else { return None };
-    // Copied separately from the body: the allocator is faster with two small allocations than with
-    // a larger one.
+    // The head is copied separately from the body, because allocators serve two small allocations
+    // faster than one larger allocation.
     let kept = Bytes::copy_from_slice(octets.get(..end)?);
     let keep = |part: &[u8]| {
         let start = (part.as_ptr() as usize).checked_sub(octets.as_ptr() as usize)?;
@@ -166,14 +167,14 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
             CONTENT_LENGTH if length.is_none() => length = Some(fields::length(field.value)?),
-            // Meant for this proxy only, so it is not forwarded.
+            // This field is meant for this proxy only, so it is not forwarded.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
             CONTENT_LENGTH | CONNECTION | TRANSFER_ENCODING | TRAILER | UPGRADE => return None,
             _ => {}
         }
         map.append(name, HeaderValue::from_maybe_shared(keep(field.value)?).ok()?);
     }
-    // RFC 9112, section 6.3: these responses have no body, whatever their length field.
+    // These responses have no body, whatever length they declare (RFC 9112, section 6.3).
     let is_empty = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = if is_empty { 0 } else { length? };
     let came = octets.get(end..)?;
@@ -186,15 +187,15 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
     Some(response)
 }
 
-/// Reduces a response to the framing that hyper used for it. Returns the reason if the framing is
-/// invalid.
+/// Removes the framing fields that hyper has not used for this response. Returns the reason if the
+/// framing is invalid.
 pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str> {
     if fields::is_chunked(headers)? {
         headers.remove(CONTENT_LENGTH);
         return Ok(());
     }
-    // RFC 9112, section 6.3: a repeated, identical length counts once. hyper merges repeated
-    // lengths if there is a body, and keeps all of them if there is none.
+    // A repeated length counts once if all values are identical (RFC 9112, section 6.3). hyper
+    // merges repeated lengths if there is a body, but keeps all of them if there is none.
     let length = {
         let mut said = fields::listed(headers, CONTENT_LENGTH);
         let Some(first) = said.next() else { return Ok(()) };
@@ -204,7 +205,7 @@ pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str>
     Ok(())
 }
 
-/// A response body that is still to be read, at least in part.
+/// A response body that has not been read to its end.
 #[derive(Debug)]
 pub(super) enum UnreadBody {
     Fast(FastBody),

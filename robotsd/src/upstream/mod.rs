@@ -1,25 +1,25 @@
-//! The side of the proxy that talks to a site's servers: HTTP/1.1 over a small pool of connections
-//! to each server, or HTTP/2 over a few.
+//! The side of the proxy that talks to a site's servers. It uses a small pool of HTTP/1.1
+//! connections to each server, or a few HTTP/2 connections.
 //!
 //! [`Origins`] is the process-wide state of the servers behind a site. An [`Upstream`] is one
-//! worker's client for them, with its own connections. It takes a request that the edge has cleaned
-//! and sends it with the bytes of the target unchanged. It returns the server's response or a
+//! worker's client for these servers, with its own connections. It receives a request that the edge
+//! has cleaned, and sends it with an unchanged target. It returns the server's response or a
 //! response made from an [`UpstreamFailure`](failure::UpstreamFailure), never an error. It neither
 //! selects the site nor decides whether a request is allowed.
 //!
 //! Where to begin:
 //! - [`forward`] sends a request and returns its response.
-//! - [`balancer`] finds a connection for it. Servers that are [in service](server) take turns,
-//!   within [`connection_limit`] and [fair shares](shares).
-//! - [`mod@http1_connection`] is an HTTP/1.1 connection, and the pool of idle ones. Most exchanges
-//!   on it use [`mod@http1_fast`], all others hyper.
+//! - [`balancer`] finds a connection for the request. Servers that are [in service](server) take
+//!   turns, within [`connection_limit`] and [fair shares](shares).
+//! - [`mod@http1_connection`] is an HTTP/1.1 connection, and the pool of idle connections.
+//!   [`mod@http1_fast`] handles most exchanges, and hyper the others.
 //! - [`mod@http2`] contains the HTTP/2 connections.
-//! - [`response_body`] is the body that the edge reads.
+//! - [`response_body`] is the response body that the edge reads.
 //!
-//! A request is sent a second time only if that cannot do harm: its method is idempotent, it has no
-//! body, its connection had been idle, and not a single byte has come back. A request that was
-//! never sent can always be sent again, and so can one that an HTTP/2 server reports as not
-//! processed. The second attempt goes to another server, if there is one.
+//! A request is sent a second time only if this cannot do harm: its method is idempotent, it has no
+//! body, its connection had been idle before, and no byte of a response has arrived. A request that
+//! was never sent can always be sent again, and so can a request that an HTTP/2 server reports as
+//! not processed. The second attempt goes to another server, if there is one.
 
 mod endpoint;
 mod failure;
@@ -78,13 +78,13 @@ impl Upstream {
         Self(Arc::new(UpstreamState::new(Arc::clone(&origins.0), workers)))
     }
 
-    /// Reports whether this client belongs to these servers.
+    /// Reports whether this client was created for these servers.
     pub(crate) fn leads_to(&self, origins: &Origins) -> bool {
         Arc::ptr_eq(&self.0.shared, &origins.0)
     }
 
-    /// Forwards a request. Always returns a response; one generated here has an
-    /// [`UpstreamFailure`](failure::UpstreamFailure) in its extensions.
+    /// Forwards a request. Always returns a response. A response that robotsd has generated
+    /// contains an [`UpstreamFailure`](failure::UpstreamFailure) in its extensions.
     async fn forward(&self, request: Box<Request<RequestBody>>) -> Response<ResponseBody> {
         let is_grpc_call = OriginalRequest::of(&request).is_grpc_call();
         match self.0.forward(request).await {
@@ -104,7 +104,7 @@ impl EdgeService for Upstream {
     type Body = ResponseBody;
 
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<ResponseBody>> + Send {
-        // Boxed, because the futures around it would otherwise move it repeatedly.
+        // This future is boxed, because the enclosing futures would otherwise move it repeatedly.
         Box::pin(async move { self.forward(request).await })
     }
 }

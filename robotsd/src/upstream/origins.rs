@@ -1,8 +1,8 @@
-//! The servers behind a site, as shared by all workers.
+//! The servers behind a site. All workers share this state.
 //!
-//! Shared state: the list of servers, their health, and the number of open connections. Workers
-//! read it, and write it when something changes. Connections belong to each worker, in its
-//! [`Upstream`](super::Upstream).
+//! The shared state is the list of servers, their health, and the number of open connections.
+//! Workers read it for each request and write it only when something changes. The connections
+//! themselves belong to the workers, each in its [`Upstream`](super::Upstream).
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -56,11 +56,12 @@ pub(super) struct OriginsState {
     versions: HttpVersions,
     pub(super) connection_limit: Arc<ConnectionLimit>,
     resolver: Resolver,
-    /// Notified when a lookup has ended, with or without success.
+    /// Notified when a lookup has ended, whether or not it succeeded.
     pub(super) answered: Notify,
     pub(super) reporter: UpstreamReporter,
-    /// Numbers of answered requests, one counter per worker. A worker keeps its client as long as
-    /// the servers are configured, so there are as many counters as workers.
+    /// Numbers of answered requests, one counter per worker. A worker keeps its
+    /// [`Upstream`](super::Upstream) as long as the servers are configured, so there are as many
+    /// counters as workers.
     answered_requests: Mutex<Vec<Arc<Counter>>>,
     start: Instant,
     pub(super) authority: HeaderValue,
@@ -87,17 +88,19 @@ struct NamedOrigin {
 #[derive(Debug, Default)]
 struct ResolvedServers {
     servers: Vec<Arc<Server>>,
-    /// Time and error of the first of the current lookup failures; only the first one is reported.
+    /// Time and error of the first failed lookup since the last successful one. Only this failure
+    /// is reported.
     failing: Option<(SystemTime, String)>,
 }
 
 impl SharedResources {
-    /// Returns the resources of the system.
+    /// Returns the resources for normal operation, with the system's resolver.
     pub(crate) fn system() -> Self {
         Self { buffers: BufferBudget::of_process(), ..Self::with(Resolver::system()) }
     }
 
-    /// Creates resources with the given resolver and a separate limit on buffered responses.
+    /// Creates resources with the given resolver and a limit on buffered responses that is not
+    /// shared with the process.
     pub(super) fn with(resolver: Resolver) -> Self {
         Self { resolver, trust: Arc::default(), buffers: Arc::default() }
     }
@@ -106,10 +109,10 @@ impl SharedResources {
 impl Origins {
     /// Creates the servers of a site. Does not connect or resolve names.
     ///
-    /// `on_event` is called when something fails and when it works again; it must not block.
+    /// `on_event` is called when something fails and when it works again. It must not block.
     ///
     /// # Errors
-    /// If TLS cannot be set up.
+    /// Returns an error if TLS cannot be set up.
     pub(crate) fn new(
         settings: &OriginsSettings,
         limits: UpstreamLimits,
@@ -165,7 +168,8 @@ impl Origins {
     }
 
     /// Returns the status of every server, and of every name that cannot be resolved. If all
-    /// servers are out of service, the next request tries them anyway, so `again` is zero.
+    /// servers are out of service, the next request tries them anyway, so
+    /// [`Outage::again`](super::server::Outage) is zero.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let of_entries = self.0.entries.iter().flat_map(|entry| entry.status(&self.0.connection_limit));
         let mut all: Vec<_> = of_entries.collect();
@@ -192,7 +196,7 @@ impl Origins {
     }
 
     /// Resolves the names before the first request, so that errors are visible at start-up. Returns
-    /// immediately; needs a runtime.
+    /// immediately. Must be called within a runtime.
     pub(crate) fn look_up(&self) {
         self.0.refresh();
     }
@@ -232,7 +236,7 @@ impl OriginsState {
         self.answered_requests.lock().iter().map(|counter| counter.total()).sum()
     }
 
-    /// Starts lookups of the names whose addresses are out of date. Returns immediately.
+    /// Starts lookups of the names whose addresses are out of date. Does not wait for them.
     pub(super) fn refresh(self: &Arc<Self>) {
         if !self.has_names {
             return;
@@ -257,14 +261,14 @@ impl OriginsState {
         self.entries.iter().any(is_under_way)
     }
 
-    /// Notes that a server has answered.
+    /// Records that a server has answered.
     pub(super) fn succeeded(&self, server: &Server, ticket: Ticket) {
         if server.health.succeeded(ticket, Instant::now) {
             self.reporter.tell(UpstreamEventKind::Returned, format!("{server}: answers again"));
         }
     }
 
-    /// Notes that a server could not be reached, or that its connection broke before a response.
+    /// Records that a server could not be reached, or that its connection broke before a response.
     pub(super) fn failed(&self, server: &Server, ticket: Ticket, check: FailureKind, error: &dyn fmt::Display) {
         let change = server.health.failed(ticket, Instant::now());
         server.health.note(check, error);
@@ -285,7 +289,7 @@ impl OriginsState {
                 let server = |address| {
                     let address = ServerAddress::Tcp(SocketAddr::new(address, named.port));
                     let same = known.servers.iter().find(|server| server.address == address);
-                    // A server that stays keeps its health and its connections.
+                    // A server whose address remains keeps its health and its connections.
                     same.cloned().unwrap_or_else(|| {
                         let health = Health::new(self.health.clone(), self.start);
                         Arc::new(Server::new(address, named.tls.clone(), self.versions, health))
@@ -318,10 +322,10 @@ impl OriginsState {
         }
     }
 
-    /// Publishes the servers of all entries, in configuration order.
+    /// Publishes the servers of all entries, in the order of the configuration.
     fn list(&self) {
-        // The last task to publish has seen the results of all, because the list is read inside the
-        // closure.
+        // The list is read inside the closure, so the last task that publishes includes the results
+        // of all tasks.
         self.servers.rcu(|before| {
             let mut servers = Vec::new();
             for entry in &self.entries {
@@ -332,7 +336,7 @@ impl OriginsState {
                     }
                 }
             }
-            // Workers compare lists by pointer, so an unchanged list is kept.
+            // Workers detect a changed list by its pointer, so an unchanged list is not replaced.
             let is_same = before.len() == servers.len() && before.iter().zip(&servers).all(|(a, b)| Arc::ptr_eq(a, b));
             if is_same { Arc::clone(before) } else { Arc::new(servers) }
         });

@@ -1,8 +1,8 @@
-//! A request on its way to an upstream: its head, its body, and the interim responses (1xx) to it.
-//! The body records whether the upstream is waiting for the client.
+//! A request that is being sent to an upstream: its head, its body, and the interim responses (1xx)
+//! to it. The body records whether the upstream waits for the client.
 //!
-//! A proxy forwards interim responses (RFC 9110, section 15.2), but a final response may never
-//! follow. Therefore only a few are forwarded, and they extend no deadline.
+//! A proxy forwards interim responses (RFC 9110, section 15.2). But a server could send interim
+//! responses without end. So only a few are forwarded, and they do not extend any deadline.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::tracked_io::ExchangeProgress;
 use crate::http_common::fields::ForwardedValues;
 use crate::http_common::{InterimResponses, RequestBody, RequestBodyError};
 
-/// A request body on its way to an upstream.
+/// A request body that is being sent to an upstream.
 #[derive(Debug)]
 pub(super) struct OutgoingBody {
-    /// The body; complete only if nothing has been read from it.
+    /// The body. It is complete only if nothing has been read from it yet.
     pub(super) body: RequestBody,
     pub(super) progress: Arc<ExchangeProgress>,
 }
@@ -34,7 +34,7 @@ impl Body for OutgoingBody {
         let this = self.get_mut();
         let frame = Pin::new(&mut this.body).poll_frame(cx);
         this.progress.upload.awaits_client.set(frame.is_pending());
-        // After the head of the response, the response body tracks whether anything moves.
+        // Once the head of the response has arrived, the response body tracks progress instead.
         if this.progress.awaits_head() {
             let usage = &this.progress.usage;
             if frame.is_pending() { usage.stall() } else { usage.moved() }
@@ -54,8 +54,8 @@ impl Body for OutgoingBody {
     }
 }
 
-/// Converts the head of a request to HTTP/1.1. `authority` is the `Host` of a request that has
-/// none; it does not replace the host reported in the forwarded fields.
+/// Converts the head of a request to HTTP/1.1. `authority` is the `Host` for a request that has
+/// none. It is not added to the forwarded fields.
 pub(super) fn prepare(
     request: &mut Request<RequestBody>,
     wants_websocket: bool,
@@ -63,7 +63,7 @@ pub(super) fn prepare(
     authority: &HeaderValue,
 ) {
     *request.version_mut() = Version::HTTP_11;
-    // The extensions are for earlier layers; hyper would interpret some of them.
+    // The extensions were meant for earlier layers, and hyper would interpret some of them.
     request.extensions_mut().clear();
     let is_empty = request.body().is_end_stream();
     let wants_length = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
@@ -71,7 +71,7 @@ pub(super) fn prepare(
     match (fields.get(HOST), forwarded) {
         (Some(host), Some(ForwardedValues { host: forwarded @ None, .. })) => *forwarded = Some(host.clone()),
         (Some(_), _) => {}
-        // Optional in HTTP/1.0, required in HTTP/1.1.
+        // `Host` is optional in HTTP/1.0 and required in HTTP/1.1.
         (None, _) => {
             fields.insert(HOST, authority.clone());
         }
@@ -87,7 +87,7 @@ pub(super) fn prepare(
         // hyper would drop the body of a GET request of unknown length.
         fields.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     } else if wants_length {
-        // HTTP/2 signals this with a flag; some HTTP/1.1 servers require the length.
+        // HTTP/2 marks an empty body with a flag, but some HTTP/1.1 servers require the length.
         fields.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
 }
@@ -101,14 +101,14 @@ pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<Reques
     copy
 }
 
-/// Maximum number of interim responses to forward. Servers send one or two, or one at intervals
-/// while they work.
+/// Maximum number of interim responses to forward to the client. Servers send one or two, or one at
+/// intervals while they work.
 const RESPONSES: usize = 32;
 
-/// Maximum number of interim responses to accept.
+/// Maximum number of interim responses to accept from the server.
 const MAX_RESPONSES: usize = 1000;
 
-/// Forwards the interim responses to one request, if its client accepts any.
+/// Forwards the interim responses to a request, if its client accepts them.
 #[derive(Debug)]
 pub(super) struct InterimRelay {
     pub(super) client: Option<InterimResponses>,
@@ -120,8 +120,8 @@ impl InterimRelay {
         Self { client: client.cloned(), received: AtomicUsize::new(0) }
     }
 
-    /// Takes the next interim response, which is dropped if enough have been forwarded. Returns
-    /// false if there are more than any server should send.
+    /// Processes the next interim response. Forwards it, unless enough have been forwarded. Returns
+    /// false if the server has sent more than is acceptable.
     pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> bool {
         let before = self.received.fetch_add(1, Ordering::Relaxed);
         if before >= MAX_RESPONSES {

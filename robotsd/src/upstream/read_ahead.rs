@@ -1,8 +1,8 @@
-//! Reads responses ahead of their clients, so that the upstream's connection becomes free.
+//! Reads responses ahead of their clients, to free the upstream connections.
 //!
-//! Otherwise, a client that does not read would keep a connection that it no longer needs. Only a
-//! response whose client has stalled is buffered, and the process has one limit for all of them.
-//! Once it is reached, responses wait at their upstreams.
+//! Otherwise, a client that does not read would occupy a connection to the upstream. Only a
+//! response whose client has stalled is buffered, and all such responses of the process share one
+//! limit. When the limit is reached, responses wait at their upstreams.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::endpoint::UpstreamLimits;
 
-/// Number of bytes buffered in total.
+/// Number of bytes buffered in the process.
 #[derive(Debug, Default)]
 pub(super) struct BufferBudget {
     pub(super) used: AtomicUsize,
@@ -21,20 +21,20 @@ pub(super) struct BufferBudget {
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     pub(super) octets: BytesMut,
-    /// Bytes of the total that this response has reserved.
+    /// Number of bytes of the shared budget that this response has reserved.
     taken: usize,
     most: usize,
     total: usize,
     buffers: Arc<BufferBudget>,
 }
 
-/// Maximum number of bytes returned at once. Small, so that few returned bytes wait in the HTTP
-/// library.
+/// Maximum number of bytes returned at once. It is small, so that few returned bytes wait in the
+/// HTTP library.
 const PIECE: usize = 16 * 1024;
 
 impl BufferBudget {
-    /// Returns the budget of the process. It is static, so the limit holds across configuration
-    /// reloads.
+    /// Returns the budget of the process. It is static, so that the limit also applies across
+    /// configuration reloads.
     pub(super) fn of_process() -> Arc<Self> {
         static BUFFERS: LazyLock<Arc<BufferBudget>> = LazyLock::new(Arc::default);
         Arc::clone(&BUFFERS)
@@ -47,8 +47,8 @@ impl ReadAhead {
         Self { octets: BytesMut::new(), taken: 0, most, total, buffers: Arc::clone(buffers) }
     }
 
-    /// Reports whether more may be read. Reserves space for the whole rest if its length is known;
-    /// otherwise a small overrun is possible.
+    /// Reports whether more may be read. If the length of the rest is known, reserves space for all
+    /// of it. Otherwise the budget may be exceeded slightly.
     pub(super) fn has_room(&mut self, left: Option<u64>) -> bool {
         let Some(left) = left else {
             return self.octets.len() < self.most && self.buffers.used.load(Ordering::Relaxed) < self.total;
@@ -74,8 +74,8 @@ impl ReadAhead {
     /// Adds the bytes that were read.
     pub(super) fn push(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
-        // A response of unknown length is read in steps; the step that exceeds the total is the
-        // last.
+        // A response of unknown length is read in steps. The step that exceeds the budget is the
+        // last one.
         let more = self.octets.len().saturating_sub(self.taken);
         self.buffers.used.fetch_add(more, Ordering::Relaxed);
         self.taken += more;
@@ -126,7 +126,7 @@ mod tests {
         assert!(b.has_room(Some(50)));
         assert_eq!(used(&buffers), 150);
         a.push(&[0; 40]);
-        // The space for its rest is already reserved.
+        // The space for the rest is already reserved.
         assert!(a.has_room(Some(60)));
         a.push(&[0; 60]);
         assert_eq!((a.take().len(), used(&buffers)), (100, 50));
@@ -143,7 +143,7 @@ mod tests {
         assert!(!a.has_room(None));
         assert!(b.has_room(None));
         b.push(&[0; 70]);
-        // The total is exceeded.
+        // The budget is exceeded.
         assert!(!b.has_room(None));
         assert!(!ahead(&buffers).has_room(None));
         assert!(!ahead(&buffers).has_room(Some(1)));

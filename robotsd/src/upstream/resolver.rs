@@ -1,9 +1,9 @@
-//! Resolves names to addresses, off the request path.
+//! Resolves names to addresses, outside the tasks of requests.
 //!
-//! The system's resolver blocks, possibly for a long time. It therefore runs on a few dedicated
-//! threads. Neither a request nor the end of the process waits for a thread, and stuck lookups do
-//! not create more threads. tokio's blocking pool is unsuitable: it is shared with file reads, and
-//! a runtime waits for it when it ends.
+//! The system's resolver blocks, possibly for a long time. So it runs on a few dedicated threads.
+//! Neither a request nor the end of the process waits for these threads, and stuck lookups do not
+//! create more of them. tokio's blocking pool is unsuitable, because it also reads files, and
+//! because a runtime waits for the pool when it shuts down.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,13 +20,13 @@ const THREADS: usize = 4;
 /// Maximum number of addresses used per name; further ones are ignored.
 const MAX_ADDRESSES: usize = 64;
 
-/// How long an answer is used. The system's resolver does not report a time to live.
+/// How long the addresses of a name are used. The system's resolver does not report a time to live.
 const FRESH: Duration = Duration::from_secs(30);
 
 /// Delay before a failed lookup is repeated.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Resolves names. Cheap to clone; the process has one.
+/// Resolves names. Cheap to clone. The process has one resolver.
 #[derive(Clone)]
 pub(super) struct Resolver(Arc<LookupThreads>);
 
@@ -39,13 +39,13 @@ struct LookupThreads {
 type LookUp = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
 
 impl Resolver {
-    /// Creates a resolver that uses the system's: hosts file and name servers.
+    /// Creates a resolver that uses the system's resolver, with its hosts file and name servers.
     pub(super) fn system() -> Self {
-        // The port is irrelevant and removed from the answer.
+        // The lookup function requires a port, which is removed from the result.
         Self::new(FRESH, |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
     }
 
-    /// Creates a resolver with another lookup function. Its answers are used for `fresh`.
+    /// Creates a resolver with another lookup function. Addresses are used for `fresh`.
     pub(super) fn new(
         fresh: Duration,
         look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static,
@@ -53,7 +53,7 @@ impl Resolver {
         Self(Arc::new(LookupThreads { threads: Arc::new(Semaphore::new(THREADS)), fresh, look_up: Box::new(look_up) }))
     }
 
-    /// Returns how long an answer is used.
+    /// Returns how long addresses are used before they are looked up again.
     pub(super) fn fresh(&self) -> Duration {
         self.0.fresh
     }
@@ -64,7 +64,7 @@ impl Resolver {
         let (sender, answer) = oneshot::channel();
         let (inner, name) = (Arc::clone(&self.0), name.to_owned());
         std::thread::Builder::new().name("robotsd-names".to_owned()).spawn(move || {
-            // The task that requested the lookup may have ended meanwhile.
+            // This fails if the task that requested the lookup has ended meanwhile.
             let _ = sender.send((inner.look_up)(&name));
             drop(thread);
         })?;
@@ -78,7 +78,8 @@ impl Resolver {
 
 tower_robots::internals::debug_as!(|_it| Resolver {});
 
-/// When a name is to be resolved next. Over all workers, one task at a time resolves it.
+/// The time of the next lookup of a name. Only one task at a time, over all workers, resolves the
+/// name.
 #[derive(Debug)]
 pub(super) struct LookupSchedule {
     start: Instant,
@@ -89,7 +90,7 @@ pub(super) struct LookupSchedule {
 /// Value of `due` while a lookup is in progress.
 const UNDER_WAY: u64 = u64::MAX;
 
-/// The right to resolve a name. When it is dropped, the next lookup is scheduled.
+/// The right to resolve a name now. When it is dropped, the next lookup is scheduled.
 #[derive(Debug)]
 pub(super) struct LookupPermit {
     schedule: Arc<LookupSchedule>,
@@ -105,7 +106,7 @@ impl LookupSchedule {
         self.due.load(Ordering::SeqCst) == UNDER_WAY
     }
 
-    /// Returns the right to resolve now; `None` if no lookup is due.
+    /// Returns the right to resolve the name now, or `None` if no lookup is due.
     pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Option<LookupPermit> {
         let due = self.due.load(Ordering::Relaxed);
         if self.millis(now) < due {
@@ -121,7 +122,7 @@ impl LookupSchedule {
 }
 
 impl LookupPermit {
-    /// Notes that the lookup succeeded, with an answer to be used for `fresh`.
+    /// Records that the lookup succeeded, and that the addresses may be used for `fresh`.
     pub(super) fn succeeded(&mut self, fresh: Duration) {
         self.next = fresh;
     }
@@ -129,7 +130,7 @@ impl LookupPermit {
 
 impl Drop for LookupPermit {
     fn drop(&mut self) {
-        // Runs even if the task is dropped midway, together with its runtime.
+        // This also runs if the task is dropped during the lookup, together with its runtime.
         self.schedule.due.store(self.schedule.millis(Instant::now() + self.next), Ordering::SeqCst);
     }
 }

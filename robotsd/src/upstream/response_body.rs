@@ -1,10 +1,10 @@
-//! The body of a response, and the connection it comes from.
+//! The body of a response, and the connection that delivers it.
 //!
-//! Polling for a frame drives the connection. When the body has ended, the connection returns to
-//! the pool. If the body is dropped before that, the connection closes, so that the upstream
-//! notices that the client has left.
+//! Polling the body for a frame drives the connection. When the body has ended, the connection
+//! returns to the pool. If the body is dropped before its end, the connection is closed, so that
+//! the upstream notices that the client has left.
 //!
-//! While the client reads nothing, no frame is polled for. Instead, the code that writes to the
+//! While the client does not read, the body is not polled. Instead, the code that writes to the
 //! client drives the connection through the [`Transfer`]. If the rest of the body is small, it is
 //! [read ahead](super::read_ahead), which frees the connection.
 //!
@@ -36,12 +36,12 @@ pub(crate) struct ResponseBody(Content);
 enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
-    /// A body on an HTTP/2 stream. It occupies its slot on the connection until it ends. It is not
-    /// given up for other requests; its own deadlines end it.
+    /// A body on an HTTP/2 stream. It occupies its slot on the connection until it ends. It is
+    /// never aborted for other requests; its own deadlines end it.
     Http2(Box<Http2Body>),
 }
 
-/// A body in transit between the upstream and the client. The same task polls both sides.
+/// A body that is passed from the upstream to the client. The same task polls both sides.
 #[derive(Debug)]
 struct StreamingBody {
     flow: Mutex<StreamState>,
@@ -59,12 +59,12 @@ struct StreamState {
     ahead: ReadAhead,
     has_ended: bool,
     failed: Option<ResponseBodyError>,
-    /// Time at which the upstream last accepted part of the request. Set if the upstream now waits
-    /// for the client to continue the request, and nothing else makes progress.
+    /// Time when the upstream last accepted a part of the request. Set while the upstream waits for
+    /// the client to continue the request, and nothing else makes progress.
     awaits_upload: Option<Instant>,
 }
 
-/// The side that has to act before the connection is free.
+/// The side that must act before the connection becomes free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitsFor {
     Upstream,
@@ -88,7 +88,8 @@ impl ResponseBody {
         buffers: &Arc<BufferBudget>,
     ) -> Self {
         match incoming {
-            // No more bytes will come, so the connection is free even while the client still reads.
+            // No more bytes will arrive, so the connection is free even while the client still
+            // reads.
             UnreadBody::Fast(FastBody { first, left: 0, .. }) => {
                 pool.put(connection);
                 Self(Content::Own(Some(first).filter(|first| !first.is_empty())))
@@ -115,7 +116,7 @@ impl ResponseBody {
         }
     }
 
-    /// Creates the body of an HTTP/2 response; it holds its slot on the connection.
+    /// Creates the body of an HTTP/2 response, which occupies its slot on the connection.
     pub(super) fn http2(mut body: Http2Body, slot: Option<Box<Http2Slot>>) -> Self {
         if body.is_end_stream() {
             return Self::empty();
@@ -126,7 +127,7 @@ impl ResponseBody {
         Self(Content::Http2(Box::new(body)))
     }
 
-    /// Returns the transfer that the code writing to the client must drive, if the body holds a
+    /// Returns the transfer that the code writing to the client must drive, if the body occupies a
     /// connection.
     pub(super) fn transfer(&self) -> Option<Transfer> {
         match &self.0 {
@@ -176,9 +177,9 @@ impl StreamingBody {
             .filter(|upload| upload.awaits_client.is_set());
         let sent = uploading.filter(|_| octets.is_pending()).map(|upload| upload.last_taken());
         if flow.awaits_upload != sent {
-            // The upload has moved, or a part of the response has arrived.
+            // The upload has made progress, or a part of the response has arrived.
             flow.awaits_upload = sent;
-            // A connection that is back in the pool may already serve another request.
+            // If the connection has returned to the pool, it may already serve another request.
             if flow.connection.is_some() {
                 self.usage.moved();
             }
@@ -198,7 +199,7 @@ impl StallObserver for StreamingBody {
         let mut flow = self.flow.lock();
         let waits_for = flow.read_ahead(cx);
         if flow.connection.is_none() {
-            // The connection is already back in the pool.
+            // The connection has already returned to the pool.
             return Poll::Pending;
         }
         match waits_for {
@@ -244,7 +245,7 @@ impl StreamState {
         left.map_or_else(SizeHint::default, |left| SizeHint::with_exact(ahead + left))
     }
 
-    /// Reads ahead while the client does not read, as long as the whole body may fit.
+    /// Reads ahead while the client does not read, as long as the whole rest of the body may fit.
     fn read_ahead(&mut self, cx: &mut Context<'_>) -> WaitsFor {
         while self.connection.is_some() && self.failed.is_none() && !self.has_ended {
             let left = self.incoming.size_hint().exact();
@@ -255,8 +256,8 @@ impl StreamState {
                 Poll::Ready(Some(Ok(octets))) => self.ahead.push(&octets),
                 Poll::Ready(Some(Err(error))) => self.failed = Some(error),
                 Poll::Ready(None) => {}
-                // A body of unknown length may be endless, so the client that does not read it is
-                // the one to wait for.
+                // A body of unknown length may be endless, so the transfer waits for the client and
+                // not for the upstream.
                 Poll::Pending if left.is_some() => return WaitsFor::Upstream,
                 Poll::Pending => break,
             }
@@ -268,13 +269,13 @@ impl StreamState {
         match self.poll_incoming(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.reset();
-                // If the length is known, the body is not polled after the last byte.
+                // A body of known length is not polled after its last byte.
                 if self.incoming.is_end_stream() {
                     self.release();
                 }
                 match frame.into_data() {
                     Ok(octets) => Poll::Ready(Some(Ok(octets))),
-                    // Trailers, which are the last frame of the body.
+                    // The frame contains trailers, which end the body.
                     Err(_) => self.poll_next(cx),
                 }
             }
@@ -310,7 +311,7 @@ impl StreamState {
                 }));
             }
         };
-        // Frames come from the connection or from its end; the connection already holds the task's
+        // Frames arrive through the connection, which has already been polled and has the task's
         // waker.
         let mut silent = Context::from_waker(Waker::noop());
         let mut frame = Pin::new(&mut *incoming).poll_frame(&mut silent);
@@ -331,7 +332,7 @@ impl StreamState {
     }
 
     /// Ends the body with an error at the next poll. The delay matters: hyper drops unwritten data
-    /// when a body fails, and the client should get all that the upstream sent.
+    /// when a body fails, and the client should receive everything that the upstream has sent.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.connection = None;
         self.failed = Some(error);

@@ -1,14 +1,15 @@
 //! One server behind a site: its address, the number of open connections to it, and whether it is
-//! in service, based on the results of earlier requests.
+//! in service. The results of earlier requests decide whether it is in service.
 //!
-//! Health checks are passive: nothing is probed. Only transport failures count against a server: it
-//! could not be connected to, or a new connection broke before a single byte of a response. A
-//! status such as 503 may concern one page, and the response time may depend on the client. If such
-//! responses counted, a client that can provoke them could take a server away from everybody else.
+//! Health checks are passive: no probes are sent. Only transport failures count against a server: a
+//! connection could not be opened, or a new connection broke before any byte of a response arrived.
+//! A status such as 503 may concern a single page, and the response time may depend on the client.
+//! If such responses counted, a client that can provoke them could take the server out of service
+//! for everybody else.
 //!
-//! A server that fails too often in a row is out of service for a while. Then one request tries the
-//! server; if it is answered, the server is back in service. The time doubles if the server fails
-//! again.
+//! A server that fails too often in a row is out of service for a while. After that time, one
+//! request tries the server; if the request is answered, the server is back in service. If the
+//! request fails, the time doubles.
 //!
 //! All workers share the state. A request to a healthy server only reads it.
 
@@ -28,7 +29,7 @@ use super::tls::{TlsClient, Unreachable};
 use crate::socket::Socket;
 use crate::word_enum::word_enum;
 
-/// A server, as shared by all workers.
+/// A server, whose state all workers share.
 #[derive(Debug, derive_more::Display)]
 #[display("{address}")]
 pub(super) struct Server {
@@ -36,13 +37,14 @@ pub(super) struct Server {
     tls: Option<TlsClient>,
     pub(super) versions: HttpVersions,
     pub(super) health: Health,
-    /// Number of open connections to the server; [`Permit`](super::connection_limit::Permit) counts
-    /// them.
+    /// Number of open connections to the server, which [`Permit`](super::connection_limit::Permit)
+    /// counts.
     pub(super) open: AtomicUsize,
 }
 
 impl Server {
-    /// Creates a server that uses `versions`; without TLS, HTTP/1.1 replaces negotiation.
+    /// Creates a server that uses `versions`. Without TLS, HTTP/1.1 is used instead of negotiating
+    /// a version.
     pub(super) fn new(address: ServerAddress, tls: Option<TlsClient>, versions: HttpVersions, health: Health) -> Self {
         let versions = match versions {
             HttpVersions::Negotiated if tls.is_none() => HttpVersions::Http1,
@@ -55,13 +57,13 @@ impl Server {
         if self.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP }
     }
 
-    /// Connects, including a TLS handshake if configured, which offers `versions`.
+    /// Connects, and performs a TLS handshake that offers `versions` if TLS is configured.
     pub(super) async fn connect(&self, versions: HttpVersions) -> Result<Socket, Unreachable> {
         let socket = match &self.address {
             ServerAddress::Tcp(address) => TcpStream::connect(address).await,
             ServerAddress::Loopback(port) => match TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await {
                 Ok(socket) => Ok(socket),
-                // If both fail, the first error is the one that an operator expects.
+                // If both addresses fail, the first error is the one that an operator expects.
                 Err(error) => TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.map_err(|_| error),
             },
             ServerAddress::Unix(path) => {
@@ -81,11 +83,11 @@ impl Server {
 /// When a server is taken out of service, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HealthPolicy {
-    /// Number of consecutive failures that take a server out of service; zero for never.
+    /// Number of consecutive failures that take a server out of service. Zero means never.
     pub(crate) max_fails: u32,
-    /// Maximum age of the first of these failures.
+    /// Maximum time between the first and the last of these failures.
     pub(crate) fail_window: Duration,
-    /// How long the server is out of service the first time; varied by up to 20 %.
+    /// How long the server is out of service the first time. The actual time differs by up to 20 %.
     pub(crate) eject: Duration,
     /// Maximum time out of service.
     pub(crate) eject_max: Duration,
@@ -107,12 +109,12 @@ impl Default for HealthPolicy {
 pub(super) struct Health {
     policy: HealthPolicy,
     start: Instant,
-    /// When the next trial is due, in milliseconds since `start`; zero while the server is in
+    /// When the next trial is due, in milliseconds since `start`. Zero while the server is in
     /// service.
     until: AtomicU64,
     /// How often the server has been taken out of service.
     ejections: AtomicU32,
-    /// Whether the record contains anything that a success has to clear.
+    /// Whether `record` contains anything that a success must clear.
     is_marked: AtomicBool,
     record: Mutex<FailureRecord>,
 }
@@ -121,14 +123,16 @@ pub(super) struct Health {
 struct FailureRecord {
     fails: u32,
     first: Option<Instant>,
-    /// Length of the current or last time out of service; zero if there was none, or none recently.
+    /// Length of the current or last time out of service. Zero if the server has never been out of
+    /// service, or not recently.
     span: Duration,
     returned: Option<Instant>,
-    /// Start of the time out of service, and the last failure; `None` if the server is in service.
+    /// Start of the time out of service, and the last failure. `None` if the server is in service.
     outage: Option<(SystemTime, FailureKind, String)>,
 }
 
-/// The right to send a single request to a server, to be returned with its outcome.
+/// The right to send a single request to the server. It is returned with the outcome of the
+/// request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     ejections: u32,
@@ -138,9 +142,10 @@ pub(super) struct Ticket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TicketKind {
     InService,
-    /// The only request that tries a server which is out of service.
+    /// The only request that may try a server which is out of service.
     Trial,
-    /// Sent although the server is out of service, because every other server is too.
+    /// The request is sent although the server is out of service, because every other server is out
+    /// of service too.
     Anyway,
 }
 
@@ -154,8 +159,8 @@ impl Health {
         self.until.load(Ordering::Relaxed) == 0
     }
 
-    /// Returns how often the server has been taken out of service. Connections opened before the
-    /// last change of this number are not trusted.
+    /// Returns how often the server has been taken out of service. Connections that were opened
+    /// before the last change of this number are not used any more.
     pub(super) fn ejections(&self) -> u32 {
         self.ejections.load(Ordering::Relaxed)
     }
@@ -165,38 +170,39 @@ impl Health {
         self.is_in_service().then(|| self.ticket(TicketKind::InService))
     }
 
-    /// Returns a trial ticket if a trial is due and no other request has it.
+    /// Returns a trial ticket if a trial is due and no other request has the ticket.
     pub(super) fn admit_trial(&self, now: Instant) -> Option<Ticket> {
         let until = self.until.load(Ordering::Relaxed);
         if until == 0 || self.millis(now) < until {
             return None;
         }
-        // If this trial never reports its outcome, another one is due at that time.
+        // If this trial never reports its outcome, another trial is due after this time.
         let next = self.millis(now + self.policy.eject);
         self.until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         Some(self.ticket(TicketKind::Trial))
     }
 
-    /// Returns a ticket, whether or not the server is in service.
+    /// Returns a ticket whether or not the server is in service.
     pub(super) fn admit_anyway(&self) -> Ticket {
         self.ticket(TicketKind::Anyway)
     }
 
-    /// Notes that the server has answered. Returns whether that brought it back into service.
+    /// Records that the server has answered. Returns whether this brought the server back into
+    /// service.
     pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> bool {
-        // For nearly every request only this flag is read, not even the clock.
+        // Nearly every request reads only this flag, and not even the clock.
         self.is_marked.load(Ordering::Relaxed) && self.clear(ticket, now())
     }
 
-    /// Notes that the server could not be reached, or that the connection broke before a response.
-    /// If that takes the server out of service, returns for how long.
+    /// Records that the server could not be reached, or that the connection broke before a
+    /// response. If this takes the server out of service, returns for how long.
     pub(super) fn failed(&self, ticket: Ticket, now: Instant) -> Option<Duration> {
         if self.policy.max_fails == 0 {
             return None;
         }
         let mut record = self.record.lock();
-        // A request sent before the server went out of service adds nothing: a hundred connections
-        // can break at once.
+        // A failure of a request that was sent before the server went out of service does not
+        // count, because a hundred connections can break at once.
         if ticket.ejections != self.ejections() {
             return None;
         }
@@ -216,8 +222,8 @@ impl Health {
                 if record.fails < self.policy.max_fails {
                     return None;
                 }
-                // If the server was in service for at least as long as it was out before, the time
-                // starts from `eject` again.
+                // If the server was in service for at least as long as it was out of service
+                // before, the time out of service starts from `eject` again.
                 if record.returned.is_none_or(|returned| now.saturating_duration_since(returned) >= record.span) {
                     record.span = Duration::ZERO;
                 }
@@ -227,10 +233,10 @@ impl Health {
         }
     }
 
-    /// Records the last failure if the server is out of service.
+    /// Records the last failure, if the server is out of service.
     pub(super) fn note(&self, check: FailureKind, why: &dyn fmt::Display) {
         let mut record = self.record.lock();
-        // Read under the lock, which is also held when a server returns to service.
+        // The state is read under the lock, which is also held when a server returns to service.
         if self.is_in_service() {
             return;
         }
@@ -238,7 +244,7 @@ impl Health {
         record.outage = Some((since, check, why.to_string()));
     }
 
-    /// Returns why the server is out of service; `None` if it is in service.
+    /// Returns why the server is out of service, or `None` if it is in service.
     pub(super) fn outage(&self, now: Instant) -> Option<Outage> {
         let record = self.record.lock();
         let (since, check, why) = record.outage.clone()?;
@@ -253,7 +259,8 @@ impl Health {
     fn eject(&self, record: &mut FailureRecord, now: Instant) {
         let longest = self.policy.eject_max.max(self.policy.eject);
         record.span = if record.span.is_zero() { self.policy.eject } else { (record.span * 2).min(longest) };
-        // Random, or every proxy in front of a server would try it at the same moment.
+        // The time is random, because otherwise every proxy in front of a server would try it at
+        // the same moment.
         let share = 0.8 + 0.4 * (RandomState::new().hash_one(self.start) as f64 / u64::MAX as f64);
         self.until.store(self.millis(now + record.span.mul_f64(share)), Ordering::Relaxed);
         self.ejections.fetch_add(1, Ordering::Relaxed);
@@ -275,7 +282,8 @@ impl Health {
         true
     }
 
-    /// Returns the milliseconds since `start`, plus one: zero means that the server is in service.
+    /// Returns the milliseconds since `start`, plus one, because zero means that the server is in
+    /// service.
     fn millis(&self, at: Instant) -> u64 {
         at.saturating_duration_since(self.start).as_millis() as u64 + 1
     }
@@ -285,13 +293,13 @@ impl Health {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: SystemTime,
-    /// The last failure. For a server: connecting, the TLS handshake, or a connection that broke
-    /// before a response. For a name: that it has no address; the servers that it resolved to
-    /// before have their own statuses.
+    /// The last failure. For a server, this is a failed connect or TLS handshake, or a connection
+    /// that broke before a response. For a name, it is that the name has no address; the servers
+    /// from earlier lookups have their own statuses.
     pub(crate) check: FailureKind,
     /// The underlying error.
     pub(crate) why: String,
-    /// Time until a request tries the server again; zero if the next request does.
+    /// Time until a request tries the server again. Zero if the next request does.
     pub(crate) again: Duration,
 }
 
@@ -310,7 +318,7 @@ word_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum ConnectionUse {
         Idle = "idle",
-        /// The connection is being opened, or has a request.
+        /// The connection is being opened, or serves a request.
         Exchange = "active",
         Tunnel = "tunnel",
     }
@@ -404,7 +412,7 @@ mod tests {
         assert!(!health.succeeded(before, || now));
         assert_eq!(health.failed(before, now), None);
         assert!(!health.is_in_service());
-        // A request that was sent anyway does.
+        // The failure of a request that was sent anyway counts.
         let anyway = health.admit_anyway();
         assert_eq!(health.failed(anyway, now), None);
         assert!(health.succeeded(anyway, || now));

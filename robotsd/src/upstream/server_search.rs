@@ -1,14 +1,14 @@
 //! The servers that one worker chooses from, each with the worker's idle connections to it, and the
-//! search for a server that can be reached: each is tried once, in turn.
+//! search for a reachable server. The search tries each server once, in turn.
 //!
-//! The server whose turn it is gets the request if it is in service and can be reached; otherwise
-//! the next one does. Servers that are out of service are tried last, if no other can be reached. A
-//! site therefore always has a server to try, and after a complete outage it is back with the first
-//! server that answers.
+//! The server whose turn it is gets the request, if it is in service and reachable; otherwise the
+//! next server gets it. Servers that are out of service are tried last, if no other server is
+//! reachable. So a site always has servers to try, and after a complete outage it works again as
+//! soon as any of them answers.
 //!
-//! **A lease is an HTTP/1.1 connection or a slot on an HTTP/2 connection.** The choice between the
-//! two is made when a request gets the lease, so each keeps its own types and pool. Balancer,
-//! health, permits and the second attempt are the same for both.
+//! **A lease is an HTTP/1.1 connection or a slot on an HTTP/2 connection.** The kind is known once
+//! the request has the lease, so each kind has its own types and pool. The balancer, health,
+//! permits and the second attempt are the same for both.
 
 use std::io;
 use std::sync::Arc;
@@ -28,15 +28,15 @@ use super::server::{Server, Ticket};
 use super::tls::Unreachable;
 use super::usage::ClientKey;
 
-/// The candidates made from a site's list of servers.
+/// The candidates for a site's requests, built from its list of servers.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// The list that the candidates were made from.
+    /// The list that the candidates were built from.
     pub(super) servers: Arc<Vec<Arc<Server>>>,
     pub(super) list: Vec<Arc<CandidateServer>>,
 }
 
-/// A server, and the worker's idle connections to it.
+/// A server, with the worker's idle connections to it.
 #[derive(Debug)]
 pub(super) struct CandidateServer {
     pub(super) server: Arc<Server>,
@@ -47,7 +47,8 @@ pub(super) struct CandidateServer {
     ejections: AtomicU32,
 }
 
-/// A connection for one request. Displayed as the name of its server, for messages about failures.
+/// A connection for one request. It is displayed as the name of its server, for messages about
+/// failures.
 #[derive(Debug, derive_more::Display)]
 #[display("{}", self.candidate.server)]
 pub(super) struct Lease {
@@ -69,7 +70,7 @@ pub(super) struct ExchangeState {
     /// Whether the connection had an exchange before this one.
     pub(super) is_reused: bool,
     pub(super) nothing_received: bool,
-    /// How the client aborted its own request, if it did.
+    /// How the client aborted its request, if it did.
     pub(super) body_failure: Option<FailureKind>,
     /// Whether the response exceeds the maximum size of a head.
     pub(super) is_flooded: bool,
@@ -95,7 +96,8 @@ impl CandidateServer {
 
     /// Returns the pool of HTTP/2 connections, if the request can use it.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
-        // A server that speaks only HTTP/2 is used in HTTP/2 whatever the request prefers.
+        // If a server is configured for HTTP/2 only, HTTP/2 is used regardless of the request's
+        // preference.
         let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;
         self.http2.as_ref().filter(|_| is_possible)
     }
@@ -108,7 +110,8 @@ impl CandidateServer {
         }
     }
 
-    /// Takes an idle connection that was opened after the server's last time out of service.
+    /// Removes and returns an idle connection, if it was opened after the server was last out of
+    /// service.
     pub(super) fn take(&self, requirement: Requirement) -> Option<LeasedConnection> {
         let ejections = self.server.health.ejections();
         if self.ejections.swap(ejections, Ordering::Relaxed) != ejections {
@@ -133,7 +136,7 @@ impl CandidateServer {
         }
     }
 
-    /// Closes one idle connection. `None` if there is none.
+    /// Closes one idle connection. Returns `None` if no connection is idle.
     pub(super) fn give_up(&self) -> Option<()> {
         self.pool.give_up().or_else(|| self.http2.as_ref()?.give_up())
     }
@@ -148,7 +151,7 @@ impl CandidateServer {
 }
 
 impl LeasedConnection {
-    /// Returns how the current exchange went.
+    /// Returns the state of the current exchange.
     pub(super) fn exchange_state(&self) -> ExchangeState {
         match self {
             Self::Http1(connection) => ExchangeState {
@@ -159,7 +162,7 @@ impl LeasedConnection {
             },
             Self::Http2(slot) => ExchangeState {
                 is_reused: slot.is_reused,
-                // Other requests may have been answered on it.
+                // The connection may also have answered other requests.
                 nothing_received: !slot.connection.has_answered.is_set(),
                 body_failure: slot.body_failure,
                 is_flooded: false,
@@ -167,8 +170,8 @@ impl LeasedConnection {
         }
     }
 
-    /// Reports whether this is the first request to blame the server for this connection. A broken
-    /// connection is one failure, however many requests were on it.
+    /// Reports whether this is the first request that counts the failure of this connection against
+    /// the server. A broken connection is one failure, no matter how many requests were on it.
     pub(super) fn is_first_to_blame(&self) -> bool {
         match self {
             Self::Http1(_) => true,
@@ -178,7 +181,7 @@ impl LeasedConnection {
 }
 
 impl Lease {
-    /// Returns an HTTP/1.1 connection and the pool that it returns to; `None` for HTTP/2.
+    /// Returns an HTTP/1.1 connection and its pool, or `None` for HTTP/2.
     pub(super) fn into_http1(self) -> Option<(Box<UpstreamConnection>, Arc<Http1Pool>)> {
         match self.connection {
             LeasedConnection::Http1(connection) => Some((connection, Arc::clone(&self.candidate.pool))),
@@ -195,7 +198,7 @@ impl Lease {
     }
 }
 
-/// Minimum time for connecting to one server before the next is tried.
+/// Minimum time for connecting to one server before the next server is tried.
 const MIN_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// A search for a connection, for one request.
@@ -204,7 +207,7 @@ pub(super) struct ServerSearch<'a> {
     pub(super) candidates: &'a Candidates,
     pub(super) pooled: Pooled,
     pub(super) requirement: Requirement,
-    /// The end of the time for connecting, which all servers share.
+    /// When the time for connecting ends. All servers share this time.
     pub(super) deadline: Instant,
 }
 
@@ -215,15 +218,17 @@ pub(super) enum Pooled {
     Excluded,
 }
 
-/// A connection to a server. `None` if a server could be tried but there is no permit for a
+/// A connection to a server; `None` if a server could be tried but the limits allow no new
 /// connection; an error if no server could be reached.
 type Found = Result<Option<Lease>, UpstreamFailure>;
 
-/// A new connection, or a slot on a shared one; `None` if there is no permit.
+/// A new connection, or a slot on a shared connection; `None` if the limits allow no new
+/// connection.
 type Opened = Result<Option<LeasedConnection>, ConnectFailure>;
 
 impl ConnectFailure {
-    /// Creates the failure for when the time is used up, which does not count against the server.
+    /// Creates the failure for a request whose time is used up. It does not count against the
+    /// server.
     fn late(why: &str) -> Self {
         Self { kind: FailureKind::ConnectTimeout, why: why.to_owned(), is_of_server: false }
     }
@@ -241,7 +246,7 @@ impl ServerSearch<'_> {
         for candidate in in_turn {
             let health = &candidate.server.health;
             let Some(ticket) = health.admit().or_else(|| health.admit_trial(Instant::now())) else {
-                // Idle connections to a server that is out of service are useless, and occupy
+                // Idle connections to a server that is out of service are useless, and they occupy
                 // permits.
                 candidate.clear();
                 out.push(candidate);
@@ -259,8 +264,8 @@ impl ServerSearch<'_> {
             }
             left -= 1;
         }
-        // Wait for a busy server that is in service; try servers that are out of service only if
-        // there is no other.
+        // If a server that is in service is busy, the request waits for it. Servers that are out of
+        // service are tried only if no server is in service.
         if is_full {
             return Ok(None);
         }
@@ -276,7 +281,8 @@ impl ServerSearch<'_> {
         failure.filter(|_| !is_full).map_or(Ok(None), Err)
     }
 
-    /// Opens a connection, or takes a slot on a shared one; `None` if there is no permit.
+    /// Opens a connection, or reserves a slot on a shared connection. Returns `None` if the limits
+    /// allow no new connection.
     async fn open(&self, candidate: &Arc<CandidateServer>, ticket: Ticket, left: usize) -> Found {
         let opened = match candidate.shared(self.requirement.versions) {
             None => self.connect(candidate, left).await,
@@ -292,11 +298,12 @@ impl ServerSearch<'_> {
         })
     }
 
-    /// Opens a connection within a fair part of the time that is left for `left` servers.
+    /// Opens a connection. The time limit is a fair part of the remaining time, which `left`
+    /// servers share.
     async fn connect(&self, candidate: &CandidateServer, left: usize) -> Opened {
         let permit = match self.pooled {
-            // Prefers an idle connection to another server over closing one for a new connection to
-            // this server.
+            // An idle connection to another server is better than closing that connection for a new
+            // one to this server.
             Pooled::Allowed => {
                 Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client).ok()
             }
@@ -323,17 +330,17 @@ impl ServerSearch<'_> {
             Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string(), true),
             Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), true),
             // If the request supports fewer versions than the server is configured for, the failure
-            // is not the server's.
+            // does not count against the server.
             Ok(Err(Unreachable::Versions(error))) => {
                 (FailureKind::Tls, error.to_string(), versions == candidate.server.versions)
             }
-            Err(_) => (FailureKind::ConnectTimeout, "no connection in time".to_owned(), true),
+            Err(_) => (FailureKind::ConnectTimeout, "no connection could be opened in time".to_owned(), true),
         };
         Err(ConnectFailure { kind, why, is_of_server })
     }
 
-    /// Takes a slot on a shared connection, or opens one if none has room. Requests that arrive
-    /// meanwhile wait for the new connection, so that a burst opens only one.
+    /// Reserves a slot on a shared connection, or opens a connection if none has room. Requests
+    /// that arrive meanwhile wait for the new connection, so that a burst opens only one.
     async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
         let is_shared = || !http2.has_refused.is_set() && !self.shared.connection_limit.are_requests_separate();
         if !is_shared() {
@@ -341,12 +348,13 @@ impl ServerSearch<'_> {
         }
         let arrived = tokio::time::Instant::now();
         let Ok(mut turn) = timeout(self.share(left)?, http2.connecting.lock()).await else {
-            // Only the request that is connecting counts the slow connect against the server.
-            return Err(ConnectFailure::late("no connection in time"));
+            // Only the request that is connecting counts a slow connection attempt against the
+            // server.
+            return Err(ConnectFailure::late("no connection could be opened in time"));
         };
         if !is_shared() {
-            // Detected meanwhile: no connection can be shared, so the waiting requests connect in
-            // parallel.
+            // Another request has found out meanwhile that connections cannot be shared, so the
+            // waiting requests connect in parallel.
             drop(turn);
             return self.connect(candidate, left).await;
         }
@@ -354,7 +362,7 @@ impl ServerSearch<'_> {
         match timeout(self.share(left)?, http2.settled_slot_since(since)).await {
             Ok(Some(slot)) => return Ok(Some(LeasedConnection::Http2(Box::new(slot)))),
             Ok(None) => {}
-            Err(_) => return Err(ConnectFailure::late("no SETTINGS in time")),
+            Err(_) => return Err(ConnectFailure::late("the server did not send SETTINGS in time")),
         }
         if let Some((_, failed)) = turn.as_ref().filter(|(at, _)| *at >= arrived) {
             return Err(ConnectFailure { is_of_server: false, ..failed.clone() });
@@ -365,18 +373,18 @@ impl ServerSearch<'_> {
         opened
     }
 
-    /// Returns a fair part of the remaining time, for `left` servers.
+    /// Returns a fair part of the remaining time, which `left` servers share.
     fn share(&self, left: usize) -> Result<Duration, ConnectFailure> {
         let time = self.deadline.saturating_duration_since(Instant::now());
         if time.is_zero() {
-            // The server has not been tried, so this does not count against it.
-            return Err(ConnectFailure::late("no time left to connect"));
+            // The server has not been tried, so the failure does not count against it.
+            return Err(ConnectFailure::late("the time for connecting was used up before this server was tried"));
         }
         Ok((time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(MIN_ATTEMPT).min(time))
     }
 
-    /// Returns a permit for a new connection; if none is left, closes an idle connection to free
-    /// one.
+    /// Returns a permit for a new connection. If no permit is left, closes an idle connection to
+    /// free one.
     fn room(&self, candidate: &CandidateServer) -> Option<Permit> {
         let take = || Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client);
         match take() {

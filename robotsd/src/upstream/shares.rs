@@ -1,25 +1,28 @@
-//! Decides which client gets a connection, and which client loses one, when all are in use. Also
-//! counts the connections of each client.
+//! Decides which client gets a connection, and which client loses one, when all connections are in
+//! use. Also counts the connections of each client.
 //!
-//! These rules apply only if no connection is left:
+//! These rules apply only if no connection is free:
 //!
-//! 1. An equal share is the maximum number of connections divided by the number of clients. Clients
-//!    count if they use a connection, wait for one within their share, or ask for one now. If
-//!    waiting clients were not counted, the asking client would immediately take what was freed for
-//!    them. Each client has two counts: by address, and by connection unless a trusted proxy
-//!    multiplexes several clients over it. A client exceeds its share if it does by either count.
-//! 2. A request within its client's share, counting this request and the client's waiting requests,
-//!    takes precedence over all requests that are not.
-//! 3. For such a request, a transfer whose client has stalled is given up. Clients that exceed
-//!    their share by both counts come first, then those that exceed it by one. Among equals, the
-//!    longest stall is chosen, if it has lasted [`STALLED`]. Next come tunnels without traffic for
-//!    [`LONG`], of addresses that exceed their share. If no client beyond its share has stalled at
-//!    all, the longest stall of any client is chosen, if it has lasted [`LONG`].
+//! 1. An equal share is the maximum number of connections divided by the number of clients. A
+//!    client counts if it uses a connection, waits for one within its share, or asks for one now.
+//!    Waiting clients must count: otherwise the client that asks would immediately get what was
+//!    freed for them. Each client has two counts: by address, and by client connection. The count
+//!    by connection does not apply if a trusted proxy multiplexes several clients over the
+//!    connection. A client exceeds its share if either count does.
+//! 2. A request is within its client's share if the client would not exceed its share with this
+//!    request and its waiting requests. Such a request takes precedence over all requests that are
+//!    beyond their clients' shares.
+//! 3. For a request within its client's share, a transfer whose client has stalled is aborted.
+//!    Clients that exceed their share by both counts lose a transfer first, then clients that
+//!    exceed it by one. Among equals, the longest stall is chosen, if it has lasted [`STALLED`].
+//!    Next are tunnels that had no traffic for [`LONG`] and whose addresses exceed their share. If
+//!    no client beyond its share has stalled at all, the longest stall of any client is chosen, if
+//!    it has lasted [`LONG`].
 //! 4. For [`STALLED`] after that, clients beyond their share get no further connection. Otherwise
-//!    they would immediately take what was freed for others.
+//!    they would immediately get the connection that was freed for others.
 //!
-//! A transfer whose client makes progress is never given up. Neither is a request that waits for
-//! its upstream. The code that writes to clients reports the progress: see `edge::connection` and
+//! A transfer whose client makes progress is never aborted, and neither is a request that waits for
+//! its upstream. The code that writes to clients reports progress: see `edge::connection` and
 //! `http_common::idle_timeout`.
 
 use std::collections::HashMap;
@@ -29,38 +32,38 @@ use std::time::Duration;
 use super::server::{ConnectionUse, Server};
 use super::usage::{ClientKey, Stall, Usage};
 
-/// How long a client beyond its share may take no data before it counts as stalled. A client that
-/// reads 32 KB per second shows progress within that time: every 64 KiB, see
-/// `edge::connection::watched_socket`. Requests wait for three seconds by default.
+/// How long a client beyond its share may read no data before it counts as stalled. A client that
+/// reads 32 KB per second shows progress within this time, because progress is visible every 64 KiB
+/// (see `edge::connection::watched_socket`). By default, waiting requests fail after three seconds.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
-/// How long any client may take no data before it counts as stalled.
+/// How long any client may read no data before it counts as stalled.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
-/// How long the counts of connections stay valid, in milliseconds.
+/// How long counts of connections are used before they are counted again, in milliseconds.
 const FRESH: u64 = 10;
 
-/// Whether the request may have a connection that other requests also want.
+/// Whether a request may be served before others that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShareUse {
     /// Its client stays within its share.
     Within,
-    /// Its client exceeds its share.
+    /// The request's client exceeds its share.
     Beyond,
 }
 
-/// The connections of a site, and how many of them each client has.
+/// The connections of a site, and the number of connections per client.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     usages: Vec<Arc<Usage>>,
     /// When the connections were last counted, in milliseconds.
     counted: u64,
     in_use: ClientCounts,
-    /// Waiting requests that are within their client's share.
+    /// Number of waiting requests within their clients' shares, per client.
     waiting: ClientCounts,
 }
 
-/// Rank of a transfer that may be given up; the transfer with the highest rank is given up first.
+/// Rank of a transfer that may be aborted. The transfer with the highest rank is aborted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimRank {
     /// Twice the number of the client's counts that exceed its share; 1 for a tunnel.
@@ -86,14 +89,15 @@ impl Shares {
         ConnectionUse::ALL.map(count).into()
     }
 
-    /// Reports whether one more connection is within the share of a client, if `capacity` connections are
-    /// allowed.
+    /// Reports whether a client stays within its share with one more connection, if `capacity`
+    /// connections are allowed.
     pub(super) fn share_use(&mut self, client: ClientKey, capacity: usize, now: u64) -> ShareUse {
         self.count(now);
         let is_beyond = |side| {
             let wanted = self.in_use.of(side, client) + self.waiting.of(side, client) + 1;
             let clients = self.clients(side, client);
-            // One connection is always within the share, and so is any number for the only client.
+            // One connection is always within the share. If there is only one client, so is any
+            // number.
             wanted > 1 && clients > 1 && wanted * clients > capacity
         };
         if ClientCounts::SIDES.into_iter().any(is_beyond) { ShareUse::Beyond } else { ShareUse::Within }
@@ -107,9 +111,9 @@ impl Shares {
         self.waiting.remove(client);
     }
 
-    /// Returns the transfer to give up for a request of `client`, with its client's stall. Only
-    /// considers transfers on servers that `helps` accepts. Also `None` if a usable connection is
-    /// idle.
+    /// Returns the transfer to abort for a request of `client`, with the stall that was observed.
+    /// Only considers transfers on servers that `helps` accepts. Returns `None` if none qualifies,
+    /// or if a usable connection is idle.
     pub(super) fn victim(
         &mut self,
         client: ClientKey,
@@ -149,8 +153,8 @@ impl Shares {
             }
         }
         let (rank, stall, usage) = first?;
-        // A client within its share keeps its connection if a stalled client beyond its share will
-        // soon lose one.
+        // A client within its share keeps its connection if a client beyond its share has stalled,
+        // because that client will soon lose one.
         if rank.excess == 0 && has_stalled_beyond {
             return None;
         }
@@ -185,15 +189,15 @@ pub(super) struct ClientCounts {
     connections: HashMap<u64, usize>,
 }
 
-/// The key for counting clients.
+/// The property that identifies a client in the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CountedBy {
     Address,
     Connection,
 }
 
-/// The key for connections over which a trusted proxy multiplexes several clients. They are not
-/// counted by connection.
+/// The key for client connections over which a trusted proxy multiplexes several clients. Clients
+/// on these are not counted by connection.
 const SHARED: u64 = 0;
 
 impl CountedBy {

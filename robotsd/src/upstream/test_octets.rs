@@ -1,11 +1,11 @@
-//! Fuzzing entry point for the head of a response and the bytes after it.
+//! Fuzzing entry point for the head of a response and the bytes after the head.
 
 use http::Method;
 
 use super::http1_fast::parse;
 
-/// Checks that an accepted head is framed by its length alone, and that the body does not exceed
-/// it.
+/// Checks that an accepted head is framed only by its declared length, and that the body is not
+/// longer than that.
 pub fn response_head(octets: &[u8]) {
     for method in [Method::GET, Method::HEAD] {
         let Some(response) = parse(octets, &method) else { continue };

@@ -1,4 +1,5 @@
-//! Tests of an upstream against origins made of raw sockets, each with one behaviour.
+//! Tests of an upstream against origins that are made of raw sockets, each with a certain
+//! behaviour.
 
 mod caps;
 mod http2;
@@ -45,18 +46,18 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n";
 
-/// An origin that runs a script for each of its connections.
+/// An origin server that runs a script for each of its connections.
 struct Origin {
     address: SocketAddr,
     connections: &'static AtomicUsize,
-    /// The HTTP versions that the upstream uses with it.
+    /// The HTTP versions that the upstream may use with this origin.
     versions: HttpVersions,
-    /// Makes one HTTP/2 connection announce that it takes no further requests.
+    /// Makes one HTTP/2 connection announce that it accepts no further requests.
     goodbye: &'static Notify,
 }
 
 impl Origin {
-    /// Starts an HTTP/1.1 origin; the script gets the connection's number, from zero.
+    /// Starts an HTTP/1.1 origin. The script gets the number of its connection, counted from zero.
     fn start<F>(script: impl Fn(usize, Raw) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -76,7 +77,7 @@ impl Origin {
         Self { address, connections, versions, goodbye: shared() }
     }
 
-    /// Sends the same answer to every request on every connection.
+    /// Starts an origin that sends the same answer to every request on every connection.
     fn always(answer: &'static str) -> Self {
         Self::start(move |_, mut peer| async move {
             while peer.heard(b"\r\n\r\n").await {
@@ -85,13 +86,14 @@ impl Origin {
         })
     }
 
-    /// Reads one request, sends `answer`, and keeps the connection open.
+    /// Starts an origin that reads one request per connection, sends `answer`, and keeps the
+    /// connection open.
     fn saying(answer: impl Into<String>) -> Self {
         Self::once(answer.into(), true)
     }
 
-    /// Reads one request, sends `answer`, and closes the connection, unless the peer closes it
-    /// first.
+    /// Starts an origin that reads one request per connection, sends `answer`, and closes the
+    /// connection unless the peer closes it first.
     fn closing(answer: impl Into<String>) -> Self {
         Self::once(answer.into(), false)
     }
@@ -109,7 +111,8 @@ impl Origin {
         })
     }
 
-    /// Sends this text, whatever protocol the client uses, and keeps the connection open.
+    /// Starts an origin that sends this text, whatever protocol the client uses, and keeps the
+    /// connection open.
     fn blurting(text: &'static str) -> Self {
         Self::start(move |_, mut peer| async move {
             peer.try_send(text).await;
@@ -144,15 +147,16 @@ fn settings<T: ToString>(urls: impl IntoIterator<Item = T>) -> OriginsSettings {
     }
 }
 
-/// Lets every task process the bytes sent so far. All ends of a connection are on this thread, and
-/// the event loop polls the system before it resumes a task that has yielded.
+/// Lets every task process the bytes that were sent so far. This works because all ends of a
+/// connection are on this thread, and the event loop polls the system before it resumes a task that
+/// has yielded.
 async fn settled() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Limits that even a busy machine does not reach.
+/// Limits that are not reached even on a busy machine.
 fn patient() -> UpstreamLimits {
     UpstreamLimits {
         connect: Duration::from_secs(30),
@@ -161,7 +165,7 @@ fn patient() -> UpstreamLimits {
     }
 }
 
-/// All events that a site's upstreams report.
+/// All events that the upstreams of a site have reported.
 type Events = Arc<parking_lot::Mutex<Vec<UpstreamEvent>>>;
 
 fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &SharedResources) -> (Origins, Events) {
@@ -171,7 +175,7 @@ fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &Sh
     (Origins::new(settings, limits, surroundings, observe).unwrap(), events)
 }
 
-/// Waits for an event of this kind, and returns its detail.
+/// Waits for an event of this kind and returns its detail.
 async fn event_detail(events: &Events, kind: &str) -> String {
     wait_until(|| times_reported(events, kind) > 0).await;
     events.lock().iter().find(|event| event.kind.as_str() == kind).unwrap().detail.clone()
@@ -181,7 +185,7 @@ fn times_reported(events: &Events, kind: &str) -> usize {
     events.lock().iter().filter(|event| event.kind.as_str() == kind).count()
 }
 
-/// Returns the client of the only worker.
+/// Creates the upstream client for a single worker.
 fn worker(origins: &Origins) -> Upstream {
     Upstream::new(origins, NonZeroUsize::MIN)
 }
@@ -206,7 +210,7 @@ fn watched_in(
     watched(&OriginsSettings { versions, ..settings(urls) }, limits)
 }
 
-/// Limits the number of connections and the time to wait for one.
+/// Limits the number of connections and the time that a request waits for one.
 fn few(connections: usize, connect: Duration) -> impl FnOnce(&mut UpstreamLimits) {
     move |limits| (limits.connections, limits.connect) = (connections.try_into().unwrap(), connect)
 }
@@ -220,7 +224,8 @@ fn request(method: &str, target: &str) -> Box<Request<RequestBody>> {
     Box::new(request.body(RequestBody::empty()).unwrap())
 }
 
-/// Repeats a part of a test until the machine did not delay it past one of its short limits.
+/// Repeats a part of a test until it returns a result, because a busy machine may delay it past one
+/// of its short limits.
 async fn undisturbed<T>(mut part: impl AsyncFnMut() -> Option<T>) -> T {
     soon(async {
         loop {
@@ -244,7 +249,7 @@ async fn until_answered(upstream: &Upstream, want: u16) {
 
 async fn status(upstream: &Upstream, method: &str) -> u16 {
     let (head, body) = soon(upstream.forward(request(method, "/"))).await.into_parts();
-    // The connection is free only after the body has been read.
+    // The connection becomes free only after the body has been read.
     let _ = soon(body.collect()).await;
     head.status.as_u16()
 }
@@ -269,18 +274,18 @@ async fn statuses<const N: usize>(upstream: &Upstream, methods: [&str; N]) -> [u
     statuses
 }
 
-/// Starts a request.
+/// Starts a request in a task that returns the status.
 fn asking(upstream: &Upstream, method: &'static str) -> JoinHandle<u16> {
     let upstream = upstream.clone();
     tokio::spawn(async move { status(&upstream, method).await })
 }
 
-/// Starts `N` requests.
+/// Starts `N` requests at the same time.
 fn burst<const N: usize>(upstream: &Upstream, method: &'static str) -> [JoinHandle<u16>; N] {
     std::array::from_fn(|_| asking(upstream, method))
 }
 
-/// Returns the statuses of their responses.
+/// Returns the statuses of several requests.
 async fn ended<const N: usize>(requests: [JoinHandle<u16>; N]) -> [u16; N] {
     let mut statuses = [0; N];
     for (status, request) in statuses.iter_mut().zip(requests) {
@@ -289,7 +294,7 @@ async fn ended<const N: usize>(requests: [JoinHandle<u16>; N]) -> [u16; N] {
     statuses
 }
 
-/// Creates a channel whose sender is available to every connection of an origin.
+/// Creates a channel whose sender every connection of an origin can use.
 fn reporting<T>() -> (&'static mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver<T>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (Box::leak(Box::new(sender)), receiver)
@@ -304,8 +309,8 @@ fn proxy_with(limits: EdgeLimits, listener_settings: ListenerSettings, upstream:
     ServedEdge::start_behind(listener_settings, limits, upstream).address
 }
 
-/// Answers the first request of a connection, and sends `then` to the second before closing. Counts
-/// requests.
+/// Starts an origin that answers the first request of a connection, and sends `then` to the second
+/// before it closes the connection. Counts the requests.
 fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     let delivered = shared::<AtomicUsize>();
     let origin = Origin::start(move |_, mut peer| async move {
@@ -318,7 +323,7 @@ fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     (origin, delivered)
 }
 
-/// Reads complete requests and answers each with its own body.
+/// Starts an origin that reads complete requests and answers each with the request's own body.
 fn echo() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {

@@ -1,7 +1,7 @@
 //! TLS connections to upstreams, and the error messages about certificates.
 //!
-//! Verification cannot be switched off. An operator with a self-signed certificate configures it,
-//! or the authority that signed it, as trusted, which is just as secure.
+//! Certificates are always verified. For a self-signed certificate, the operator configures this
+//! certificate or the authority that signed it as trusted, which is just as secure.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -19,39 +19,40 @@ use crate::authorities::Authorities;
 /// The TLS configuration for a site's upstreams.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TlsSettings {
-    /// The trusted authorities; `None` for those that the system trusts.
+    /// The trusted authorities; `None` for the authorities that the system trusts.
     pub(crate) trust: Option<Authorities>,
-    /// The name that certificates must match and that the handshake sends; by default the host of
-    /// each URL.
+    /// The name that certificates must contain and that the handshake sends. By default, it is the
+    /// host of each URL.
     pub(crate) server_name: Option<String>,
 }
 
-/// The TLS configuration with the system's authorities, created on first use and shared by all
-/// sites.
+/// The TLS configuration with the system's authorities. It is created on first use and shared by
+/// all sites.
 #[derive(Debug, Default)]
 pub(super) struct SystemTrust(OnceLock<Result<Arc<ClientConfig>, String>>);
 
 /// A factory of TLS connections to one upstream.
 #[derive(Clone)]
 pub(super) struct TlsClient {
-    /// For connections in HTTP/1.1 only; `connector` offers every configured version.
+    /// The connector for connections that must use HTTP/1.1. `connector` offers every configured
+    /// version.
     http1: TlsConnector,
     connector: TlsConnector,
     versions: HttpVersions,
     name: ServerName<'static>,
 }
 
-/// Why there is no connection, in terms for an operator.
+/// The reason why a connection could not be opened, in terms for an operator.
 #[derive(Debug)]
 pub(super) enum Unreachable {
     Connect(io::Error),
     Tls(io::Error),
-    /// The TLS handshake found no HTTP version that both sides speak.
+    /// In the TLS handshake, no HTTP version was found that both sides support.
     Versions(io::Error),
 }
 
 impl TlsSettings {
-    /// Returns the client configuration. Errors are for operators.
+    /// Returns the client configuration. Errors are worded for operators.
     pub(super) fn client(&self, system: &SystemTrust) -> Result<Arc<ClientConfig>, String> {
         let roots = || system_roots().map_err(|why| format!("{why}, or add a file with ca"));
         match &self.trust {
@@ -61,13 +62,13 @@ impl TlsSettings {
     }
 }
 
-/// Checks that a certificate can be issued for this name.
+/// Checks that a certificate can contain this name.
 pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
-    let wrong = |_| format!("{name:?} is not a name for a certificate: write a host name or an IP address");
+    let wrong = |_| format!("{name:?} is not a valid server name: write a host name or an IP address");
     ServerName::try_from(name).map(drop).map_err(wrong)
 }
 
-/// Performs a TLS handshake for HTTP/1.1 with servers that are not upstreams. Errors are for
+/// Performs a TLS handshake for HTTP/1.1 with other servers than upstreams. Errors are worded for
 /// operators.
 pub(crate) async fn secured(
     trust: Option<&Authorities>,
@@ -84,7 +85,7 @@ pub(crate) async fn secured(
 }
 
 impl TlsClient {
-    /// Creates a client that offers `versions`, except on connections for HTTP/1.1 only.
+    /// Creates a client that offers `versions`, except on connections that must use HTTP/1.1.
     pub(super) fn new(client: Arc<ClientConfig>, name: &str, versions: HttpVersions) -> Result<Self, String> {
         check_server_name(name)?;
         let name = ServerName::try_from(name.to_owned()).map_err(|error| format!("{name:?}: {error}"))?;
@@ -108,7 +109,7 @@ impl TlsClient {
         let connector = if versions == HttpVersions::Http1 { &self.http1 } else { &self.connector };
         let stream =
             connector.connect(self.name.clone(), socket).await.map_err(|error| self.explain(error, versions))?;
-        // A server without ALPN support selects no protocol, and speaks HTTP/1.1.
+        // A server without ALPN support selects no protocol and uses HTTP/1.1.
         if versions == HttpVersions::Http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             return Err(self.no_agreement(versions));
         }
@@ -126,12 +127,12 @@ impl TlsClient {
             Error::InvalidCertificate(fault) => certificate_fault(fault),
             Error::AlertReceived(AlertDescription::NoApplicationProtocol) => return self.no_agreement(offered),
             Error::InvalidMessage(_) => format!("it does not speak TLS ({fault})"),
-            fault => format!("no TLS: {fault}"),
+            fault => format!("the TLS handshake failed ({fault})"),
         };
         Unreachable::Tls(io::Error::new(io::ErrorKind::InvalidData, message))
     }
 
-    /// Returns the error for a server that speaks none of the offered versions.
+    /// Returns the error for a server that supports none of the offered versions.
     fn no_agreement(&self, offered: HttpVersions) -> Unreachable {
         let message = match (offered, self.versions) {
             (HttpVersions::Http2, _) => {

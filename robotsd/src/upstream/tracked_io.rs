@@ -1,9 +1,10 @@
 //! The socket to an upstream. It updates an [`ExchangeProgress`], stops reading an endless response
-//! head, and can tell whether an idle connection is still open.
+//! head, and can check whether an idle connection is still open.
 //!
-//! hyper does not report whether any byte of a response has arrived, how large a response head has
-//! become (interim responses are unlimited), or when the upstream last accepted data. The
-//! [`TrackedIo`] and the request body on it see all of this and record it here.
+//! hyper does not report whether any byte of a response has arrived, how many bytes were received
+//! before the final response (interim responses are unlimited), or when the upstream last accepted
+//! data. The [`TrackedIo`] and the request body observe all of this and record it in the
+//! [`ExchangeProgress`].
 
 use std::io;
 use std::pin::Pin;
@@ -27,13 +28,14 @@ use crate::socket::{Socket, poll_write_slices};
 pub(super) struct TrackedIo {
     socket: Socket,
     pub(super) progress: Arc<ExchangeProgress>,
-    /// A response that was read before hyper took over. `has_asked` is set when hyper has sent its
-    /// request.
+    /// A response that was read before hyper took over the connection. `has_asked` is set when
+    /// hyper has written its request.
     early: Bytes,
     has_asked: bool,
-    /// Whether the connection is a tunnel, so that each transfer is recorded.
+    /// Whether the connection is a tunnel, so that each read and write is recorded.
     is_tunnel: bool,
-    // After the socket, so that the permit is released only when the socket is closed.
+    // This field follows the socket, so that the permit is released only after the socket is
+    // closed.
     _permit: Permit,
 }
 
@@ -48,28 +50,32 @@ impl TrackedIo {
         self.progress.usage.tunnel();
     }
 
-    /// Records that something has been read or written.
+    /// Records that something has been read from or written to a tunnel.
     fn note_passed(&self) {
         if self.is_tunnel {
             self.progress.usage.passed();
         }
     }
 
-    /// Makes the socket replay `early` to the next sender of the request, whose writes are
-    /// discarded.
+    /// Makes the socket return `early` once the request is written to it again. The written bytes
+    /// are discarded.
     pub(super) fn replay(&mut self, early: Bytes) {
         self.progress.replays.set(true);
         self.early = early;
         self.has_asked = false;
     }
 
-    /// Checks that the connection is silent, as an idle one has to be. Ready if it is not.
+    /// Checks that an idle connection is silent, as it should be. Returns `Pending` if it is
+    /// silent, and otherwise the reason why it is not.
     ///
-    /// The event loop learns of a close only when it next polls; the kernel knows immediately.
+    /// The event loop notices a close only when it next polls; the kernel knows about it
+    /// immediately.
     fn peek(&self) -> Poll<io::Result<()>> {
         match self.socket.peek() {
             Ok(0) => Poll::Ready(Ok(())),
-            Ok(_) => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "bytes that answer no request"))),
+            Ok(_) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the server sent bytes without a request")))
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
@@ -80,7 +86,7 @@ impl AsyncRead for TrackedIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !this.early.is_empty() {
-            // hyper rejects a response that arrives before its request.
+            // hyper rejects a response that arrives before hyper has written its request.
             if !this.has_asked {
                 return Poll::Pending;
             }
@@ -141,8 +147,8 @@ impl AsyncWrite for TrackedIo {
     }
 }
 
-/// Progress of the current exchange on a connection. A single task updates and reads it; the fields
-/// are atomic because the task may move between threads.
+/// Progress of the current exchange on a connection. A single task updates and reads it. The fields
+/// are atomic, because the task may move between threads.
 #[derive(Debug)]
 pub(super) struct ExchangeProgress {
     /// How the connection is used.
@@ -150,13 +156,13 @@ pub(super) struct ExchangeProgress {
     pub(super) upload: UploadProgress,
     /// Number of bytes received since the request began.
     received: AtomicUsize,
-    /// Maximum number of bytes before the head of the final response is complete; `usize::MAX`
-    /// after that.
+    /// Maximum number of bytes before the head of the final response is complete. `usize::MAX` once
+    /// the head is complete.
     before_head: AtomicUsize,
-    /// Whether the next read must ask the kernel, rather than the event loop, for the state of the
-    /// connection.
+    /// Whether the next read must check the connection's state in the kernel, and not only in the
+    /// event loop.
     pub(super) look: Flag,
-    /// Whether the request has already been sent, and is written again only for hyper.
+    /// Whether the request has already been sent and is written a second time only for hyper.
     replays: Flag,
 }
 
@@ -172,7 +178,7 @@ impl ExchangeProgress {
         }
     }
 
-    /// Notes that a request begins.
+    /// Records that a request begins.
     pub(super) fn begin(&self, before_head: usize, now: Instant) {
         self.received.store(0, Ordering::Relaxed);
         self.before_head.store(before_head, Ordering::Relaxed);
@@ -187,7 +193,7 @@ impl ExchangeProgress {
         self.before_head.load(Ordering::Relaxed) != usize::MAX
     }
 
-    /// Notes that the head of the final response has arrived.
+    /// Records that the head of the final response has arrived.
     pub(super) fn has_head(&self) {
         self.usage.moved();
         self.before_head.store(usize::MAX, Ordering::Relaxed);
@@ -209,9 +215,10 @@ pub(super) struct UploadProgress {
     opened: Instant,
     /// When the upstream last accepted data, in milliseconds since `opened`.
     taken: AtomicU64,
-    /// Whether the upstream waits for the client to continue.
+    /// Whether the upstream waits for the client to continue its request body.
     pub(super) awaits_client: Flag,
-    /// Index in [`FailureKind::ALL`] of how the body ended early; out of range if it did not.
+    /// Index in [`FailureKind::ALL`] of the reason why the body ended early; out of range if it did
+    /// not.
     failure: AtomicU8,
 }
 
@@ -227,7 +234,7 @@ impl UploadProgress {
         self.opened + Duration::from_millis(self.taken.load(Ordering::Relaxed))
     }
 
-    /// Returns how the client aborted its own body, if it did.
+    /// Returns how the client aborted its request body, if it did.
     pub(super) fn failure(&self) -> Option<FailureKind> {
         FailureKind::ALL.get(usize::from(self.failure.load(Ordering::Relaxed))).copied()
     }

@@ -1,8 +1,9 @@
-//! Tracks which client uses a connection, and whether that client has stalled.
+//! Tracks which client uses a connection, and whether this client has stalled.
 //!
-//! Every connection has a [`Usage`]. The task that uses the connection writes it; for nearly every
-//! request, these are four words that no other task writes. It is read only when connections run
-//! out, to find out [who has the most](super::shares) and whose client has stalled.
+//! Every connection has a [`Usage`]. The task that uses the connection writes it; nearly every
+//! request writes four words that no other task writes. They are read only when no connection is
+//! free, to find out [which client has most connections](super::shares) and which clients have
+//! stalled.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,11 +16,11 @@ use futures_util::task::AtomicWaker;
 use super::server::{ConnectionUse, Server};
 use crate::http_common::{Peer, StallObserver};
 
-/// Identifies the client of a request, for sharing out connections.
+/// Identifies the client of a request, for the fair shares of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClientKey {
-    /// The IPv4 address, or the /64 prefix of an IPv6 address, which is what one client is
-    /// assigned.
+    /// The IPv4 address, or the /64 prefix of an IPv6 address, because one IPv6 client is usually
+    /// assigned a whole /64.
     pub(super) address: u64,
     /// The number of the client's connection; zero if several clients share the connection.
     pub(super) connection: u64,
@@ -29,7 +30,8 @@ impl ClientKey {
     pub(super) fn new(peer: &Peer) -> Self {
         let address = match peer.address.ip().to_canonical() {
             IpAddr::V4(address) => u64::from(u32::from(address)),
-            // The ranges do not overlap: the /64 prefixes with such small numbers are reserved.
+            // IPv4 addresses and /64 prefixes do not overlap, because the prefixes with such small
+            // numbers are reserved.
             IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
         };
         Self { address, connection: peer.connection.map_or(0, u64::from) }
@@ -40,23 +42,23 @@ impl ClientKey {
 #[derive(Debug)]
 pub(super) struct Usage {
     pub(super) server: Arc<Server>,
-    /// The origin of times; the same for all connections of a site.
+    /// The origin of all times in milliseconds; the same for all connections of a site.
     start: Instant,
     /// Index in [`ConnectionUse::ALL`] of the current use.
     what: AtomicU8,
     address: AtomicU64,
     connection: AtomicU64,
-    /// Since when the client has neither read nor sent data: milliseconds since `start`, plus 1.
-    /// Zero while it makes progress, [`GIVEN_UP`] after its connection is taken. A single atomic
-    /// holds all three, so that a stall that has ended is not given up.
+    /// Time since which the client has neither read nor sent data, in milliseconds since `start`,
+    /// plus 1. Zero while the client makes progress; [`GIVEN_UP`] once its transfer is aborted. One
+    /// atomic contains all three states, so that a transfer whose stall has ended is not aborted.
     pub(super) stalled: AtomicU64,
     waker: AtomicWaker,
 }
 
-/// Value of `stalled`: the connection has been taken from its client.
+/// Value of `stalled` for a transfer that has been aborted.
 const GIVEN_UP: u64 = u64::MAX;
 
-/// A stall as it was observed, which may have ended since.
+/// A stall that was observed. It may have ended since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stall {
     since: u64,
@@ -91,14 +93,14 @@ impl Usage {
         ClientKey { address: self.address.load(Ordering::Relaxed), connection: self.connection.load(Ordering::Relaxed) }
     }
 
-    /// Returns the current stall; `None` if the client makes progress, or if the connection was
-    /// taken from it.
+    /// Returns the current stall, or `None` if the client makes progress or its transfer was
+    /// aborted.
     pub(super) fn stalled(&self) -> Option<Stall> {
         let since = self.stalled.load(Ordering::Relaxed);
         (since != 0 && since != GIVEN_UP).then_some(Stall { since })
     }
 
-    /// Notes that a request begins.
+    /// Records that a request begins.
     pub(super) fn begin(&self, client: ClientKey) {
         self.address.store(client.address, Ordering::Relaxed);
         self.connection.store(client.connection, Ordering::Relaxed);
@@ -106,70 +108,70 @@ impl Usage {
         self.moved();
     }
 
-    /// Notes that the exchange is over and the connection is kept.
+    /// Records that the exchange is over and the connection is kept.
     pub(super) fn rest(&self) {
         self.what.store(ConnectionUse::Idle as u8, Ordering::Relaxed);
         self.moved();
     }
 
-    /// Notes that the connection has become a tunnel.
+    /// Records that the connection has become a tunnel.
     pub(super) fn tunnel(&self) {
         self.what.store(ConnectionUse::Tunnel as u8, Ordering::Relaxed);
         self.passed();
     }
 
-    /// Notes that the client makes no progress; only the first call after progress counts.
+    /// Records that the client makes no progress. Only the first call after progress counts.
     pub(super) fn stall(&self) {
         if self.stalled.load(Ordering::Relaxed) == 0 {
             self.stalled.store(millis(self.start), Ordering::Relaxed);
         }
     }
 
-    /// Notes that the client has made progress.
+    /// Records that the client has made progress.
     pub(super) fn moved(&self) {
         if self.stalled.load(Ordering::Relaxed) != 0 {
             self.end_stall();
         }
     }
 
-    /// Ends the stall. Kept out of line, because clients rarely stall.
+    /// Ends the stall. This is a function of its own that is not inlined, because clients rarely
+    /// stall.
     #[cold]
     fn end_stall(&self) {
-        // A client that continues at the last moment keeps its connection.
+        // If a client continues at the last moment, its transfer is not aborted.
         self.stalled.store(0, Ordering::Relaxed);
-        // An idle connection should not keep the waker of its last task.
+        // An idle connection should not keep the waker of the task that last used it.
         drop(self.waker.take());
     }
 
-    /// Notes that data has passed through the tunnel. A stall begins immediately; its task still
-    /// waits for more.
+    /// Records that data has passed through the tunnel. A new stall begins immediately, because the
+    /// tunnel's task waits for more.
     pub(super) fn passed(&self) {
         self.stalled.store(millis(self.start), Ordering::Relaxed);
     }
 
-    /// Takes the connection from a stalled client; the caller must then [wake](Self::wake) its
-    /// task. Returns false if that stall is over; then the connection may already have another
-    /// client.
+    /// Aborts the transfer of a stalled client; the caller must then [wake](Self::wake) its task.
+    /// Returns false if the stall is over, because another client may already use the connection.
     pub(super) fn give_up(&self, stall: Stall) -> bool {
         self.stalled.compare_exchange(stall.since, GIVEN_UP, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Wakes the stalled task.
+    /// Wakes the task of the stalled transfer.
     pub(super) fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Polls for the end of the transfer: ready when the connection has been taken from its stalled
-    /// client.
+    /// Completes when the transfer has been aborted because its client had stalled.
     pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
-        // Loaded after the waker is registered: either this load sees the change, or the waker is
-        // called.
+        // The value is loaded after the waker is registered. So either this load sees the change,
+        // or the waker is called.
         if self.stalled.load(Ordering::SeqCst) == GIVEN_UP { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-/// For tunnels: progress is recorded where the connection is read and written.
+/// Tunnels use this implementation. The code that reads and writes a tunnel's connection records
+/// the progress.
 impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_given_up(cx)
@@ -212,8 +214,8 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         let seen = usage.stalled().unwrap();
-        // Between choosing the transfer and taking it, the client continues, its answer ends, and
-        // the next request begins.
+        // After the transfer was chosen and before it is aborted, the client continues, its
+        // response ends, and the next request begins.
         usage.moved();
         assert!(!usage.give_up(seen));
         usage.rest();
@@ -228,7 +230,7 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         assert!(usage.give_up(usage.stalled().unwrap()) && is_given_up(&usage));
-        // A transfer is not taken twice, even if the client stalls for longer.
+        // A transfer is not aborted twice, even if its client stalls for longer.
         usage.stall();
         assert!(usage.stalled().is_none() && is_given_up(&usage));
         usage.begin(ClientKey::default());

@@ -1,5 +1,5 @@
-//! One attempt: it connects, sends a request and reads the status. Also the delays between
-//! attempts.
+//! One attempt to send a notice: connects, sends a request and reads the status. Also contains the
+//! delays between attempts.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,8 +29,8 @@ use crate::upstream::secured;
 
 const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
 
-/// Sends the request once, within the hook's timeout. Never connects to this process's `admin`
-/// interface.
+/// Sends the request once, within the hook's timeout. Never connects to an admin interface of this
+/// process, whose addresses are in `admin`.
 pub(super) async fn attempt(
     hook: &Arc<HookSettings>,
     notice: &Notice,
@@ -40,7 +40,7 @@ pub(super) async fn attempt(
     match timeout(hook.timeout, send(hook, notice, admin, permits)).await {
         Ok(Ok(status)) => Attempt::of(status),
         Ok(Err(outcome)) => outcome,
-        Err(_) => Attempt::Unanswered(format!("no answer within {} s", hook.timeout.as_secs_f64())),
+        Err(_) => Attempt::Unanswered(format!("the receiver did not answer within {} s", hook.timeout.as_secs_f64())),
     }
 }
 
@@ -59,16 +59,17 @@ async fn send(
         NoDestination::Refused(why) => Attempt::Refused(why),
         NoDestination::Unknown(why) => Attempt::Failed(why),
     })?;
-    let unreached = |error: io::Error| Attempt::Unanswered(format!("no connection to {host} port {port}: {error}"));
+    let unreached = |error: io::Error| Attempt::Unanswered(format!("cannot connect to {host} port {port}: {error}"));
     let socket = TcpStream::connect(&*addresses).await.map_err(unreached)?;
     let socket = if hook.target.is_secure() {
         let secured = secured(hook.trust.as_ref(), host, socket).await;
-        let insecure = |error| Attempt::Unanswered(format!("no TLS with {host} port {port}: {error}"));
+        let insecure =
+            |error| Attempt::Unanswered(format!("the TLS handshake with {host} port {port} failed: {error}"));
         Socket::Tls(Box::new(secured.map_err(insecure)?.into()))
     } else {
         Socket::Tcp(socket)
     };
-    // Nothing else in the response is used.
+    // Only the status of the response is used.
     let status = internals::send(socket, request, |head, _| async move { Ok(head.status) }).await;
     status.map_err(|error| Attempt::Unanswered(error.to_string()))
 }
@@ -103,7 +104,7 @@ async fn request(hook: &HookSettings, notice: &Notice, permits: &Permits) -> Res
     request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
 }
 
-/// Reads a file on a blocking thread.
+/// Reads a file on a thread that may block.
 async fn read<T: Send + 'static>(
     permits: &Permits,
     path: PathBuf,
@@ -112,8 +113,8 @@ async fn read<T: Send + 'static>(
     blocking(permits, move || read(&path)).await?
 }
 
-/// Runs work that may hang, such as file access and name lookups, on a blocking thread. The
-/// caller's timeout still applies; the thread keeps the permits until it ends.
+/// Runs work that may hang, such as file access and name lookups, on a thread that may block. The
+/// caller's timeout still applies; the thread keeps the permits until its work ends.
 async fn blocking<T: Send + 'static>(
     permits: &Permits,
     work: impl FnOnce() -> T + Send + 'static,
@@ -127,26 +128,26 @@ async fn blocking<T: Send + 'static>(
     spawn_blocking(work).await.map_err(|error| error.to_string())
 }
 
-/// Returns the signature of a body as specified by <https://www.standardwebhooks.com>.
+/// Returns the signature of a body according to <https://www.standardwebhooks.com>.
 fn signature(key: &[u8], id: &str, time: &str, body: &str) -> String {
     format!("v1,{}", STANDARD.encode(HMAC::mac(format!("{id}.{time}.{body}"), key)))
 }
 
 /// Reads a secret for signatures: `whsec_` and 24 to 64 bytes in Base64. Error messages do not
-/// quote the file.
+/// quote the content of the file.
 pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     let secret = secret(path)?;
     let key = secret.as_bytes().strip_prefix(b"whsec_").and_then(|text| STANDARD.decode(text).ok());
     key.filter(|key| (24..=64).contains(&key.len())).ok_or_else(|| {
         format!(
-            "{}: the file contains no secret for signatures: write whsec_ and 24 to 64 random bytes as Base64 into \
+            "{}: the file does not contain a valid secret for signatures: write whsec_ and 24 to 64 random bytes as Base64 into \
              it, as `echo whsec_$(openssl rand -base64 32)` does",
             path.display()
         )
     })
 }
 
-/// Reads the header's value from a file. Error messages do not quote the file.
+/// Reads a header's value from its file. Error messages do not quote the content of the file.
 fn secret(path: &Path) -> Result<HeaderValue, String> {
     let line = files::read_line(path)?;
     let mut value = HeaderValue::from_bytes(line.trim_ascii_start()).map_err(|_| {
@@ -156,10 +157,10 @@ fn secret(path: &Path) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// How often a request is tried, with the delays between attempts.
+/// How often a request is attempted, and the delays between attempts.
 #[derive(Clone, Debug)]
 pub(crate) struct RetryPlan {
-    /// One delay fewer than attempts.
+    /// The delays; one fewer than attempts.
     pub(super) pauses: Vec<Duration>,
 }
 
@@ -167,24 +168,24 @@ pub(crate) struct RetryPlan {
 #[derive(Debug)]
 pub(super) enum Attempt {
     Delivered(StatusCode),
-    /// A failure that a later attempt may not have.
+    /// A failure that may not occur again in a later attempt.
     Failed(String),
     /// Like `Failed`, but the receiver did not respond.
     Unanswered(String),
-    /// A failure that every later attempt would have, too.
+    /// A failure that would occur in every later attempt as well.
     Refused(String),
 }
 
 impl Default for RetryPlan {
-    /// Returns a plan of five attempts within ten minutes, including timeouts.
+    /// Returns a plan with five attempts, which take ten minutes at most, including timeouts.
     fn default() -> Self {
         Self { pauses: [2, 15, 60, 180].map(Duration::from_secs).to_vec() }
     }
 }
 
 impl RetryPlan {
-    /// Returns the delay after the `attempt`-th try (1-based), reduced by up to 50 % jitter; `None`
-    /// after the last try.
+    /// Returns the delay after attempt number `attempt` (counted from 1), reduced by up to 50 %
+    /// jitter. Returns `None` after the last attempt.
     pub(super) fn pause(&self, attempt: usize, roll: u32) -> Option<Duration> {
         let whole = *self.pauses.get(attempt.checked_sub(1)?)?;
         Some(whole.mul_f64(1.0 - f64::from(roll) / f64::from(u32::MAX) / 2.0))
@@ -194,8 +195,8 @@ impl RetryPlan {
 impl Attempt {
     pub(super) fn of(status: StatusCode) -> Self {
         let text = match status.canonical_reason() {
-            Some(reason) => format!("the answer is {} {reason}", status.as_u16()),
-            None => format!("the answer is {}", status.as_u16()),
+            Some(reason) => format!("the receiver answered {} {reason}", status.as_u16()),
+            None => format!("the receiver answered {}", status.as_u16()),
         };
         match status {
             status if status.is_success() => Self::Delivered(status),
@@ -221,7 +222,7 @@ mod tests {
         for wrong in ["MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_c2hvcnQ=", "whsec_not base64"] {
             std::fs::write(file.path(), wrong).expect("written");
             let why = signing_key(file.path()).expect_err(wrong);
-            assert!(why.contains("contains no secret for signatures") && !why.contains(wrong), "{why}");
+            assert!(why.contains("does not contain a valid secret for signatures") && !why.contains(wrong), "{why}");
         }
     }
 

@@ -1,14 +1,15 @@
-//! Restricts the destinations of hook requests.
+//! Restricts where hooks may send requests.
 //!
-//! A hook makes this machine send a request on behalf of the author of the config file. It must not
-//! give the author access to services that only this machine can reach:
+//! A hook makes this machine send a request on behalf of the author of the config file. The author
+//! must not thereby reach services that only this machine can reach:
 //!
-//! 1. No hook is sent to an admin interface, of this process or of a replica.
-//! 2. Hooks of an included file are sent only to public addresses and to those that the operator
-//!    lists in `hook_hosts`.
+//! 1. No hook may send requests to an admin interface, of this process or of a replica.
+//! 2. Hooks in an included file may send requests only to public addresses and to the hosts that
+//!    the operator lists in `hook_hosts`.
 //!
-//! The addresses of a name are checked for each request, and the request goes to one of the checked
-//! addresses: a name can resolve to any address, and to a different one the next time.
+//! The addresses of a name are checked for each request, and the request is sent to one of the
+//! checked addresses. This is necessary because a name can resolve to any address, and to a
+//! different one the next time.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -19,15 +20,17 @@ use http::uri::Authority;
 use tower_robots::internals::AddressClass;
 use tower_robots::policy::Network;
 
-/// The file that defines a hook, and the allowed destinations of its hooks.
+/// The config file that defines a hook, and the destinations that its hooks may use.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct HookScope {
-    /// The config file. Paths in it are relative to its folder, and each file has its own permits.
+    /// The config file. Paths in the file are relative to its folder, and each file has its own
+    /// limit of concurrent requests.
     pub(crate) file: PathBuf,
-    /// The hosts that the operator lists for an included file; `None` for the operator's own file,
-    /// whose hooks may go to any address.
+    /// The hosts that the operator lists for an included file. `None` for the operator's own file,
+    /// whose hooks may use any address.
     pub(crate) listed: Option<Vec<HookHost>>,
-    /// Hosts and ports of the admin interfaces in the config, of this process and of the replicas.
+    /// Hosts and ports of the admin interfaces of this process and its replicas, according to the
+    /// config.
     pub(crate) admin: Vec<(String, u16)>,
 }
 
@@ -40,7 +43,7 @@ pub(crate) struct HookHost {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ListedHost {
-    /// In lower case; allowed whatever it resolves to.
+    /// A name in lower case. It is allowed whatever addresses it resolves to.
     Name(String),
     Network(Network),
 }
@@ -89,8 +92,8 @@ fn plain(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Reports whether the system treats a host as an address, in any notation (`127.1`, `0x7f000001`),
-/// without a name lookup.
+/// Reports whether the system interprets a host as an address, in any notation (`127.1`,
+/// `0x7f000001`), without a name lookup.
 fn is_numeric(host: &str) -> bool {
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     host.contains(':') || last.starts_with(|first: char| first.is_ascii_digit())
@@ -101,7 +104,7 @@ pub(super) fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
-/// Resolves hosts that need no resolver; fails for others.
+/// Resolves hosts that need no name lookup. Fails for all other hosts.
 fn look_up_numbers(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     match plain(host) {
         host if host == "localhost" => Ok(vec![(Ipv4Addr::LOCALHOST, port).into()]),
@@ -110,12 +113,12 @@ fn look_up_numbers(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// Why a request is not sent.
+/// The reason why a request is not sent.
 #[derive(Debug)]
 pub(super) enum NoDestination {
     /// No address of the host is allowed.
     Refused(String),
-    /// An address cannot be resolved now.
+    /// A name cannot be resolved now.
     Unknown(String),
 }
 
@@ -124,8 +127,7 @@ impl HookScope {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns why no request can ever be sent to a host, as far as that is known without a name
-    /// lookup.
+    /// Returns why a request can never be sent to a host, if this is known without a name lookup.
     pub(super) fn objection(&self, host: &str, port: u16) -> Option<String> {
         match self.destinations((host, port), &[], look_up_numbers) {
             Err(NoDestination::Refused(why)) => Some(why),
@@ -133,8 +135,8 @@ impl HookScope {
         }
     }
 
-    /// Returns the allowed addresses of a host. `own` are the listening addresses of this process's
-    /// admin interface.
+    /// Returns the allowed addresses of a host. `own` contains the listening addresses of this
+    /// process's admin interface.
     pub(super) fn destinations(
         &self,
         (host, port): (&str, u16),
@@ -146,14 +148,15 @@ impl HookScope {
             return Err(NoDestination::Refused(is_admin(&format!("{host}:{port}"))));
         }
         let unknown =
-            |error: io::Error| NoDestination::Unknown(format!("no connection to {host} port {port}: {error}"));
+            |error: io::Error| NoDestination::Unknown(format!("cannot connect to {host} port {port}: {error}"));
         let found = look_up(host, port).map_err(unknown)?;
         let mut places = own.to_vec();
         for of in of_admin() {
-            // As long as the admin interface's address is unknown, it may be this one.
+            // As long as the addresses of the admin interface are unknown, the destination may be
+            // one of them.
             let unknown = |error: io::Error| {
                 NoDestination::Unknown(format!(
-                    "port {port} is that of the admin interface {of}, which cannot be resolved: {error}"
+                    "{host} port {port} may be the admin interface {of}, which cannot be resolved: {error}"
                 ))
             };
             places.extend(look_up(of, port).map_err(unknown)?);
@@ -171,7 +174,7 @@ impl HookScope {
         }
     }
 
-    /// Returns why nothing may be sent to an address; `None` if it is allowed.
+    /// Returns why requests to an address are not allowed, or `None` if they are allowed.
     fn refusal(&self, host: &str, address: SocketAddr, places: &[SocketAddr]) -> Option<String> {
         if places.iter().any(|place| arrives_at(address, *place)) {
             return Some(is_admin(&address.to_string()));
@@ -183,21 +186,21 @@ impl HookScope {
         let (ip, file) = (address.ip(), self.file.display());
         let is = if host == ip.to_string() { format!("{ip} is") } else { format!("{host} is at {ip},") };
         Some(format!(
-            "{is} a {class} address, and hooks of an included file ({file}) may only go to public addresses: to allow this one, write hook_hosts = \
+            "{is} a {class} address, and hooks in an included file ({file}) may only send requests to public addresses: to allow this one, write hook_hosts = \
              [{host:?}] into the config"
         ))
     }
 }
 
 fn is_admin(place: &str) -> String {
-    format!("{place} is an admin interface of robotsd, which hooks must not call: write another url")
+    format!("{place} is an admin interface of robotsd, and hooks must not send requests there: write another url")
 }
 
 /// Reports whether a connection to an address may arrive at a listener.
 fn arrives_at(to: SocketAddr, listener: SocketAddr) -> bool {
     let (ip, own) = (to.ip().to_canonical(), listener.ip().to_canonical());
     let is_there = match (ip.is_unspecified(), own.is_unspecified()) {
-        // To connect to an unspecified address is to connect to the loopback.
+        // Connecting to an unspecified address connects to the loopback address.
         (true, _) => own.is_unspecified() || own.is_loopback(),
         (false, true) => is_of_this_machine(ip),
         (false, false) => ip == own,
@@ -216,8 +219,8 @@ mod tests {
 
     const OWN: &str = "127.0.0.1:9145";
 
-    /// Describes how a hook for this place is handled, if it is in a file with this list. Names
-    /// contain their addresses: `10.0.0.5-10.0.0.6.test`.
+    /// Describes how a hook for this place is handled if it is in a file with this list. Test names
+    /// contain the addresses that they resolve to: `10.0.0.5-10.0.0.6.test`.
     fn outcome(place: &str, listed: Option<&[&str]>) -> String {
         let listed = listed.map(|listed| listed.iter().map(|host| host.parse().expect(host)).collect());
         let admin = [("10.9.9.9", 9145), ("10.8.8.8.test", 9145), ("none.test", 9999)];
@@ -265,11 +268,12 @@ mod tests {
                 assert_eq!(outcome(&format!("{host}:9145"), listed), "admin", "{host}");
             }
         }
-        // Another port is another server. If a name has a further address, that one is used.
+        // Another port belongs to another server. If a name also has an allowed address, that
+        // address is used.
         assert_eq!(outcome("127.0.0.1:9146", None), "127.0.0.1");
         assert_eq!(outcome("127.0.0.1-10.0.0.5.test:9145", None), "10.0.0.5");
-        // While the address of a replica's interface is unknown, nothing is sent to an address that
-        // may be it.
+        // While the address of a replica's admin interface is unknown, no request is sent to an
+        // address that may belong to it.
         assert!(outcome("10.0.0.5:9999", None).contains("Unknown"));
     }
 

@@ -1,9 +1,9 @@
-//! A lane: a thread that sends requests, limits on concurrent requests, and a circuit breaker for
-//! receivers that do not respond.
+//! A lane for requests of hooks: a thread that sends them, limits on concurrent requests, and a
+//! circuit breaker for receivers that do not respond.
 //!
-//! The limits are per file, per receiver, and per file and receiver, so that a request that hangs
-//! delays only related requests. A permit is held until all threads that work for its request have
-//! ended, even if the request was abandoned.
+//! The limits apply per file, per receiver, and per file and receiver, so that a request that hangs
+//! delays only related requests. The permits of a request are held until all threads that work for
+//! it have ended, even if the request was abandoned.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,22 +22,23 @@ const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// Number of consecutive unanswered requests before a receiver is left alone for a while, and the
-/// initial and maximum length of this pause. The maximum is short enough for several attempts of a
-/// notice afterwards.
+/// Number of consecutive unanswered requests that start a pause without requests to the receiver,
+/// and the initial and maximum length of this pause. The maximum is short enough to leave time for
+/// several attempts of a notice afterwards.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
 const MAX_TIME_ALONE: Duration = Duration::from_secs(60);
 
-/// A lane; lanes do not delay each other.
+/// A lane. Requests on different lanes do not delay each other.
 pub(super) struct Lane {
     thread: &'static str,
     of_file: usize,
-    /// The runtime of the thread; `None` until the first request, or if no thread could be started.
+    /// The runtime of the thread. `None` before the first request, or if the thread could not be
+    /// started.
     runtime: Mutex<Option<Handle>>,
     permits: Arc<Semaphore>,
     shares: Mutex<HashMap<Share, Arc<Semaphore>>>,
-    /// Receivers that did not answer requests of a file.
+    /// The circuit breakers of receivers that have not answered, per file.
     breakers: Mutex<HashMap<Share, Breaker>>,
 }
 
@@ -49,7 +50,7 @@ pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
 struct Breaker {
     /// Number of consecutive unanswered requests.
     unanswered: u32,
-    /// No request is sent to the receiver until this time.
+    /// The receiver gets no requests until this time.
     until: Instant,
 }
 
@@ -59,8 +60,8 @@ impl Lane {
         Self::new("publish-hooks", AT_ONCE_OF_FILE)
     }
 
-    /// Creates the lane for urgent notices. They come only from the operator's config, which has
-    /// few receivers.
+    /// Creates the lane for urgent notices. Only the operator's config defines hooks for these, and
+    /// it has few receivers.
     pub(super) fn urgent() -> Self {
         Self::new("urgent-notices", AT_ONCE)
     }
@@ -70,8 +71,8 @@ impl Lane {
         Self { thread, of_file, runtime, permits: Arc::new(Semaphore::new(AT_ONCE)), shares, breakers }
     }
 
-    /// Returns the runtime of the thread. The thread starts with the first request, and ends with
-    /// the process.
+    /// Returns the runtime of the lane's thread. The thread starts with the first request, and ends
+    /// with the process.
     pub(super) fn runtime(&self) -> io::Result<Handle> {
         let mut runtime = self.runtime.lock();
         if let Some(handle) = &*runtime {
@@ -84,8 +85,8 @@ impl Lane {
         Ok(runtime.insert(handle).clone())
     }
 
-    /// Waits for the permits of a request. The scarcest are acquired first, so that requests
-    /// waiting for one receiver hold at most two permits of their file.
+    /// Waits for the permits of a request. The scarcest permits are acquired first, so that
+    /// requests that wait for one receiver hold at most two permits of their file.
     pub(super) async fn permits(&self, hook: &HookSettings) -> Option<Permits> {
         let (file, receiver) = share(hook);
         let shares = [
@@ -110,8 +111,8 @@ impl Lane {
         self.breakers.lock().retain(|_, breaker| breaker.until > now);
     }
 
-    /// Returns why the receiver of a hook is left alone now; `None` if a request may be sent. After
-    /// the pause, one request is sent as a trial, and the others wait for its outcome.
+    /// Returns why the receiver of a hook gets no request now, or `None` if a request may be sent.
+    /// After the pause, one request is sent as a trial, and the others wait for its outcome.
     pub(super) fn left_alone(&self, hook: &HookSettings) -> Option<String> {
         let mut breakers = self.breakers.lock();
         let breaker = breakers.get_mut(&share(hook)).filter(|breaker| breaker.unanswered >= UNANSWERED)?;
@@ -124,11 +125,11 @@ impl Lane {
         let times = breaker.unanswered;
         let seconds = left.as_secs() + 1;
         Some(format!(
-            "not sent: the last {times} requests had no answer, so the receiver gets no requests for {seconds} more seconds"
+            "not sent: the receiver did not answer the last {times} requests, so it gets no requests for {seconds} more seconds"
         ))
     }
 
-    /// Notes whether the receiver of a hook has answered.
+    /// Records whether the receiver of a hook has answered.
     pub(super) fn note(&self, hook: &HookSettings, has_answered: bool) {
         let (mut breakers, share) = (self.breakers.lock(), share(hook));
         if has_answered {
@@ -142,8 +143,9 @@ impl Lane {
     }
 }
 
-/// Returns the key for requests of one file to one receiver. Files are kept apart because the full
-/// URL may differ. Notices of events count as if they came from a separate file.
+/// Returns the key for requests of one file to one receiver. Different files have different keys,
+/// because their URLs may differ in the path. Notices of events count as if they came from a
+/// separate file.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))
@@ -180,7 +182,7 @@ mod tests {
         drop(other);
         lane.tidy();
         assert!(lane.shares.lock().is_empty());
-        // Sixteen receivers of the config. At each of them two requests hang.
+        // Sixteen receivers are configured, and two requests hang at each of them.
         let urgent = Lane::urgent();
         let all: Vec<_> = (0..32).filter_map(|number| granted(&urgent, "", &format!("r{}", number % 16))).collect();
         assert_eq!(all.len(), 32);
@@ -194,15 +196,15 @@ mod tests {
             lane.note(&dead, false);
             lane.note(&well, true);
         }
-        assert!(lane.left_alone(&dead).is_some_and(|why| why.contains("the last 3 requests had no answer")));
-        // Other receivers are not affected, nor are another file's requests to the same receiver.
+        assert!(lane.left_alone(&dead).is_some_and(|why| why.contains("did not answer the last 3 requests")));
+        // This affects neither other receivers nor another file's requests to the same receiver.
         assert_eq!((lane.left_alone(&well), lane.left_alone(&hook("b", "dead"))), (None, None));
         let is_over = || lane.breakers.lock().values_mut().for_each(|breaker| breaker.until = Instant::now());
         is_over();
         assert_eq!(lane.left_alone(&dead), None);
         assert!(lane.left_alone(&dead).is_some(), "one request tries it");
-        // The trial is not answered either, so the pause grows, but stays shorter than the attempts
-        // of a notice.
+        // The trial is not answered either, so the pause grows, but it stays shorter than the
+        // attempts of a notice take.
         lane.note(&dead, false);
         for seconds in [20, 40, 60, 60] {
             let left = lane.breakers.lock()[&share(&dead)].until - Instant::now();

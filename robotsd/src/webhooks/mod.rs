@@ -1,11 +1,11 @@
 //! Sends requests when a version of a robots.txt goes live, so that caches drop their copies, and
-//! notifications of events for people.
+//! notifies people of events.
 //!
-//! They have [separate threads](lane): reloads and clients' requests do not wait for them, and
-//! urgent notices do not wait for other hooks. Each hook of a robots.txt has at most one request in
-//! flight; a later notice replaces a waiting one. A failed request is retried within limits.
-//! Secrets are read from their files for each attempt and never appear in messages. Destinations
-//! are [checked by address](destination).
+//! The requests are sent on [separate threads](lane): reloads and clients' requests do not wait for
+//! them, and urgent notices do not wait for other hooks. Each hook of a robots.txt sends at most
+//! one request at a time; a later notice replaces one that waits. A failed request is retried a
+//! limited number of times. Secrets are read from their files for each attempt and never appear in
+//! messages. Destinations are [checked by address](destination).
 
 mod attempt;
 mod destination;

@@ -1,5 +1,5 @@
-//! Sends the requests of hooks, on separate threads, and records which version each hook announced
-//! last.
+//! Sends the requests of hooks on separate threads, and records which version each hook has
+//! announced last.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -24,65 +24,66 @@ use crate::date::rfc3339;
 use crate::files;
 use crate::report::PublishHookReport;
 
-/// Delay before a notification that was given up is sent again, while its event lasts.
+/// Delay before a notification that could not be delivered is sent again, while its event lasts.
 const AFTER_FAILING: Duration = Duration::from_secs(3600);
 
-/// How long the end of the process waits for requests in flight.
+/// How long the process waits for requests in progress when it ends.
 const FINISH: Duration = Duration::from_secs(2);
 
 /// The hooks of all sites.
 pub(crate) struct PublishHooks {
     /// The name of this process.
     pub(crate) replica: String,
-    /// By site.
+    /// The hooks, by site.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
     lane: Lane,
     /// The lane for urgent notices.
     urgent: Lane,
-    /// Listening addresses of this process's admin interface: no request goes there.
+    /// Listening addresses of this process's admin interface. Hooks must not send requests there.
     admin: Mutex<Vec<SocketAddr>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
-    /// Whether the process is ending, so that nothing is retried.
+    /// Whether the process is ending, so that failed requests are not retried.
     pub(super) is_ending: AtomicBool,
     /// Notified when a job has become idle.
     rested: Notify,
     on_event: Box<dyn Fn(&HookEvent<'_>) + Send + Sync>,
-    /// Coordination with other processes; `None` if this process sends all of its notifications.
+    /// Coordinates notifications with other processes. `None` if this process sends all of its
+    /// notifications itself.
     pub(super) turns: Option<Arc<dyn Turns>>,
 }
 
-/// The subject of a notice, and the fingerprint of the hook.
+/// The subject of a notice, and the fingerprint of the hook that sends it.
 pub(super) type JobKey = (String, String);
 
-/// The hooks of a site, and the hosts that they announce, without patterns.
+/// The hooks of a site, and the site's hosts that they announce, without host patterns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteHooks {
     pub(crate) hosts: Vec<String>,
     pub(crate) hooks: Vec<Arc<HookSettings>>,
 }
 
-/// The requests of one hook for one robots.txt.
+/// The requests of one hook for one subject, such as a robots.txt.
 pub(super) struct Job {
-    /// The version to announce next.
+    /// The notice to send next.
     waiting: Option<(Arc<HookSettings>, Notice)>,
     is_running: bool,
-    /// Notified when another notice waits, the event is over, or the process ends.
+    /// Notified when another notice waits, the event ends, or the process ends.
     woken: Arc<Notify>,
-    /// The last requested announcement, whether or not it was sent.
+    /// The announcement that was requested last, whether or not it was sent.
     asked: Option<String>,
     /// The id of the notification in the coordination with other processes.
     pub(super) turn_id: Option<String>,
     pub(super) status: HookStatus,
 }
 
-/// A notice that is being delivered by a hook.
+/// A notice that a hook is delivering.
 pub(super) struct Delivery {
     pub(super) key: JobKey,
     pub(super) hook: Arc<HookSettings>,
     pub(super) notice: Notice,
-    /// Shared with the job: notified when another notice waits, or the process ends.
+    /// The job's `woken`, notified when another notice waits, the event ends, or the process ends.
     pub(super) woken: Arc<Notify>,
 }
 
@@ -90,34 +91,35 @@ pub(super) struct Delivery {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookStatus {
     pub(crate) report: PublishHookReport,
-    /// When this state began.
+    /// When the hook entered this state.
     since: Option<SystemTime>,
-    /// Numbers of successful requests and of versions given up, since the start.
+    /// Number of successful requests, and number of notices that could not be delivered, since the
+    /// start.
     pub(crate) counts: (u64, u64),
 }
 
-/// An event about a request.
+/// The outcome of a request, for the log.
 #[derive(Debug)]
 pub(crate) struct HookEvent<'a> {
     pub(crate) notice: &'a Notice,
     pub(crate) kind: HookEventKind,
-    /// The status of a successful response.
+    /// The status of the response, if the request was successful.
     pub(crate) status: Option<u16>,
-    /// A message for people, without the path of the URL.
+    /// A message for operators. It does not contain the path of the URL.
     pub(crate) message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookEventKind {
     Delivered,
-    /// The request failed, or its delivery could not be recorded, so it will be sent again: soon,
-    /// or after a restart.
+    /// The request failed, so it is sent again soon; or its delivery could not be recorded, so it
+    /// is sent again after a restart.
     Repeated,
     GivenUp,
 }
 
 impl PublishHooks {
-    /// Creates a sender without hooks. If there is a folder, delivered versions are recorded there.
+    /// Creates a sender without hooks. With a folder, delivered versions are recorded there.
     pub(crate) fn new(
         replica: String,
         folder: Option<PathBuf>,
@@ -141,7 +143,8 @@ impl PublishHooks {
         })
     }
 
-    /// Replaces the hooks of every site. Requests of removed hooks are not retried.
+    /// Replaces the hooks of every site. Requests of hooks that are not in `settings` are not
+    /// retried.
     pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, SiteHooks)>) {
         *self.settings.lock() = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
         self.jobs.lock().values().for_each(|job| job.woken.notify_one());
@@ -158,24 +161,24 @@ impl PublishHooks {
         self.settings.lock().get(site).map(|site| site.hosts.clone()).unwrap_or_default()
     }
 
-    /// Notes that a version has gone live, so that each hook of its site sends its request. Does
-    /// not wait.
+    /// Starts the requests of all of the site's hooks for a version that has gone live. Does not
+    /// wait for the requests.
     pub(crate) fn published(self: &Arc<Self>, notice: &Notice) {
         for hook in self.hooks(&notice.site) {
             self.send(hook, notice);
         }
     }
 
-    /// Notes that a version is now served. Hooks send their requests, unless it is the version that
-    /// they were last requested to announce, by this process or its predecessor. Reads the state
+    /// Starts the request of each hook for a version that is now served, unless the hook was last
+    /// requested to announce the same version, by this process or its predecessor. Reads the state
     /// directory.
     pub(crate) fn serves(self: &Arc<Self>, notice: &Notice) {
         self.hooks(&notice.site).into_iter().for_each(|hook| self.send_once(hook, notice));
     }
 
     /// Sends the current events that `[[notify]]` selects and that have not been sent. An event is
-    /// sent again if it recurs after its end, or with another mark. An event that ends before it is
-    /// sent is dropped. Reads the state directory.
+    /// sent again if it occurs again after its end, or if its mark changes. An event that ends
+    /// before it is sent is dropped. Reads the state directory.
     pub(crate) fn notify(self: &Arc<Self>, notices: &[Notice]) {
         for hook in self.hooks("") {
             let wanted = notices.iter().filter(|notice| notice.event.is_some_and(|event| hook.on.contains(&event)));
@@ -212,7 +215,8 @@ impl PublishHooks {
         }
     }
 
-    /// Returns the state of each `[[notify]]` hook: a failed notice, or else the latest.
+    /// Returns the state of each `[[notify]]` hook: the state of a failed notice if there is one,
+    /// or else of the latest notice.
     pub(crate) fn notifying(&self) -> Vec<HookStatus> {
         let hooks = self.hooks("");
         let jobs = self.jobs.lock();
@@ -225,8 +229,8 @@ impl PublishHooks {
         hooks.iter().map(status).collect()
     }
 
-    /// Returns the state of the hooks of a robots.txt, in config order. For `[[notify]]`, both
-    /// names are empty, and the counts cover all events.
+    /// Returns the state of the hooks of a robots.txt, in the order of the config. For
+    /// `[[notify]]`, both names are empty, and the counts cover all events.
     pub(crate) fn status(&self, site: &str, name: &str) -> Vec<HookStatus> {
         let hooks = self.hooks(site);
         let jobs = self.jobs.lock();
@@ -237,8 +241,8 @@ impl PublishHooks {
         hooks.iter().map(status).collect()
     }
 
-    /// Waits briefly for requests in flight. Requests waiting for a retry are left to the next
-    /// start.
+    /// Waits briefly for requests in progress. Requests that wait for another attempt are left to
+    /// the next start.
     pub(crate) async fn finish(&self) {
         self.is_ending.store(true, Ordering::Release);
         self.jobs.lock().values().for_each(|job| job.woken.notify_one());
@@ -266,10 +270,10 @@ impl PublishHooks {
             let job = jobs.entry(key.clone()).or_insert_with(|| Job::new(&hook));
             job.asked = Some(hook.announcement(notice));
             if is_nameless {
-                // The file of a folder is for a pattern of hosts, so it has no URL that a cache
-                // could hold a copy of.
+                // This robots.txt from a folder is for a pattern of hosts, so it has no single URL
+                // that caches could have a copy of.
                 job.status.begin(&hook, notice);
-                let why = "nothing is sent: the file is for a host pattern, but the body contains a host";
+                let why = "nothing is sent: the body contains a host, but this robots.txt is for a host pattern";
                 job.status.rest("idle", Some(why.to_owned()));
                 return;
             }
@@ -312,14 +316,14 @@ impl PublishHooks {
         self.record.as_ref().map_or(Ok(()), |record| record.write(key, &hook.announcement(notice)))
     }
 
-    /// Reports whether a notice no longer has to be sent: another one waits, the event is over, or
-    /// the hook was removed from the config.
+    /// Reports whether a notice does not have to be sent any more, because another notice waits,
+    /// the event is over, or the hook was removed from the config.
     pub(super) fn is_superseded(&self, Delivery { key, hook, notice, .. }: &Delivery) -> bool {
         let is_own = |other: &Arc<HookSettings>| other.fingerprint() == key.1;
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
-                // Forget the request, so that it is sent if the hook returns.
+                // The request is forgotten, so that it is sent if the hook is configured again.
                 (job.waiting, job.asked) = (None, None);
                 job.status = Job::new(hook).status;
             });
@@ -330,8 +334,8 @@ impl PublishHooks {
 
     fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind, status: Option<u16>, what: &str) {
         if notice.event.is_some() {
-            // The jobs of events are removed together with their counts, so this job keeps the
-            // totals.
+            // The jobs of events are removed together with their counts, so this additional job
+            // keeps the totals.
             let mut jobs = self.jobs.lock();
             let all = jobs.entry((String::new(), hook.fingerprint())).or_insert_with(|| Job::new(hook));
             all.status.counts.0 += u64::from(status.is_some());
@@ -342,7 +346,7 @@ impl PublishHooks {
     }
 }
 
-/// Delivers waiting notices until there are none.
+/// Delivers waiting notices until none waits.
 async fn run(shared: Arc<PublishHooks>, key: JobKey) {
     let dice = RandomState::new();
     loop {
@@ -365,7 +369,8 @@ async fn run(shared: Arc<PublishHooks>, key: JobKey) {
     }
 }
 
-/// Tries until the notice is delivered, refused, given up or superseded.
+/// Makes attempts until the notice is delivered, refused or superseded, or until all attempts have
+/// failed.
 async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
     let Delivery { key, hook, notice, .. } = of;
     if !shared.has_turn(of).await {
@@ -374,8 +379,8 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
     let lane = shared.lane(notice);
     for number in 1.. {
         let Some(permits) = lane.permits(hook).await else { return };
-        // While waiting for permits, another version may have arrived, or the hook may have been
-        // removed.
+        // While this task waited for permits, another version may have arrived, or the hook may
+        // have been removed.
         if shared.is_superseded(of) {
             return;
         }
@@ -425,7 +430,7 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
             return;
         };
         shared.update(key, |job| job.status.report.problem = Some(why.clone()));
-        let what = format!("{why}; tried again in {} s", again.as_secs());
+        let what = format!("{why}; next attempt in {} s", again.as_secs());
         shared.report(hook, notice, HookEventKind::Repeated, None, &what);
         if !shared.waits(of, again).await {
             return;
@@ -458,7 +463,7 @@ impl HookStatus {
         (self.report.state, self.report.problem) = (state.to_owned(), problem);
     }
 
-    /// Reports whether it failed long enough ago that a lasting event is sent again.
+    /// Reports whether the hook failed so long ago that an event that still lasts is sent again.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)
@@ -475,13 +480,14 @@ tower_robots::internals::debug_as!(|it| PublishHooks { sites: it.settings.lock()
 /// Maximum size of a delivery-record file, in bytes.
 const MAX_RECORD_BYTES: u64 = 200;
 
-/// A folder with one file per hook of a robots.txt, which contains the version that the hook
-/// announced last. A restart with the same version sends nothing.
+/// A folder with one file per hook of a robots.txt. The file contains the version that the hook has
+/// announced last, so that a restart with the same version sends nothing.
 #[derive(Clone, Debug)]
 struct DeliveryRecord(PathBuf);
 
 impl DeliveryRecord {
-    /// Returns the version that was delivered last; `None` if there is none or it cannot be read.
+    /// Returns the version that was announced last, or `None` if there is none or the file cannot
+    /// be read.
     fn read(&self, key: &JobKey) -> Option<String> {
         let (bytes, _) = files::read_at_most(&self.path(key), MAX_RECORD_BYTES).ok()?;
         Some(String::from_utf8(bytes).ok()?.trim_end().to_owned())

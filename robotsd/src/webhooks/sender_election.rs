@@ -1,4 +1,4 @@
-//! Waiting of a notice: for its turn among several processes, or for the next attempt.
+//! Lets a notice wait: for its turn among several processes, or for the next attempt.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::sender::{Delivery, PublishHooks};
 use super::turns::{Turn, TurnOf, turn_id};
 
-/// How long to wait for an answer. Without one, the notification is sent: a duplicate is better
-/// than none.
+/// How long to wait for the coordinator's answer. Without an answer, this process sends the
+/// notification, because a duplicate is better than none.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// Interval between questions whether the other process has sent the notification.
+/// How often to ask whether the other process has sent the notification.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl PublishHooks {
-    /// Reports whether this process has to send the notification. While another process sends it,
-    /// waits for the outcome.
+    /// Reports whether this process must send the notification. While another process is about to
+    /// send it, waits for the outcome.
     pub(super) async fn has_turn(&self, of: &Delivery) -> bool {
         let Delivery { key, notice, .. } = of;
         let Some(turns) = self.turns.as_ref().filter(|_| notice.event.is_some()) else { return true };
@@ -29,8 +29,8 @@ impl PublishHooks {
             match timeout(ANSWER, turns.ask(id.clone(), TurnOf::Wish)).await {
                 Ok(Ok(Turn::Other)) => {}
                 Ok(Ok(Turn::Sent)) => {
-                    // Recorded, so that a restart does not ask again, even when the other processes
-                    // have forgotten it.
+                    // The delivery is recorded, so that this process does not ask again after a
+                    // restart, even if the other processes have forgotten the notification.
                     let written = self.record(of);
                     let problem = written.err().map(|error| error.to_string());
                     self.update(key, |job| job.status.rest("delivered", problem));
@@ -50,8 +50,8 @@ impl PublishHooks {
         }
     }
 
-    /// Waits for `time`. Returns `false` immediately if the notice is superseded, or if the process
-    /// ends, which leaves the notice to the next start.
+    /// Waits for `time`. Returns `false` early if the notice is superseded, or if the process ends,
+    /// which leaves the notice to the next start.
     pub(super) async fn waits(&self, of: &Delivery, time: Duration) -> bool {
         let until = Instant::now() + time;
         while timeout_at(until, of.woken.notified()).await.is_ok() {

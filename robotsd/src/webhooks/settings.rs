@@ -1,4 +1,4 @@
-//! The settings of a hook, its body template, and the notice that it sends.
+//! The settings of a hook, the template of its request body, and the notice that it sends.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -28,28 +28,30 @@ pub(crate) struct HookSettings {
     pub(crate) body: Option<BodyTemplate>,
     pub(crate) timeout: Duration,
     pub(crate) trust: Option<Authorities>,
-    /// The events to send; empty for a site's hook, which is sent for each version that goes live.
+    /// The events that the hook reports to people. Empty for a site's hook, which sends a request
+    /// for each version that goes live.
     pub(crate) on: Vec<NotifyEvent>,
     /// The file with the secret for signatures, read for each attempt.
     pub(crate) secret: Option<PathBuf>,
-    /// The config file that defines the hook, which determines the allowed destinations.
+    /// The config file that defines the hook, with the destinations that it may use.
     pub(crate) scope: Arc<HookScope>,
 }
 
 word_enum! {
-    /// An event that `[[notify]]` sends.
+    /// An event that `[[notify]]` can report to people.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum NotifyEvent {
-        /// A version waits at the gate.
+        /// The gate holds a version.
         Waits = "waits",
         Accepted = "accepted",
         RolledBack = "rolled-back",
-        /// Enforcement is switched off or on for a site or for all sites: here, or fleet-wide.
+        /// Enforcement was switched off or on, for a site or for all sites, on this machine or for
+        /// the fleet.
         Enforcement = "enforcement",
         /// A replica of the fleet does not respond.
         ReplicaMissing = "replica-missing",
-        /// The config, or a file that it includes, cannot be used.
+        /// The config, or a file that it includes, is invalid.
         ConfigRejected = "config-rejected",
     }
 }
@@ -58,7 +60,7 @@ word_enum! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HookHeader {
     Text(HeaderValue),
-    /// The file that contains the value, read for each attempt.
+    /// A file that contains the value. It is read for each attempt.
     File(PathBuf),
 }
 
@@ -69,8 +71,8 @@ pub(crate) enum HookHeader {
 pub(crate) struct HookTarget(Uri);
 
 impl HookSettings {
-    /// Returns an identifier of the hook within its site, stable across restarts: hooks with the
-    /// same fingerprint send the same request.
+    /// Returns an identifier of the hook within its site that stays the same across restarts. Hooks
+    /// with the same fingerprint send the same request.
     pub(crate) fn fingerprint(&self) -> String {
         let mut text = format!("{} {}{}\n", self.method, self.target, self.target.path());
         for (name, value) in &self.headers {
@@ -80,8 +82,8 @@ impl HookSettings {
         VersionHash::of(text.as_bytes()).to_string()
     }
 
-    /// Identifies one of the hook's requests by the mark of the notice, and by the hosts if the
-    /// body contains them.
+    /// Returns an identifier of the request for a notice. It contains the mark of the notice, and a
+    /// hash of the hosts if the body contains them.
     pub(super) fn announcement(&self, notice: &Notice) -> String {
         match self.needs_host() {
             true => format!("{} {}", notice.mark, VersionHash::of(notice.hosts.join(" ").as_bytes()).short()),
@@ -89,7 +91,7 @@ impl HookSettings {
         }
     }
 
-    /// Returns why the hook can never be sent, as far as its URL alone determines that.
+    /// Returns why the hook can never send a request, if its URL alone shows this.
     pub(crate) fn objection(&self) -> Option<String> {
         self.scope.objection(self.target.host(), self.target.port())
     }
@@ -124,7 +126,7 @@ impl HookTarget {
         self.0.scheme() == Some(&Scheme::HTTPS)
     }
 
-    /// Reports whether the request can be read and changed in transit.
+    /// Reports whether others can read and change the request on its way.
     pub(crate) fn is_open(&self) -> bool {
         let is_loopback = |address: IpAddr| address.is_loopback();
         !self.is_secure() && self.host() != "localhost" && !self.host().parse().is_ok_and(is_loopback)
@@ -149,36 +151,36 @@ impl HookTarget {
     }
 }
 
-/// A live version, or an event, to be sent by hooks.
+/// A version that has gone live, or an event, that hooks send.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notice {
-    /// The event; `None` if a version has gone live.
+    /// The event; `None` if the notice is about a version that has gone live.
     pub(crate) event: Option<NotifyEvent>,
     /// The site whose hooks are used; empty for `[[notify]]`.
     pub(crate) site: String,
-    /// The name of the robots.txt: `SITE` or `SITE/HOST`. For an event about a file or replica, its
-    /// name; empty for all sites.
+    /// The name of the robots.txt: `SITE` or `SITE/HOST`. For an event about a config file or
+    /// replica, its name. Empty for all sites.
     pub(crate) name: String,
     /// The hosts of the robots.txt, without patterns.
     pub(crate) hosts: Vec<String>,
-    /// The hash of the version; `none` if there is no longer a robots.txt, and empty if the event
-    /// is not about a version.
+    /// The hash of the version; `none` if the robots.txt was removed; empty if the event is not
+    /// about a version.
     pub(crate) version: String,
-    /// Distinguishes the notice from the previous one of its kind.
+    /// Distinguishes the notice from the previous notice of the same kind.
     pub(crate) mark: String,
-    /// Distinguishes notices that are otherwise equal by time or replica; empty if only one of them
-    /// is sent.
+    /// Distinguishes notices that are equal except for their time or replica. Empty if only one of
+    /// them should be sent.
     pub(crate) occasion: String,
     /// Whether the notice concerns the whole fleet.
     pub(crate) is_of_fleet: bool,
-    /// Whether the notice is sent even if no notice of its kind was sent before.
+    /// Whether to send the notice even if no earlier notice of its kind is recorded.
     pub(crate) is_news: bool,
-    /// What happened, in one sentence; `next` is the command to run next.
+    /// The event in one sentence; `next` is the command that the operator should run next.
     pub(crate) message: String,
     pub(crate) next: String,
     /// The name of the process that sends the notice.
     pub(crate) replica: String,
-    /// When the event was noticed.
+    /// When the event was detected.
     pub(crate) time: String,
 }
 
@@ -195,7 +197,7 @@ impl Notice {
         }
     }
 
-    /// Returns the hash in the short form used in the log.
+    /// Returns the hash in the short form that the log uses.
     pub(crate) fn short(&self) -> &str {
         let hash = self.version.rsplit(':').next().unwrap_or_default();
         hash.get(..16).unwrap_or(hash)
@@ -207,30 +209,30 @@ impl Notice {
         Some(&*self.name).filter(|name| !name.is_empty() && !is_of_another)
     }
 
-    /// Reports whether the notice must not wait for others: enforcement changed, or a replica may
-    /// not have learned about a change.
+    /// Reports whether the notice must not wait for others, because enforcement has changed, or
+    /// because a replica may not have learned of a change.
     pub(super) const fn is_urgent(&self) -> bool {
         matches!(self.event, Some(NotifyEvent::Enforcement | NotifyEvent::ReplicaMissing))
     }
 
-    /// Returns the subject. A notice replaces an earlier one with the same subject.
+    /// Returns the subject. A notice replaces an earlier notice with the same subject.
     pub(super) fn subject(&self) -> String {
         let of = if self.is_of_fleet { "\nfleet" } else { "" };
         self.event.map_or_else(|| self.name.clone(), |event| format!("{}\n{}{of}", event.as_str(), self.name))
     }
 
-    /// Returns the id of the notice, which lets receivers drop duplicates. It is the same on every
-    /// replica, except for a switch of a single replica.
+    /// Returns the id of the notice, which lets receivers drop duplicates. All replicas send the
+    /// same id, except for a change to a single replica.
     pub(crate) fn id(&self) -> String {
         VersionHash::of([&*self.subject(), &self.mark, &self.occasion].join("\n").as_bytes()).short()
     }
 
-    /// Returns the consequence of not sending the notice.
+    /// Returns the consequence if the notice is not sent.
     pub(super) const fn lost(&self) -> &'static str {
         if self.event.is_some() { "nobody was notified" } else { "a cache may keep its copy until it expires" }
     }
 
-    /// Returns a short description for people.
+    /// Returns a short description of the notice for people.
     pub(super) fn label(&self) -> String {
         match self.event {
             None => format!("version {}", self.short()),
@@ -248,43 +250,44 @@ pub(crate) const NOTICE: &str = "{\"type\":\"{{event}}\",\"timestamp\":\"{{time}
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
 word_enum! {
-    /// The format of a body, which determines how values are escaped.
+    /// The format of a body, which determines how values are escaped in it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum BodyFormat {
         Text = "text",
         Json = "json",
-        /// JSON whose strings are in Slack's markup, where `<!channel>` notifies everyone and
-        /// `<URL|text>` is a link.
+        /// JSON whose strings contain Slack's markup: for example, `<!channel>` notifies everyone
+        /// and `<URL|text>` is a link.
         Slack = "slack",
     }
 }
 
-/// Top-level keys that identify JSON as a message in Slack's markup. Other services, such as
+/// Top-level keys that identify JSON as a message with Slack's markup. Other services, such as
 /// Mattermost, accept the same keys.
 const SLACK: [&str; 3] = ["text", "blocks", "attachments"];
 
-/// Text with placeholders such as `{{url}}`, whose values are escaped for its format.
+/// Text with placeholders such as `{{url}}`. Values are escaped for the format of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BodyTemplate {
     pub(super) text: String,
     format: BodyFormat,
-    /// Whether the body contains the host or URL.
+    /// Whether the body contains a placeholder for the host or a URL.
     needs_host: bool,
 }
 
-/// The placeholders. `urls` is a JSON array, or one URL per line in text; `replica` is the
-/// replica's name in the fleet, or the machine's name; `next` is the command to run next.
+/// The placeholders. `urls` is a JSON array, or in text one URL per line. `replica` is the
+/// replica's name in the fleet, or the machine's name. `next` is the command that the operator
+/// should run next.
 const PLACEHOLDERS: [&str; 11] =
     ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 
 impl BodyTemplate {
-    /// Parses a template. Without a format, a template that looks like JSON is JSON, or a Slack
-    /// message if it has Slack's keys. JSON is validated with sample values, so that errors do not
-    /// appear only when a version goes live.
+    /// Parses a template. If no format is given, a template that looks like JSON is treated as
+    /// JSON, or as a Slack message if it has one of Slack's keys. JSON is validated with sample
+    /// values, so that an error is reported now and not when a version goes live.
     pub(crate) fn parse(text: &str, format: Option<BodyFormat>) -> Result<Self, String> {
         if text.len() > MAX_TEMPLATE_BYTES {
-            return Err(format!("the body has at most {} KiB", MAX_TEMPLATE_BYTES / 1024));
+            return Err(format!("the body is too long: it may have up to {} KiB", MAX_TEMPLATE_BYTES / 1024));
         }
         let start = text.trim_start();
         let begins_as_json = start.starts_with(['{', '[']) && !start.starts_with("{{");
@@ -302,7 +305,7 @@ impl BodyTemplate {
             let fault = |error: serde_json::Error| {
                 format!(
                     "{is}, but is not valid JSON with its values filled in: {error}; write values in quotes, but \
-                     {{{{urls}}}} without"
+                     {{{{urls}}}} without quotes"
                 )
             };
             let tried: serde_json::Value = serde_json::from_str(&tried).map_err(fault)?;
@@ -326,11 +329,11 @@ impl BodyTemplate {
     }
 
     pub(super) fn render(&self, notice: &Notice) -> String {
-        // Cannot fail: the template was validated when it was parsed.
+        // This cannot fail, because the template was validated when it was parsed.
         filled(&self.text, |name| self.value(name, notice)).unwrap_or_default()
     }
 
-    /// Returns the value of a placeholder; `None` if the name is unknown.
+    /// Returns the value of a placeholder, or `None` if the name is unknown.
     fn value(&self, name: &str, notice: &Notice) -> Option<String> {
         let host = notice.hosts.first().map_or("", String::as_str);
         let urls = notice.hosts.iter().map(|host| url(host));
@@ -353,7 +356,7 @@ impl BodyTemplate {
         })
     }
 
-    /// Escapes a value for use in a string of the body.
+    /// Escapes a value for a string in the body.
     fn escaped(&self, value: &str) -> String {
         let in_json = |value: &str| {
             let quoted = serde_json::Value::from(value).to_string();
@@ -362,13 +365,14 @@ impl BodyTemplate {
         match self.format {
             BodyFormat::Text => value.replace(char::is_control, "\u{fffd}"),
             BodyFormat::Json => in_json(value),
-            // All that Slack requires: https://api.slack.com/reference/surfaces/formatting#escaping
+            // Slack requires no more than this:
+            // https://api.slack.com/reference/surfaces/formatting#escaping
             BodyFormat::Slack => in_json(&value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")),
         }
     }
 }
 
-/// Replaces the placeholders in `text` by their values. `{{{{` stands for two braces.
+/// Replaces the placeholders in `text` with their values. `{{{{` stands for two braces.
 fn filled(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<String, String> {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("{{") {

@@ -1,4 +1,4 @@
-//! Tests of hooks against real servers on the loopback.
+//! Tests of hooks against real servers on the loopback address.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,15 +16,15 @@ use super::*;
 
 const SECRET: &str = "Bearer s3cr3t-t0ken";
 
-/// The answer of a server to a request.
+/// How a server answers a request.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Status(u16),
-    /// This many interim responses, then 204.
+    /// Sends this many interim responses, then 204.
     Interim(usize),
-    /// The connection is closed without an answer.
+    /// Closes the connection without an answer.
     Reset,
-    /// No answer comes.
+    /// Sends no answer.
     Silence,
 }
 
@@ -90,14 +90,14 @@ fn hook(port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> 
     hook_within(Duration::from_secs(60), port, headers)
 }
 
-/// Creates a hook with this timeout.
+/// Creates a hook that has this timeout.
 fn hook_within(timeout: Duration, port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> {
     let hook = test_hook(&format!("http://127.0.0.1:{port}/purge/p4th?zone=1"));
     let body = BodyTemplate::parse("{\"files\": {{urls}}, \"version\": \"{{version}}\"}", None).expect("a body");
     Arc::new(HookSettings { headers, body: Some(body), timeout, ..hook })
 }
 
-/// Creates a hook of the operator's own file with only a URL.
+/// Creates a hook of the operator's own file that has only a URL.
 pub(super) fn test_hook(url: &str) -> HookSettings {
     HookSettings {
         target: HookTarget::new(url.parse().expect("a URL")).expect("a target"),
@@ -117,7 +117,7 @@ fn version(hash: &str) -> Notice {
     Notice { site: "shop".to_owned(), hosts: vec!["shop.test".to_owned()], ..notice }
 }
 
-/// Creates hooks with short pauses, and returns their reports.
+/// Creates a sender of hooks with short delays between attempts, and returns it with its reports.
 fn hooks(folder: Option<&Path>, attempts: usize) -> (Arc<PublishHooks>, Arc<Mutex<Vec<String>>>) {
     hooks_with(folder, vec![Duration::from_millis(40); attempts - 1])
 }
@@ -147,7 +147,7 @@ fn until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Waits until a line contains a text.
+/// Waits until a reported line contains this text.
 fn says(said: &Mutex<Vec<String>>, text: &str) {
     until(text, || said.lock().iter().any(|line| line.contains(text)));
 }
@@ -176,7 +176,7 @@ fn a_version_is_announced_once_with_its_headers_and_body() {
     }
     let body = "{\"files\": [\"https://shop.test/robots.txt\"], \"version\": \"sha256:0123456789abcdef0000\"}";
     assert!(request.ends_with(&format!("\r\n\r\n{body}")), "{request}");
-    // The file is read again, and neither its content nor its path is ever shown.
+    // The file is read again for the next request. Neither its content nor its path is ever shown.
     std::fs::write(&token, "Bearer other").expect("written");
     hooks.published(&version("sha256:1"));
     until("a second", || server.requests().len() == 2);
@@ -204,7 +204,7 @@ fn what_fails_is_tried_again_and_given_up() {
     hooks.published(&version("sha256:1"));
     until("delivered", || state(&hooks) == "delivered");
     assert_eq!(server.requests().len(), 3);
-    for what in ["the answer is 500", "connection", "answered with 204 at attempt 3"] {
+    for what in ["the receiver answered 500", "connect", "answered with 204 at attempt 3"] {
         says(&said, what);
     }
 
@@ -212,8 +212,8 @@ fn what_fails_is_tried_again_and_given_up() {
     let (hooks, said) = self::hooks(None, 2);
     serve(&hooks, &hook_within(Duration::from_millis(200), server.port, Vec::new()));
     hooks.published(&version("sha256:1"));
-    says(&said, "no answer within 0.2 s; tried again");
-    says(&said, "no answer within 0.2 s; given up after 2 attempts");
+    says(&said, "the receiver did not answer within 0.2 s; next attempt");
+    says(&said, "the receiver did not answer within 0.2 s; given up after 2 attempts");
 
     let server = Server::new(&[Answer::Status(503)]);
     let (hooks, said) = self::hooks(None, 3);
@@ -244,7 +244,8 @@ fn a_newer_version_takes_the_place_of_one_that_waits() {
         state(&hooks) == "delivered" && server.requests().last().is_some_and(|last| last.contains("sha256:9"))
     });
     let requests = server.requests();
-    // On a busy machine, most notices may be sent before the next one arrives.
+    // At least one notice was replaced before it was sent. On a busy machine it may be only one,
+    // because most notices are sent before the next one arrives.
     assert!(requests.len() < 9, "{}: those between are left out", requests.len());
 }
 
@@ -267,7 +268,8 @@ fn a_restart_with_the_same_version_sends_nothing() {
     let changed = start("sha256:2");
     until("delivered", || state(&changed) == "delivered");
     assert_eq!(server.requests().len(), 2);
-    // The live version is also announced within one process, whatever it was before.
+    // Each version that goes live within a process is announced, even if an earlier one was the
+    // same.
     changed.serves(&version("sha256:2"));
     changed.published(&version("sha256:1"));
     until("a third", || server.requests().len() == 3);
@@ -320,8 +322,8 @@ fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
 #[test]
 fn a_hook_that_the_config_has_no_more_sends_nothing() {
     let server = Server::new(&[Answer::Status(500)]);
-    // The pause is at least half of its maximum. The hook is removed late in the pause; another
-    // site still has it.
+    // The delay is at least half of its maximum. The hook is removed from this site late in the
+    // delay; another site still has it.
     let pause = Duration::from_secs(1);
     for number in 1.. {
         let begun = Instant::now();
@@ -337,7 +339,7 @@ fn a_hook_that_the_config_has_no_more_sends_nothing() {
         }
         std::thread::sleep(pause + pause / 4);
         assert_eq!(server.requests().len(), before + 1);
-        // When the hook returns, the notice is sent.
+        // If the hook is configured again, the notice is sent.
         serve(&hooks, &hook(server.port, Vec::new()));
         hooks.serves(&version("sha256:1"));
         until("it is sent", || server.requests().len() == before + 2);
@@ -371,7 +373,7 @@ async fn the_end_waits_for_a_moment_only() {
     serve(&hooks, &hook_within(Duration::from_secs(3600), server.port, Vec::new()));
     hooks.published(&version("sha256:1"));
     until("it is sent", || server.requests().len() == 1);
-    // On this side, time is simulated.
+    // The clock of this side is paused, so time is simulated.
     tokio::time::pause();
     hooks.finish().await;
     assert_eq!(state(&hooks), "sending");

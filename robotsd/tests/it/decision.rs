@@ -98,9 +98,9 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
         for (reason, want) in [
             ("missing", "nginx: X-Original-URI is missing: "),
             ("repeated", "nginx: X-Original-URI is repeated: "),
-            ("unreadable", "nginx: X-Original-URI is malformed: judged by its strictest reading ("),
-            ("unknown-site", "the question names an unknown site: write the name of a [[site]], as in "),
-            ("unknown-preset", "the path names no known preset: write /-/auth/ and one of "),
+            ("unreadable", "nginx: X-Original-URI is malformed: judged by its strictest interpretation ("),
+            ("unknown-site", "the question contains an unknown site: write the name of a [[site]], as in "),
+            ("unknown-preset", "the path contains an unknown preset: write /-/auth/ and one of "),
         ] {
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");

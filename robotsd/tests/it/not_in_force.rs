@@ -95,14 +95,14 @@ const TABLE: &[Row] = &[
     Row {
         key: "certificate",
         at_start: Cells {
-            config_check: (2, "the key does not belong to the first certificate"),
+            config_check: (2, "the key does not match the first certificate"),
             problems: (2, "robotsd"),
             ready: NOBODY,
             metric: (&[NOBODY], NOBODY),
-            log: ("standard error", "the key does not belong to the first certificate"),
+            log: ("standard error", "the key does not match the first certificate"),
         },
         later: Cells {
-            config_check: (2, "the key does not belong to the first certificate"),
+            config_check: (2, "the key does not match the first certificate"),
             problems: (1, "; the previous certificate stays in force, but a restart would fail"),
             ready: READY,
             metric: (&["robotsd_tls_certificate_rejected{path="], "1"),
@@ -150,14 +150,14 @@ const TABLE: &[Row] = &[
             problems: (1, "it is tried again"),
             ready: READY,
             metric: (&["robotsd_publish_pending{site=\"shop\",target="], "1"),
-            log: ("on-publish", "; tried again in "),
+            log: ("on-publish", "; next attempt in "),
         },
         later: Cells {
             config_check: SERVED,
             problems: (1, "it is tried again"),
             ready: READY,
             metric: (&["robotsd_publish_pending{site=\"shop\",target="], "1"),
-            log: ("on-publish", "; tried again in "),
+            log: ("on-publish", "; next attempt in "),
         },
         mended: Cells {
             config_check: SERVED,

@@ -170,7 +170,7 @@ fn a_receiver_that_was_down_is_notified_once() {
     waiting(&folder);
     running.wait_for_event("notify", |line| line["level"] == "warn");
     let problems = folder.with_config(&["status", "--json"]).json()["problems"].to_string();
-    assert_has(problems, &["notify http://", "waits of shop: the answer is 503"]);
+    assert_has(problems, &["notify http://", "waits of shop: the receiver answered 503"]);
     // The receiver recovers while robotsd retries, with the same id and a new signature.
     receiver.show(200, "");
     running.wait_for_event("notify", |line| line["status"] == 200);
@@ -181,7 +181,8 @@ fn a_receiver_that_was_down_is_notified_once() {
     // An event that was not sent before the process ended is sent after it, once.
     receiver.show(503, "");
     folder.with_config(&["enforce", "off"]).succeeded();
-    let is_repeated = |said: &str| said.contains("enforcement: the answer is 503") && said.contains("tried again");
+    let is_repeated =
+        |said: &str| said.contains("enforcement: the receiver answered 503") && said.contains("next attempt");
     running.wait_for_event("notify", |line| is_repeated(message(line)));
     running.end();
     let all = receiver.requests();
@@ -297,9 +298,9 @@ fn an_invalid_secret_is_found_by_the_check_and_never_shown() {
     };
     check(Some(SECRET)).ends_with(0);
     for (secret, why) in [
-        (Some("whsec_c2hvcnQ="), "contains no secret for signatures"),
-        (Some("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "contains no secret for signatures"),
-        (Some("whsec_M!KQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "contains no secret for signatures"),
+        (Some("whsec_c2hvcnQ="), "does not contain a valid secret for signatures"),
+        (Some("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "does not contain a valid secret for signatures"),
+        (Some("whsec_M!KQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "does not contain a valid secret for signatures"),
         (Some(""), "the file is empty"),
         (None, "No such file"),
     ] {

@@ -261,7 +261,7 @@ fn a_failed_announcement_is_in_the_status_and_does_not_delay_the_end() {
     let hook = format!("url = \"http://{}\"\nmethod = \"PURGE\"\ntimeout = \"1s\"", server.address);
     let (folder, mut running) = config(&format!("[[site.robots.on_publish]]\n{hook}")).start();
     let event = running.wait_for_event("on-publish", |line| line["level"] == "warn");
-    assert_has(message(&event), &["no answer within 1 s; tried again in"]);
+    assert_has(message(&event), &["the receiver did not answer within 1 s; next attempt in"]);
     assert_eq!(site_status(&folder)["on_publish"][0]["state"], "sending");
     assert!(server.requests()[0].starts_with("PURGE / HTTP/1.1\r\n"));
     // Neither an attempt in progress nor a pause delays the end.
@@ -361,7 +361,8 @@ fn no_hook_reaches_the_admin_interface() {
     let folder = including(listed).tables(tables).file("sites.d/team.toml", team("team", hosts.map(target))).folder();
     // Known without resolving names, so it is reported before anything is served.
     let checked = folder.with_config(&["config", "check"]).ends_with(2);
-    let said = format!("127.0.0.1:{} is an admin interface of robotsd, which hooks must not call", admin.port());
+    let said =
+        format!("127.0.0.1:{} is an admin interface of robotsd, and hooks must not send requests there", admin.port());
     assert_has(&checked.error, &[&said, "team.toml:7:7", "robotsd.toml:"]);
     assert_eq!(checked.error.matches("is an admin interface of robotsd").count(), hosts.len() + 1 + replicas.len());
 

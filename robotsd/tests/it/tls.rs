@@ -94,7 +94,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     running.signal("HUP");
     let event = running.event("certificate-rejected");
     let message = message(&event);
-    assert_has(message, &["a.key: the key does not belong to the first certificate"]);
+    assert_has(message, &["a.key: the key does not match the first certificate"]);
     assert!(message.ends_with("the previous certificate stays in force, but a restart would fail"), "{message}");
     connect(&running, &second, "a.test").unwrap();
     // A good certificate again.
@@ -123,7 +123,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     let (_, other) = pair(&["other.test"]);
     let said = "; the previous certificate stays in force, but a restart would fail";
     for (text, why) in [
-        (other.serialize_pem(), "a.key: the key does not belong to the first certificate"),
+        (other.serialize_pem(), "a.key: the key does not match the first certificate"),
         ("no key\n".to_owned(), "a.key: no private key found"),
     ] {
         put(&folder.at("a.key"), &text);
@@ -193,7 +193,7 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
         (one("a.key", "a.key"), "robotsd.toml:4:9\n"),
         (one("a.pem", "a.pem"), "robotsd.toml:5:7\n"),
         (one("robots.txt", "a.key"), "no certificate found"),
-        (one("a.pem", "other.key"), "other.key: the key does not belong to the first certificate"),
+        (one("a.pem", "other.key"), "other.key: the key does not match the first certificate"),
         (one("a.pem", "a.key") + &one("nameless.pem", "nameless.key"), "robotsd.toml:7:9\n"),
         (
             "[[listener.certificate]]\nchain = \"a.pem\"\n".to_owned(),

@@ -1,9 +1,9 @@
-//! The messages of `envoy.service.auth.v3`, as far as they are used here: the question, the request
-//! that it is about, and the answer.
+//! The messages of `envoy.service.auth.v3` that are used here: the question with the request that
+//! it is about, and the answer.
 //!
-//! Field numbers are those of Envoy's files; unlisted fields are skipped. Text fields are bytes,
-//! because a client's text need not be UTF-8. A map entry is a separate message on the wire, so
-//! maps are lists here.
+//! Field numbers are the ones in Envoy's files; fields that are not declared here are skipped. Text
+//! fields are declared as bytes, because text from a client need not be UTF-8. Maps are declared as
+//! lists, because each map entry is a separate message on the wire.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -44,7 +44,7 @@ messages! {
     AttributeContext {
         source: Option<SourcePeer> = "1" (message, optional),
         request: Option<RequestAttributes> = "4" (message, optional),
-        /// The proxy's configuration for the route.
+        /// The extensions that the proxy's configuration sets for the route.
         context_extensions: Vec<HeaderEntry> = "10" (message, repeated),
     }
 
@@ -68,10 +68,10 @@ messages! {
     HttpAttributes {
         method: Bytes = "2" (bytes = "bytes"),
         headers: Vec<HeaderEntry> = "3" (message, repeated),
-        /// The path with its query, not decoded.
+        /// The path with its query, percent-encoded as the client sent it.
         path: Bytes = "4" (bytes = "bytes"),
         host: Bytes = "5" (bytes = "bytes"),
-        /// Replaces the headers if `encode_raw_headers` is set.
+        /// Replaces `headers` if the proxy is configured with `encode_raw_headers`.
         header_map: Option<HeaderList> = "13" (message, optional),
     }
 
@@ -135,13 +135,14 @@ messages! {
     }
 }
 
-/// Sets a header, whether or not it exists (`OVERWRITE_IF_EXISTS_OR_ADD`).
+/// Sets a header whether or not it already exists (`OVERWRITE_IF_EXISTS_OR_ADD`).
 const OVERWRITE_OR_ADD: i32 = 2;
 
-/// Returns the answer that lets the request pass, with the verdict if it is tagged. A verdict field
-/// from the client is removed.
+/// Returns the answer that lets the request pass. If the request is tagged, the answer adds the
+/// verdict field; a verdict field from the client is removed in any case.
 pub(crate) fn allowed(tag: Option<HeaderValue>, metadata: Option<Metadata>) -> CheckResponse {
-    // A header that is set must not be removed as well: Envoy removes last.
+    // A header that is set must not be in the list of removed headers, because Envoy removes
+    // headers last.
     let mut removed = vec!["robots_verdict".to_owned()];
     let headers = match tag {
         Some(tag) => vec![header(&Record::FIELD, tag.as_bytes())],
@@ -158,7 +159,7 @@ pub(crate) fn allowed(tag: Option<HeaderValue>, metadata: Option<Metadata>) -> C
     }
 }
 
-/// Returns the answer that makes Envoy respond with this response.
+/// Returns the answer that makes Envoy send this response to the client.
 pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> CheckResponse {
     let (head, body) = response.into_parts();
     CheckResponse {
@@ -173,8 +174,8 @@ pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> C
     }
 }
 
-/// Returns the fields that the proxy can write to its own log about a crawler's request, with the
-/// names used in the request log.
+/// Returns fields about a crawler's request that the proxy can write to its own log. They have the
+/// names used in robotsd's request log.
 pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     let mut fields = Vec::with_capacity(10);
     let mut text = |key: &str, value: Option<&str>| {
@@ -192,7 +193,7 @@ pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     text("rule", request.rule.as_deref());
     text("robots_hash", Some(&request.hash.short()));
     if let Some(line) = request.line {
-        // Exact up to 2^53.
+        // The number is exact up to 2^53.
         fields.push(entry("line", MetadataValue { number: Some(line as f64), text: None }));
     }
     Metadata { fields }
@@ -203,7 +204,7 @@ fn entry(key: &str, value: MetadataValue) -> MetadataEntry {
 }
 
 /// Converts the fields of a response. Repeated fields are joined, because setting a header replaces
-/// existing ones. `Content-Length` is left out, because the body has its own length.
+/// earlier ones. `Content-Length` is omitted, because Envoy computes it from the body.
 fn headers(fields: &HeaderMap) -> Vec<HeaderOption> {
     let names = fields.keys().filter(|name| **name != CONTENT_LENGTH);
     let joined = |name: &HeaderName| {
@@ -218,12 +219,12 @@ fn header(name: &HeaderName, value: &[u8]) -> HeaderOption {
     HeaderOption { header: Some(HeaderEntry { key, value, raw_value: Bytes::new() }), append_action: OVERWRITE_OR_ADD }
 }
 
-/// A message that was read.
+/// A question that was parsed from a message.
 #[derive(Debug)]
 pub(crate) struct CheckQuestion {
     http: HttpAttributes,
     pub(crate) address: Option<IpAddr>,
-    /// The name of the site, from the context extension `site`.
+    /// The name of the site, from the context extension with the key `site`.
     site: Option<Bytes>,
 }
 
@@ -237,12 +238,13 @@ impl CheckQuestion {
         Ok(Self { http: request.and_then(|request| request.http).unwrap_or_default(), address, site })
     }
 
-    /// Returns the site named in the proxy's configuration.
+    /// Returns the name of the site, if the proxy's configuration sets one.
     pub(crate) fn site(&self) -> Option<Cow<'_, str>> {
         self.site.as_deref().map(String::from_utf8_lossy)
     }
 
-    /// Returns method, target and host, which are never guessed.
+    /// Returns method, target and host as the message contains them. If one is missing, it is not
+    /// guessed.
     pub(crate) fn original(&self) -> Result<AskedRequest<'_>, QuestionError> {
         let HttpAttributes { method, path, host, .. } = &self.http;
         for (value, place) in [(path, PATH), (method, METHOD)] {
@@ -266,14 +268,14 @@ impl CheckQuestion {
         })
     }
 
-    /// Returns the client's fields, in raw bytes if the proxy sends them. `None` if they are more
-    /// than can be judged.
+    /// Returns the client's fields, as raw bytes if the proxy sends them in this form. Returns
+    /// `None` if there are too many fields to judge.
     pub(crate) fn fields(&self) -> Option<HeaderMap> {
         let raw = self.http.header_map.as_ref().map(|map| &map.headers[..]).filter(|map| !map.is_empty());
         let entries = raw.unwrap_or(&self.http.headers);
         let mut fields = HeaderMap::with_capacity(entries.len().min(64));
         for entry in entries {
-            // `:path` and similar keys are not field names.
+            // Keys such as `:path` are not field names.
             let Ok(name) = HeaderName::from_bytes(&entry.key) else { continue };
             let octets = if entry.raw_value.is_empty() { &entry.value } else { &entry.raw_value };
             fields.try_append(name, value_of(octets)).ok()?;
@@ -287,15 +289,16 @@ const METHOD: &str = "attributes.request.http.method";
 
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// Why a call gets an error status instead of an answer.
+/// The reason why a call is answered with an error status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallError {
     /// The method is unknown.
     UnknownMethod,
-    /// The message is compressed, which callers do only if configured to.
+    /// The message is compressed. Callers compress messages only if configured to.
     Compressed,
     TooLarge,
-    /// The content is not a message, is more than one message, or is not a message of this call.
+    /// The body is not a message, contains more than one message, or contains a message of another
+    /// type.
     Malformed,
     /// The message did not arrive in time.
     Late,
@@ -316,21 +319,21 @@ impl CallError {
 
     const fn message(self) -> &'static str {
         match self {
-            Self::UnknownMethod => "questions go to /envoy.service.auth.v3.Authorization/Check",
+            Self::UnknownMethod => "unknown method: call /envoy.service.auth.v3.Authorization/Check",
             Self::Compressed => "the question is compressed: send it uncompressed",
             Self::TooLarge => "the question is larger than 1 MiB: leave out the request body",
-            Self::Malformed => "the question is not one CheckRequest",
+            Self::Malformed => "the question is not a single CheckRequest message",
             Self::Late => "the question did not arrive in time",
             Self::Broken => "the question was aborted",
         }
     }
 
-    /// Reports whether the caller must be fixed.
+    /// Reports whether the error means that the caller must be fixed.
     pub(crate) const fn is_fault(self) -> bool {
         matches!(self, Self::Compressed | Self::TooLarge | Self::Malformed)
     }
 
-    /// Returns the fields of a response that consists of this status only.
+    /// Returns the fields of a response that contains only this status.
     pub(crate) fn fields(self) -> HeaderMap {
         let mut fields = self.code().fields(self.message());
         if self == Self::Compressed {

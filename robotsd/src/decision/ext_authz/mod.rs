@@ -1,8 +1,8 @@
-//! External authorisation as Envoy requests it over gRPC (`envoy.service.auth.v3`), with one
-//! message as question and one as answer.
+//! External authorisation over gRPC as Envoy requests it (`envoy.service.auth.v3`). One message
+//! contains the question, and one the answer.
 //!
-//! The request in a message is decided like that of any other question; this module reads the
-//! message and writes the answer.
+//! The request in a message is decided like the request in any other question. This module only
+//! parses the message and builds the answer.
 
 mod messages;
 #[cfg(any(test, fuzzing))]
@@ -30,12 +30,12 @@ pub(super) enum ServiceRequest {
     Check,
     /// A call of an unknown method.
     Unknown,
-    /// A request that is not a gRPC call; gRPC needs HTTP/2.
+    /// A request that is not a gRPC call. gRPC requires HTTP/2.
     NoCall,
 }
 
 impl ServiceRequest {
-    /// Classifies a request. `None` if it is not for this service.
+    /// Classifies a request. Returns `None` if the request is not for this service.
     pub(super) fn of<B>(request: &Request<B>) -> Option<Self> {
         let is_call = request.version() == Version::HTTP_2 && OriginalRequest::has_grpc_type(request.headers());
         match (request.uri().path().strip_prefix(SERVICE), is_call) {
@@ -54,12 +54,12 @@ const MAX_MESSAGE: usize = 1024 * 1024;
 /// Size of the prefix of a message, in bytes: a compression flag and the length.
 const PREFIX: usize = 5;
 
-/// Maximum time for a message to arrive; a caller can set a shorter one.
+/// Maximum time for a message to arrive. A caller can set a shorter time.
 const MAX_MESSAGE_TIME: Duration = Duration::from_secs(10);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// Collects the single message of a call.
+/// Collects the only message of a call.
 #[derive(Debug, Default)]
 struct MessageReader {
     octets: BytesMut,
@@ -86,7 +86,7 @@ impl MessageReader {
         }
     }
 
-    /// Returns the message after its last byte.
+    /// Returns the message once all of its bytes have been added.
     fn finish(self) -> Result<Bytes, CallError> {
         let length = self.length()?;
         let message = self.octets.freeze().split_off(PREFIX);
@@ -102,18 +102,18 @@ impl MessageReader {
     }
 }
 
-/// Returns a message with its prefix: the content of a response.
+/// Returns a message with its prefix, as it is sent in a response.
 pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     let length = message.encoded_len();
     let mut out = BytesMut::with_capacity(PREFIX + length);
     out.put_u8(0);
     out.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    // Cannot fail: the buffer has the encoded length.
+    // This cannot fail, because the buffer has room for the encoded length.
     let _ = message.encode(&mut out);
     out.freeze()
 }
 
-/// Waits for the single message of a call, up to the caller's own timeout.
+/// Waits for the only message of a call, but not longer than the caller's own timeout.
 pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
     let patience = fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.as_bytes()));
     let reading = async {
@@ -132,7 +132,7 @@ pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Res
         .unwrap_or(Err(CallError::Late))
 }
 
-/// Parses a timeout: up to eight digits and a unit.
+/// Parses a timeout, which consists of up to eight digits and a unit.
 fn grpc_timeout(text: &[u8]) -> Option<Duration> {
     let (unit, digits) = text.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {

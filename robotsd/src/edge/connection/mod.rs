@@ -1,11 +1,12 @@
-//! Serves one connection from its first byte to its end: on the fast path while its requests allow
-//! that, then with hyper, HTTP/2 or SPOP.
+//! Serves one connection from its first byte to its end: on the fast path while its requests are
+//! simple enough for it, then with hyper, HTTP/2 or SPOP.
 //!
-//! After the fast path, hyper drives a connection on HTTP/1.1 and `h2` one on HTTP/2. The code here
-//! adds deadlines, shutdown and the claim of the slot, in the same way for both.
+//! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. For
+//! both, this module adds deadlines, shutdown, and the closing of a connection whose slot is
+//! claimed.
 //!
-//! **The HTTP version of a connection is decided before either library sees it**, by comparing its
-//! first bytes with the HTTP/2 preface, up to the first difference.
+//! **The HTTP version of a connection is decided before hyper or `h2` sees it.** Its first bytes
+//! are compared with the HTTP/2 preface, up to the first difference.
 
 pub(crate) mod settings;
 
@@ -37,7 +38,7 @@ use super::tls::SettledProtocol;
 use crate::http_common::{EdgeService, poll_due};
 use crate::socket::Socket;
 
-/// Serves a connection until it ends, or until it has drained after `stop`.
+/// Serves a connection until it ends, or until it has drained after the signal `stop`.
 pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
     service: RequestService<S>,
@@ -48,14 +49,14 @@ pub(crate) async fn serve<S: EdgeService>(
 ) -> Result<(), ConnectionFailure> {
     let served = http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await?;
     let Some(handover) = served else { return Ok(()) };
-    // Boxed, because most connections end before they need it.
+    // This future is boxed, because most connections end before they need it.
     match messages.filter(|_| spop::begins(&handover)) {
         Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
         None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
     }
 }
 
-/// Serves a connection after its fast path.
+/// Serves a connection that the fast path has handed over.
 pub(super) async fn serve_handover<S: EdgeService>(
     handover: Handover<S>,
     settings: Arc<ConnectionSettings>,
@@ -67,7 +68,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     let socket = WatchedSocket::new(socket, octets, protocol, Arc::clone(&state), settings.limits.body_idle);
     let (protocol, socket) = match protocol {
         Some(SettledProtocol::Http1) => (SettledProtocol::Http1, socket),
-        // If the client has agreed on HTTP/2, nothing is sent until it has begun to speak it.
+        // If the client has negotiated HTTP/2, the server sends nothing until the client has sent
+        // the HTTP/2 preface.
         Some(SettledProtocol::Http2) | None => {
             let detection = ProtocolDetection::new(socket);
             let cancel = |detection: Pin<&mut ProtocolDetection<_>>| detection.get_mut().socket = None;
@@ -77,7 +79,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
         }
     };
     if protocol == SettledProtocol::Http2 {
-        // Boxed, because it is larger than most connections need.
+        // The connection is boxed, because most connections do not need this much memory.
         let connection = Box::new(Http2ServerConnection::new(socket, service, Arc::clone(&settings), clock));
         return drive(connection, |connection| connection.get_mut().begin_shutdown(), &state, &settings, stop)
             .await
@@ -94,8 +96,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Polls a connection, or a step of it, to its end. `None` if the connection was closed before
-/// that.
+/// Polls a connection, or one step of it, until it completes. Returns `None` if the connection was
+/// closed before that.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -115,8 +117,8 @@ where
     let mut is_leaving = false;
 
     let served = loop {
-        // The connection is polled first: bytes that have already arrived are served, whatever else
-        // is due.
+        // The connection is polled first, so that bytes that have already arrived are served before
+        // a deadline or a shutdown ends the connection.
         let event = poll_fn(|cx| {
             if let Poll::Ready(served) = connection.as_mut().poll(cx) {
                 return Poll::Ready(Event::Served(served));
@@ -135,7 +137,7 @@ where
         match event {
             Event::Served(served) => break served,
             Event::Reclaimed => return Ok(None),
-            // HTTP/2 can announce the end with GOAWAY; HTTP/1.1 has no message for it.
+            // On HTTP/2, GOAWAY announces the end; HTTP/1.1 has no such message.
             Event::Overdue if is_leaving || !state.is_http2.is_set() => {
                 let slow = (ConnectionErrorKind::Slow, "no request in time".into());
                 return if state.has_served() { Ok(None) } else { Err(slow) };
@@ -149,7 +151,7 @@ where
     };
     match served.map_err(Into::into) {
         Ok(served) => Ok(Some(served)),
-        // A shutdown may cut off connections that have no request in progress.
+        // During a shutdown, idle connections may be cut off, which is not an error.
         Err(_) if is_leaving && state.is_idle() => Ok(None),
         Err(error) if state.flood.get().is_some() => Err((ConnectionErrorKind::Flood, error)),
         Err(error) => Err((kind_of(&*error), error)),
@@ -160,30 +162,30 @@ enum Event<O, E> {
     Served(Result<O, E>),
     Leave,
     Overdue,
-    /// The connection was idle, and a new one took its slot.
+    /// The connection was idle, and its slot was claimed for a new one.
     Reclaimed,
 }
 
-/// Completes when the connection is to close, some time after its listener has stopped.
+/// Completes when the connection should be closed, some time after its listener has stopped.
 async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: watch::Receiver<bool>) {
     stopped(stop).await;
     if settings.successor.is_set() && !state.is_http2.is_set() {
         // HTTP/1.1 can announce the end of a connection only in a response.
         state.is_leaving.set(true);
     }
-    // Boxed, so that connections without a shutdown do not reserve memory for it.
+    // The timer is boxed, so that connections without a shutdown do not reserve memory for it.
     let mut patience = Box::pin(sleep(settings.farewell(false)));
     let waits = || state.is_silent() || state.is_leaving.is_set() && !state.is_http2.is_set();
     poll_fn(|cx| if waits() { patience.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
 }
 
-/// Closes a connection whose slot was claimed. If it is not idle after all, it continues and the
+/// Closes a connection whose slot was claimed. If it is not idle after all, it stays open and the
 /// claim lapses.
 fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx: &mut Context<'_>) -> Poll<Event<O, E>>
 where
     C: Future<Output = Result<O, E>>,
 {
-    // Every request that had arrived has been taken up, so the next read finds a new one or
+    // All requests that had arrived have been read, so the next read finds a new request or
     // nothing.
     state.close_if_idle.set(true);
     let served = connection.poll(cx);
@@ -197,16 +199,17 @@ where
     served.map(Event::Served)
 }
 
-/// The deadline of a connection, with the facts that [`ConnectionState`] does not contain.
+/// The deadline of a connection, together with data that [`ConnectionState`] does not contain.
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// Time until which a client that was sent a GOAWAY may continue.
+    /// Time until which a client may continue after it was sent a GOAWAY.
     patience: Instant,
-    /// The number of the first HTTP/2 stream's turn, and the time since which it has not changed
-    /// although the HTTP library has the whole response. No task is left then that
-    /// [`stream_timeout`](crate::edge::http2::stream_timeout) could end, so the connection ends. A
-    /// new request postpones this only while it is in progress.
+    /// The turn number of the first unsent HTTP/2 stream, and the time when this number was first
+    /// seen. By then, `h2` has the whole response and the stream's task has ended. So
+    /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stream, and the
+    /// connection is closed if the number does not change in time. A new request postpones this
+    /// only while the request is in progress.
     untaken: Option<(u32, Instant)>,
 }
 
@@ -219,8 +222,8 @@ impl ConnectionDeadline<'_> {
         poll_due(timer, cx, |now| self.next(now))
     }
 
-    /// Returns the deadline. Without one, returns when to check again: after `header_read`, which
-    /// is soon enough for a head that has not begun yet.
+    /// Returns the deadline. If there is none, returns the time of the next check: after
+    /// `header_read`, which is soon enough for a head whose first byte has not arrived yet.
     fn next(&mut self, now: Instant) -> Instant {
         let deadline = self.state.deadline().into_iter().chain(self.of_untaken_streams(now)).min();
         deadline.map_or(now + self.limits.header_read, |deadline| deadline.max(self.patience))
@@ -244,7 +247,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
         let is_parse = |error: &hyper::Error| error.is_parse() || error.is_parse_too_large();
-        // A violation by the client, which has already been answered.
+        // The client violated the protocol, and the library has already answered that.
         let is_broken_rule = |error: &h2::Error| error.is_library();
         let is_invalid = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
         if error.downcast_ref().is_some_and(is_parse)
@@ -259,11 +262,11 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
 }
 
 /// Reads just enough to decide which version of HTTP a connection speaks (RFC 9113, sections 3.3
-/// and 3.4): the HTTP/2 preface, or a byte that differs from it. These bytes are then read again by
-/// the HTTP library.
+/// and 3.4): reads the whole HTTP/2 preface, or up to the first byte that differs from it. The HTTP
+/// library then reads these bytes again.
 #[derive(Debug)]
 pub(crate) struct ProtocolDetection<T> {
-    /// `None` after the decision, or if detection was cancelled.
+    /// `None` after the version is decided, or if detection was cancelled.
     socket: Option<WatchedSocket<T>>,
     octets: [u8; PREFACE.len()],
     filled: usize,
@@ -304,7 +307,7 @@ mod tests {
     use super::*;
     use crate::http_common::test_peer::soon;
 
-    /// Returns the detected version, and the bytes that the connection then reads.
+    /// Returns the detected version, and the bytes that can then be read from the connection.
     async fn detected(pieces: &[&[u8]]) -> (SettledProtocol, Vec<u8>) {
         let (near, mut far) = tokio::io::duplex(64);
         let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));

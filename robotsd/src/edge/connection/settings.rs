@@ -1,13 +1,13 @@
-//! The settings shared by the connections of a listener: limits with their defaults, and how heads
-//! are parsed.
+//! The settings shared by the connections of a listener: limits with their defaults, and how
+//! request heads are parsed.
 //!
 //! **The fast path and hyper share one parser policy** for the syntax and the size of a head. An
-//! HTTP/1.1 head is what httparse accepts in its strict default: single spaces in the request line,
-//! no folded lines, no space before a colon, and no skipping of invalid field lines. hyper uses the
-//! same crate with the same default, and nothing else is set here. The limits of a head are
-//! [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. Targets that `http::Uri` rejects are
-//! escaped [before](crate::edge::http1_fast) either parser reads them. The fast path accepts fewer
-//! requests than hyper, but never interprets one differently.
+//! HTTP/1.1 head must satisfy the strict default of httparse: single spaces in the request line, no
+//! folded lines, no space before a colon, and no invalid field lines. hyper uses httparse with the
+//! same default, and this module changes no other parser option. The limits of a head are
+//! [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. Bytes in a target that `http::Uri`
+//! rejects are escaped [before](crate::edge::http1_fast) either parser reads the target. The fast
+//! path accepts fewer requests than hyper, but never interprets a request differently.
 //!
 //! A property test sends the same bytes through the edge and through hyper alone, and compares the
 //! responses, their framing and the state of the connection.
@@ -29,10 +29,10 @@ use crate::http_common::Flag;
 pub(crate) struct ConnectionSettings {
     pub(crate) limits: EdgeLimits,
     pub(crate) on_access: Option<OnAccess>,
-    /// hyper's settings, for connections that it takes over.
+    /// hyper's settings, for connections handed over by the fast path.
     pub(crate) http1: http1::Builder,
-    /// Another process now accepts connections, and clients are sent there. Shared by all settings
-    /// of a process.
+    /// Set once another process accepts connections, so that responses make clients reconnect. All
+    /// settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 
@@ -42,7 +42,7 @@ impl ConnectionSettings {
         Self { limits, on_access, http1, successor: Arc::default() }
     }
 
-    /// Returns the same settings with other limits.
+    /// Returns these settings with other limits.
     pub(crate) fn with(&self, limits: EdgeLimits) -> Self {
         Self { successor: Arc::clone(&self.successor), ..Self::new(limits, self.on_access.clone()) }
     }
@@ -50,12 +50,12 @@ impl ConnectionSettings {
     /// Returns how long an idle connection is kept after its listener has stopped.
     ///
     /// A client that sends a request while its connection is being closed gets no response. So if
-    /// another process accepts connections, a connection closes after a response that announces it;
-    /// only an idle one closes without.
+    /// another process accepts connections, a connection is closed after a response that announces
+    /// the end. Only an idle connection is closed without such a response.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
-            // The other half of the drain time is left for requests that arrive at the end of this
-            // one.
+            // The other half of the drain time is left for requests that arrive at the end of the
+            // first half.
             (true, _) => self.limits.drain / 2,
             (false, true) => Duration::ZERO,
             (false, false) => self.limits.greeting,
@@ -63,15 +63,15 @@ impl ConnectionSettings {
     }
 }
 
-/// Completes when the listener has stopped. A dropped sender means the same.
+/// Completes when the listener has stopped, or when the sender is dropped.
 pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// hyper's default limit of fields in a head.
+/// hyper's default limit of header fields in a head.
 const USUAL_FIELDS: usize = 100;
 
-/// Parses bytes that are exactly one whole head.
+/// Parses bytes that must consist of exactly one complete head.
 pub(crate) fn parse_whole<'h, 'b>(
     octets: &'b [u8],
     fields: &'h mut [MaybeUninit<Header<'b>>],
@@ -81,15 +81,15 @@ pub(crate) fn parse_whole<'h, 'b>(
     matches!(parsed, Ok(Status::Complete(length)) if length == octets.len()).then_some(head)
 }
 
-/// Returns a hyper builder with the limits that concern HTTP/1.1.
+/// Returns a hyper builder with the limits that apply to HTTP/1.1.
 pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // `connection_state` has one deadline for heads, first bytes and idle connections.
+        // `ConnectionState` provides one deadline for heads, first bytes and idle connections.
         .header_read_timeout(None)
         .max_buf_size(limits.head_bytes);
-    // Set only if necessary: a custom limit costs an allocation per request.
+    // This is set only if necessary, because a custom limit costs an allocation per request.
     if limits.fields > USUAL_FIELDS {
         builder.max_headers(limits.fields);
     }
@@ -102,29 +102,30 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
 /// Limits for the clients of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeLimits {
-    /// Kind of callers, which decides the fields that requests may carry.
+    /// Kind of callers, which decides which fields their requests may contain.
     pub(crate) callers: Callers,
-    /// Maximum number of open connections. At the limit, a new one replaces the longest idle one,
-    /// or waits.
+    /// Maximum number of open connections. At the limit, the connection that has been idle for
+    /// longest is closed for a new one. If none is idle, the new one waits.
     pub(crate) connections: usize,
     /// Maximum number of concurrent TLS handshakes; further connections wait.
     pub(crate) handshakes: NonZeroUsize,
-    /// Maximum duration of a TLS handshake, including the client's silence before it.
+    /// Maximum duration of a TLS handshake, including the time before the client sends its first
+    /// byte.
     pub(crate) tls_handshake: Duration,
     /// Maximum time that a new connection may stay silent.
     pub(crate) first_byte: Duration,
-    /// Maximum time from the first byte of a request head to its last.
+    /// Maximum time between the first and the last byte of a request head.
     pub(crate) header_read: Duration,
     /// Maximum time that a connection may stay open between two requests.
     pub(crate) keep_alive: Duration,
-    /// Maximum time without progress of a body, in either direction. A body that makes progress has
-    /// no deadline.
+    /// Maximum time that a body may make no progress, in either direction. There is no limit for a
+    /// body that makes progress.
     pub(crate) body_idle: Duration,
-    /// Maximum time without progress of a tunnel (WebSocket).
+    /// Maximum time that a tunnel (WebSocket) may make no progress.
     pub(crate) tunnel_idle: Duration,
-    /// Maximum size of a request head and of the buffer for a body, in bytes.
+    /// Maximum size of a request head, and of the buffer for a body, in bytes.
     pub(crate) head_bytes: usize,
-    /// Maximum length of path and query, in bytes.
+    /// Maximum length of path and query together, in bytes.
     pub(crate) target_bytes: usize,
     /// Maximum number of header fields in a request.
     pub(crate) fields: usize,
@@ -132,21 +133,23 @@ pub(crate) struct EdgeLimits {
     pub(crate) streams: u32,
     /// Flow-control window and buffer size of an HTTP/2 stream, in bytes.
     pub(crate) window_bytes: usize,
-    /// Time that a silent new connection stays open after a shutdown has begun. Its request may be
-    /// on the way, and a client whose first request is cut off does not know whether it may retry.
+    /// How long a silent new connection stays open after a shutdown has begun. Its request may
+    /// already be on its way, and if the connection is cut off, the client cannot know whether it
+    /// may retry.
     pub(crate) greeting: Duration,
-    /// Time that requests in progress have to finish after a shutdown has begun.
+    /// Time for requests in progress to finish after a shutdown has begun.
     pub(crate) drain: Duration,
 }
 
-/// The kind of callers of a listener.
+/// The kind of callers that a listener serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Callers {
-    /// Any client. Fields that only a proxy may send are removed, and robotsd writes its own.
+    /// Any client. Fields that only a proxy may send are removed, and robotsd adds its own.
     #[default]
     Clients,
     /// A proxy that asks for decisions about its clients' requests. Its fields about them are kept.
-    /// A target with invalid bytes may be the client's, so the question is not refused for it.
+    /// A request target with invalid bytes may come from the client, so it does not make robotsd
+    /// reject the question.
     AskingProxies,
 }
 
@@ -155,9 +158,9 @@ impl Default for EdgeLimits {
         Self {
             callers: Callers::Clients,
             connections: 16_384,
-            // More than a core can perform in a second. A ClientHello in progress takes up to 16
-            // KiB, so at most 16 MiB; all other connections buffer at most 4 KiB of a ClientHello
-            // each, 64 MiB in total.
+            // More handshakes than a core can perform in a second. Each handshake in progress may
+            // buffer up to 16 KiB of a ClientHello, 16 MiB in total. Each of the other connections
+            // buffers at most 4 KiB of a ClientHello, 64 MiB in total.
             handshakes: const { NonZeroUsize::new(1024).unwrap() },
             tls_handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(10),
@@ -167,8 +170,8 @@ impl Default for EdgeLimits {
             tunnel_idle: Duration::from_secs(600),
             head_bytes: 64 * 1024,
             target_bytes: 8 * 1024,
-            // hyper keeps up to a hundred fields on the stack; a higher limit would cost an
-            // allocation per request.
+            // hyper keeps up to 100 fields on the stack; a higher limit would cost an allocation
+            // per request.
             fields: 100,
             streams: 100,
             window_bytes: 64 * 1024,

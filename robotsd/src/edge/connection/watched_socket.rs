@@ -1,22 +1,25 @@
-//! The client's socket below the HTTP libraries. It reports arriving bytes and how fast a client
-//! reads, and ends writes that make no progress.
+//! The client's socket, as the HTTP libraries use it. It reports arriving bytes and how fast the
+//! client reads, and fails writes that make no progress.
 //!
 //! The HTTP libraries have no write deadline. A client that requests a large file and never reads
-//! would hold its connection, and the upstream's, forever. Deadlines for reading are elsewhere: for
-//! heads in the driver, for bodies in [`RequestBody`](crate::http_common::RequestBody).
+//! would keep its connection and the upstream's connection occupied forever. Deadlines for reading
+//! are set elsewhere: for heads in [`connection`](super), for bodies in
+//! [`RequestBody`](crate::http_common::RequestBody).
 //!
-//! On HTTP/2 it also counts frames in both directions (see [`FrameAccounting`]) and stops reading
-//! from a client that floods the connection. It sends the GOAWAY frames that the libraries do not
-//! send: to a client that has agreed on HTTP/2 and speaks something else, and to one whose idle
-//! connection is closed for another.
+//! On HTTP/2 the socket also counts frames in both directions (see [`FrameAccounting`]) and stops
+//! reading from a client that floods the connection. It also sends GOAWAY in two cases that the
+//! libraries do not handle: if the client has negotiated HTTP/2 but sends something else, and if an
+//! idle connection is closed to free its slot.
 //!
-//! **A response held by an HTTP library is not delivered yet.** A library takes a body long before
-//! the client may have received it. The socket sees the rest: a write or a flush that waits, and
-//! HTTP/2 streams whose end has not been sent. Such streams keep a connection for `body_idle` after
-//! the last request in progress; requests that arrive meanwhile do not restart that time.
+//! **Data that an HTTP library has accepted is not delivered yet.** A library may accept a whole
+//! body long before the client has received it. The socket detects what remains: a write or flush
+//! that waits, and HTTP/2 streams whose end has not been sent. Unfinished streams keep a connection
+//! open for `body_idle` after the last request in progress; requests that arrive meanwhile do not
+//! restart that time.
 //!
-//! **An incomplete frame counts as an incomplete head.** It has the deadline of a head and protects
-//! the slot no longer than a head does. A field section becomes a request when it is complete.
+//! **An incomplete HTTP/2 frame is treated like an incomplete head.** It has the same deadline, and
+//! it protects the connection's slot no longer than a head does. A field section counts as a
+//! request once it is complete.
 
 use std::io;
 use std::pin::Pin;
@@ -39,7 +42,7 @@ pub(crate) struct WatchedSocket<T> {
     socket: T,
     /// Bytes that were read before this socket was created.
     early: Bytes,
-    /// Bytes that protocol detection has read; they are read again first.
+    /// Bytes that protocol detection has read; they are returned by the first reads.
     pub(crate) unread: Bytes,
     state: Arc<ConnectionState>,
     /// Timeouts, indexed by [`Operation`].
@@ -47,7 +50,7 @@ pub(crate) struct WatchedSocket<T> {
     protocol: Protocol,
     /// Interim responses that are being written.
     interim: Bytes,
-    /// The value last set in the [`ConnectionState`].
+    /// The value last stored in the [`ConnectionState`].
     unsent: Unsent,
     /// Number of the incomplete frame that was last reported to the [`ConnectionState`].
     partial: Option<u32>,
@@ -59,10 +62,10 @@ pub(crate) struct WatchedSocket<T> {
 #[derive(Debug)]
 enum Protocol {
     Http1,
-    /// The bytes so far may be the HTTP/2 preface.
+    /// All bytes so far match the beginning of the HTTP/2 preface.
     Preface {
         octets: usize,
-        /// The client has agreed on HTTP/2, so no other protocol is accepted.
+        /// The client has negotiated HTTP/2, so it may not use another protocol.
         is_required: bool,
     },
     Http2(FrameAccounting),
@@ -71,7 +74,7 @@ enum Protocol {
 pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl<T> WatchedSocket<T> {
-    /// Creates the socket. Without a `settled` protocol, the client's first bytes decide.
+    /// Creates the socket. If `settled` is `None`, the client's first bytes decide the protocol.
     pub(crate) fn new(
         socket: T,
         early: Bytes,
@@ -89,7 +92,7 @@ impl<T> WatchedSocket<T> {
         Self { socket, early, unread, state, timeouts, protocol, interim, unsent, partial, lingering }
     }
 
-    /// Returns the protocol of the connection once it is decided.
+    /// Returns the protocol of the connection, or `None` if it is not decided yet.
     pub(crate) fn protocol(&self) -> Option<SettledProtocol> {
         match &self.protocol {
             Protocol::Http1 => Some(SettledProtocol::Http1),
@@ -98,8 +101,8 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Records which parts of responses the client has yet to take, from the socket or from a
-    /// stream, and whether a frame is incomplete.
+    /// Records what remains to be sent (in the socket or in streams), and whether a frame is
+    /// incomplete.
     fn record_progress(&mut self) {
         let is_blocked = self.timeouts.iter().any(|timeout| timeout.is_waiting);
         let (streams, partial) = match &self.protocol {
@@ -117,8 +120,8 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Inspects bytes from the client before they are passed on. An empty slice means that the
-    /// client has closed its side.
+    /// Inspects bytes from the client before the HTTP library receives them. An empty slice means
+    /// that the client has closed its sending side.
     fn received(&mut self, mut octets: &[u8]) -> Result<(), ProtocolViolation> {
         if let Protocol::Preface { octets: matched, is_required } = &mut self.protocol {
             let is_end = octets.is_empty();
@@ -152,21 +155,24 @@ impl<T> WatchedSocket<T> {
 }
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
-    /// Ends the connection of a client that has agreed on HTTP/2 and speaks something else. Nothing
-    /// has been sent yet.
+    /// Ends the connection of a client that has negotiated HTTP/2 but sends something else. The
+    /// server has not sent anything before this.
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
-        io::Error::new(io::ErrorKind::InvalidData, "no HTTP/2 preface, although TLS negotiated HTTP/2")
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "TLS negotiated HTTP/2, but the client did not send the HTTP/2 preface",
+        )
     }
 
-    /// Closes an idle connection to make room for another. Returns false if it is not idle after
-    /// all.
+    /// Closes an idle connection to free its slot. Returns false if the connection is not idle
+    /// after all.
     fn close_idle(&mut self, cx: &mut Context<'_>) -> bool {
         if self.unsent != Unsent::Nothing {
             return false;
         }
-        // A frame that has just begun may become a request.
+        // A frame whose first bytes have arrived may become a request.
         if self.partial.is_some() && !self.state.is_reclaimed_as_slow() {
             return false;
         }
@@ -178,7 +184,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         true
     }
 
-    /// Sends the last bytes of a connection if that needs no waiting; otherwise they are not sent.
+    /// Sends the last bytes of a connection if the socket accepts them without waiting; otherwise
+    /// drops them.
     fn send_last(&mut self, cx: &mut Context<'_>, octets: &[u8]) {
         if matches!(Pin::new(&mut self.socket).poll_write(cx, octets), Poll::Ready(Ok(_))) {
             let _ = Pin::new(&mut self.socket).poll_flush(cx);
@@ -186,9 +193,9 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the interim responses that have arrived. hyper cannot send them. But it flushes the
-    /// socket whenever it has polled the service, and none of its own messages is partly written
-    /// then.
+    /// Writes pending interim responses, because hyper cannot send them. hyper flushes the socket
+    /// whenever it has polled the service, and at that time none of its own messages is partly
+    /// written.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_write_interim(cx))?;
@@ -204,8 +211,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the rest of the interim responses that have been begun; hyper's bytes must not go out
-    /// before them.
+    /// Completes interim responses that are partly written; hyper's bytes must not be sent before
+    /// they are complete.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
@@ -217,8 +224,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on the result of a write or a flush, or an error if it has made no progress for too
-    /// long.
+    /// Returns the result of a write or a flush, or an error if the operation has made no progress
+    /// for too long.
     fn watch<R>(
         &mut self,
         operation: Operation,
@@ -245,14 +252,14 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
 #[derive(Clone, Copy)]
 enum Operation {
     Write,
-    /// With TLS, written bytes may still be buffered here.
+    /// With TLS, bytes that were written may still be buffered in the TLS stream.
     Flush,
 }
 
-/// A violation that makes the socket end the connection.
+/// A protocol violation that makes the socket end the connection.
 enum ProtocolViolation {
     Preface,
-    /// Too many frames; the value is the type of the first excess frame.
+    /// The client sent too many frames. The value is the type of the first excess frame.
     Flood(u8),
 }
 
@@ -290,8 +297,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
             Ok(()) => {}
             Err(ProtocolViolation::Preface) => return Poll::Ready(Err(this.refuse_protocol(cx))),
             Err(ProtocolViolation::Flood(kind)) => {
-                // These bytes are discarded and nothing more is read; the connection still has to
-                // send the reason why it ends.
+                // These bytes are discarded, and no more are read. The connection still sends the
+                // reason for its end.
                 buffer.set_filled(before);
                 let _ = this.state.flood.set(kind);
                 cx.waker().wake_by_ref();
@@ -344,26 +351,27 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
         let lingering = this.lingering.get_or_insert_with(LingeringClose::new);
-        // A connection whose slot was claimed does not linger for a client that has received
-        // everything.
+        // If the slot of the connection was claimed and the client has received everything, the
+        // connection closes without lingering.
         if this.state.is_reclaimed() { Poll::Ready(Ok(())) } else { lingering.poll(&mut this.socket, cx).map(Ok) }
     }
 }
 
-/// Bytes written to a client that may wait in the kernel for their first transmission.
+/// Maximum amount of written data in the kernel that has not been sent for the first time, in
+/// bytes.
 ///
 /// By default a socket becomes writable again when a third of the send buffer is free, and that
 /// buffer grows to megabytes. A client that reads 50 KB a second would seem stalled for many
-/// seconds. With this limit the socket becomes writable when less than half of this amount is
-/// unsent. The limit exceeds most large responses; a smaller one would split them into two writes
-/// and cost a tenth more CPU.
+/// seconds. With this limit, the socket becomes writable when less than half of it is unsent. Most
+/// large responses are smaller than the limit; a lower limit would split them into two writes and
+/// cost 10 % more CPU.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
-/// Makes a listener's connections writable again soon after their client reads. They inherit this
-/// setting.
+/// Makes a listener's connections writable soon after their clients read. Accepted connections
+/// inherit this option from the listener.
 pub(crate) fn bound_unsent(listener: &TcpListener) {
-    // A kernel without this option only reports progress later.
+    // A kernel without this option only reports progress later, which is not an error.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
     #[cfg(not(target_os = "linux"))]
@@ -383,7 +391,7 @@ mod tests {
     use crate::http_common::interim::InterimResponses;
     use crate::http_common::test_peer::soon;
 
-    /// hyper sends a 100 while the client has taken a part of an interim response.
+    /// hyper sends a 100 response while an interim response is only partly written to the client.
     #[tokio::test(start_paused = true)]
     async fn hyper_writes_nothing_into_an_interim_response() {
         let (near, mut far) = tokio::io::duplex(8);
@@ -428,7 +436,7 @@ mod tests {
         soon(server.writable()).await.unwrap();
         fill();
         for _ in 0..4 {
-            // Much less than a third of the kernel's default send buffer.
+            // This is much less than a third of the kernel's default send buffer.
             soon(client.read_exact(&mut vec![0; 128 * 1024])).await.unwrap();
             soon(server.writable()).await.unwrap();
             fill();

@@ -18,20 +18,20 @@ use crate::edge::request::response_body::Framing;
 use crate::edge::request::trusted::X_REQUEST_ID;
 use crate::http_common::{Transfer, fields, yield_before_write};
 
-/// Maximum size of a body that is copied after its head and written with it, in bytes. For small
-/// bodies this is cheaper than a vectored write.
+/// Maximum size of a body that is copied into the buffer of its head and written together with it,
+/// in bytes. For small bodies this is cheaper than a vectored write.
 const SMALL: usize = 4 * 1024;
 
-/// The state of the connection after a response.
+/// What happens with the connection after a response.
 pub(crate) enum AfterResponse {
-    /// The connection may take another request.
+    /// The connection can serve another request.
     Next,
     /// The connection is to be closed gracefully.
     Close,
     /// The client has left.
     Gone,
-    /// The connection is unusable. It must not be closed gracefully, so that the client notices an
-    /// incomplete response.
+    /// The connection is unusable. It must not be closed gracefully; otherwise the client would not
+    /// notice that the response is incomplete.
     Broken(BoxError),
 }
 
@@ -71,8 +71,9 @@ pub(crate) async fn write<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     (client, after)
 }
 
-/// Appends a head to `out`, which may contain interim responses. Returns whether this is the last
-/// response: if `is_last` is set, or if the response itself closes the connection.
+/// Appends a head to `out`, which may already contain interim responses. Returns whether this
+/// response is the last: because `is_last` is set, or because the response itself closes the
+/// connection.
 fn write_head(
     out: &mut Vec<u8>,
     head: &response::Parts,
@@ -88,7 +89,7 @@ fn write_head(
     let mut has_date = false;
     for (name, value) in &head.headers {
         has_date |= name == DATE;
-        // Replaced with robotsd's own fields.
+        // These fields are dropped; robotsd writes its own.
         match *name {
             CONNECTION => is_last |= value.as_bytes().eq_ignore_ascii_case(b"close"),
             _ if name == X_REQUEST_ID => {}
@@ -137,8 +138,8 @@ where
             Poll::Ready(None) => Poll::Ready(BodyStep::End),
             Poll::Ready(Some(Err(error))) => Poll::Ready(BodyStep::Failed(error.into())),
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(BodyStep::Data(frame.into_data().unwrap_or_default())),
-            // Pending bytes are sent before waiting for more of the body. A client that has left
-            // ends the wait.
+            // Pending bytes are sent before more of the body is awaited. If the client leaves, the
+            // wait ends.
             Poll::Pending => match client.poll_send(cx, &mut Bytes::new()) {
                 Poll::Ready(Err(error)) => Poll::Ready(BodyStep::Failed(error.into())),
                 _ => client.poll_left(cx).map(|()| BodyStep::Left),
@@ -148,7 +149,7 @@ where
         let sent = match (step, &mut left) {
             (BodyStep::Left, _) => return AfterResponse::Gone,
             (BodyStep::Failed(error), _) => {
-                // The client gets everything that the upstream has sent.
+                // The client still receives everything that the upstream has sent.
                 let _ = client.send(Bytes::new()).await;
                 return AfterResponse::Broken(error);
             }
@@ -159,11 +160,11 @@ where
             }
             (BodyStep::End, Some(_)) => {
                 let _ = client.send(Bytes::new()).await;
-                return AfterResponse::Broken("the body is shorter than its length".into());
+                return AfterResponse::Broken("the body is shorter than its declared length".into());
             }
             (BodyStep::Data(data), Some(left)) => {
                 let Some(rest) = left.checked_sub(data.len() as u64) else {
-                    return AfterResponse::Broken("the body is longer than its length".into());
+                    return AfterResponse::Broken("the body is longer than its declared length".into());
                 };
                 *left = rest;
                 send(client, data).await.map(|()| rest == 0)
@@ -171,7 +172,7 @@ where
             (BodyStep::Data(data), None) => {
                 let _ = write!(client.out, "{:X}\r\n", data.len());
                 let sent = send(client, data).await;
-                // Sent with the next bytes.
+                // The end of the chunk is sent together with the next bytes.
                 client.out.extend_from_slice(b"\r\n");
                 sent.map(|()| false)
             }

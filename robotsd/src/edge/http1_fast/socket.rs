@@ -1,6 +1,6 @@
-//! The socket of a connection on the fast path, which reads through the stack and writes with a
-//! deadline; the clock for `Date`; and the wait for the next request, with its deadline, parking,
-//! shutdown and the claim of the slot.
+//! The socket of a connection on the fast path. It reads into a buffer on the stack and writes with
+//! a deadline. This module also contains the clock for `Date`, and the wait for the next request
+//! with its deadline, parking, shutdown and the claim of the slot.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -23,7 +23,8 @@ use crate::edge::connection_state::ConnectionState;
 use crate::http_common::{IdleTimeout, InterimClient, Transfer, client_does_not_read};
 use crate::socket::{LingeringClose, Socket};
 
-/// Size of the read buffer, which is on the stack, in bytes; hyper handles longer request heads.
+/// Size of the read buffer, which is on the stack, in bytes; longer request heads are handed over
+/// to hyper.
 pub(crate) const READ: usize = 8 * 1024;
 
 #[derive(Debug)]
@@ -35,11 +36,11 @@ pub(crate) struct FastSocket {
     pub(crate) out: Vec<u8>,
     sent: usize,
     timeout: IdleTimeout,
-    /// The upstream connection that the response being written occupies.
+    /// The upstream connection that the response in progress occupies.
     pub(crate) transfer: Option<Transfer>,
     write_idle: Duration,
     pub(crate) clock: Arc<DateClock>,
-    /// Changes when the listener stops.
+    /// Signals that the listener stops.
     pub(crate) stop: watch::Receiver<bool>,
     connection: Arc<ConnectionState>,
 }
@@ -69,7 +70,7 @@ impl FastSocket {
         self.poll_read(cx)
     }
 
-    /// Ready once the client has left. Bytes that it sends meanwhile are kept for later, up to
+    /// Completes when the client has left. Bytes that arrive meanwhile are kept for later, up to
     /// [`READ`].
     pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
@@ -142,8 +143,8 @@ impl FastSocket {
         }
     }
 
-    /// Closes the sending side gracefully, and reads on if the client has sent more. A claim of the
-    /// slot ends this.
+    /// Closes the sending side gracefully. If the client has sent more bytes, reads and discards
+    /// them for a while. A claim of the slot ends this.
     pub(crate) async fn close(&mut self) {
         let (mut lingering, limit) = (None, self.write_idle);
         let closing = poll_fn(|cx| -> Poll<io::Result<()>> {
@@ -153,7 +154,7 @@ impl FastSocket {
                 return Poll::Ready(Ok(()));
             }
             ready!(shut)?;
-            // The kernel may have received more than was read here, and closing the socket would
+            // The kernel may have received more bytes than were read here. Closing the socket would
             // then reset the connection.
             let has_sent_more = |this: &Self| !this.early.is_empty() || this.socket.peek().is_ok();
             if lingering.is_none() && self.poll_left(cx).is_pending() && !has_sent_more(self) {
@@ -161,24 +162,24 @@ impl FastSocket {
             }
             lingering.get_or_insert_with(LingeringClose::new).poll(&mut self.socket, cx).map(Ok)
         });
-        // The time limit is for clients that do not read. Boxed, so that a connection reserves no
-        // memory for its end until then.
+        // The time limit ends the wait for clients that do not read. The future is boxed, so that a
+        // connection reserves memory for it only when it closes.
         let _ = Box::pin(tokio::time::timeout(limit, closing)).await;
     }
 
-    /// Frees everything but the socket.
+    /// Frees all memory except the socket.
     pub(crate) fn park(&mut self) {
         self.out = Vec::new();
         self.timeout = IdleTimeout::new(self.write_idle);
     }
 
-    /// Notes that the client has taken bytes.
+    /// Records that the client has received bytes.
     fn progressed(&mut self) {
         let Self { timeout, transfer, .. } = self;
         timeout.progressed(|| transfer.clone());
     }
 
-    /// Notes that a write has to wait, and polls its deadline.
+    /// Records that a write has to wait, and polls its deadline.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.timeout.poll_stalled(self.transfer.as_ref(), cx).map(|()| Err(client_does_not_read()))
     }
@@ -208,7 +209,7 @@ impl DateClock {
 
     fn with<R>(&self, read: impl FnOnce(&HeaderValue) -> R) -> R {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-        // Only connections of the same worker share a clock, so the lock is free.
+        // Only connections of the same worker share a clock, so the lock is never contended.
         let mut kept = self.0.lock();
         let (second, value) = kept.get_or_insert_with(|| (now, text(now)));
         if *second != now {
@@ -224,9 +225,9 @@ fn text(second: u64) -> HeaderValue {
     HeaderValue::try_from(date).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Idle time before a connection frees the memory kept for the next request.
+/// How long a connection is idle before it frees the memory kept for the next request.
 ///
-/// Very short in tests, so that they cover parked connections.
+/// The time is very short in tests, so that they cover parked connections.
 pub(crate) const PARK: Duration = if cfg!(test) { Duration::from_millis(5) } else { Duration::from_secs(1) };
 
 /// The event that ended the wait.
@@ -250,8 +251,8 @@ impl Next {
 }
 
 pin_project_lite::pin_project! {
-    /// The wait for the next request. A connection has a single timer; it is reset only when it
-    /// fires too early, about once a second, and not for each request.
+    /// The wait for the next request. A connection has a single timer. The timer is not reset for
+    /// each request, but only when it fires too early, about once a second.
     pub(crate) struct RequestWait {
         since: Instant,
         patience: Duration,
@@ -266,7 +267,7 @@ pin_project_lite::pin_project! {
 impl RequestWait {
     pub(crate) fn new(patience: Duration) -> Self {
         let now = Instant::now();
-        // Parked, because there is nothing to free before the first request.
+        // The wait begins as parked, because there is nothing to free before the first request.
         Self {
             since: now,
             patience,
@@ -286,7 +287,7 @@ impl RequestWait {
         *this.has_served = true;
     }
 
-    /// Waits for the next request. If none arrives for a while, drops `response` and parks the
+    /// Waits for the next request. If none arrives for [`PARK`], drops `response` and parks the
     /// client.
     pub(crate) async fn next<D>(
         mut self: Pin<&mut Self>,
@@ -296,7 +297,8 @@ impl RequestWait {
         response: &mut Option<D>,
     ) -> Next {
         poll_fn(|cx| {
-            // Bytes that have already arrived are served, whatever else is due.
+            // Bytes that have already arrived are served first, even if a deadline has passed or
+            // the listener has stopped.
             if let Poll::Ready(read) = client.poll_receive(cx) {
                 return Poll::Ready(Next::received(read));
             }
@@ -341,14 +343,14 @@ impl RequestWait {
     }
 }
 
-/// The signal to stop. Its waker is registered once per connection: under load the next request
-/// arrives before a second registration is needed.
+/// The signal to stop. Its waker is registered once per connection and not at each wait, because
+/// under load the next request arrives before the signal.
 pub(crate) struct StopSignal<'s> {
     stop: watch::Receiver<bool>,
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
     settings: &'s ConnectionSettings,
-    /// Time left for another request after the signal.
+    /// Time for another request after the signal.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 
@@ -358,7 +360,7 @@ impl<'s> StopSignal<'s> {
         Self { stop, signal, is_registered: false, settings, farewell: None }
     }
 
-    /// Ready when an idle connection should end.
+    /// Completes when an idle connection should end.
     fn poll(&mut self, cx: &mut Context<'_>, has_served: bool) -> Poll<()> {
         if self.farewell.is_none() {
             if self.is_registered && !self.stop.has_changed().unwrap_or(true) {

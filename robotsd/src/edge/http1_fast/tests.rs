@@ -1,4 +1,4 @@
-//! Tests of requests on the fast path, and of others, on real sockets.
+//! Tests of requests on the fast path, and of requests that it hands over, on real sockets.
 
 mod hyper_parity;
 
@@ -20,10 +20,10 @@ use crate::edge::tests::mirror;
 use crate::http_common::test_peer::{Raw, RawMessage, accepting, as_escaped, soon};
 use crate::http_common::{EdgeService, RequestBody};
 
-/// A body in pieces, of unknown length.
+/// A body that is sent in pieces and whose length is unknown.
 type Pieces = StreamBody<tokio_stream::Iter<std::vec::IntoIter<std::io::Result<Frame<Bytes>>>>>;
 
-/// `None` breaks it.
+/// Creates a body from pieces. `None` makes the body fail.
 fn pieces(texts: &[Option<&'static str>]) -> Pieces {
     let piece = |text: &Option<&'static str>| match text {
         Some(text) => Ok(Frame::data(Bytes::from_static(text.as_bytes()))),
@@ -32,7 +32,7 @@ fn pieces(texts: &[Option<&'static str>]) -> Pieces {
     StreamBody::new(tokio_stream::iter(texts.iter().map(piece).collect::<Vec<_>>()))
 }
 
-/// Answers according to the path.
+/// Answers with a status, framing and body that depend on the path.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Pieces>, Infallible> {
     let (status, has_length, texts): (_, _, &[_]) = match request.uri().path() {
         "/pieces" => (200, false, &[Some("ab"), Some(""), Some("cde")]),
@@ -140,8 +140,8 @@ async fn a_parked_connection_answers_as_before() {
     let mut client = Raw::connect(start()).await;
     for _ in 0..3 {
         assert_eq!(client.ask(&get("/length")).await.body, "abcde");
-        // Parking is not visible from outside; whether or not it has happened, the answer must be
-        // the same.
+        // Parking is not visible from outside. Whether or not the connection was parked, the answer
+        // must be the same.
         tokio::time::sleep(super::socket::PARK * 4).await;
     }
     soon(client.finish()).await;
@@ -193,7 +193,8 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
             let answer = answered(address, &line, fields.as_bytes()).await;
             assert_eq!((answer.status(), answer.body.lines().next()), (200, Some(&*format!("{method} {want}"))));
         }
-        // Also after other requests. Once hyper has the connection, it rejects these targets.
+        // These targets are also answered after other requests. Once hyper has the connection, it
+        // rejects them.
         let mut client = Raw::connect(address).await;
         let get = [b"GET ", target, b" HTTP/1.1\r\nHost: h\r\n\r\n"].concat();
         for _ in 0..2 {
@@ -208,7 +209,7 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
         let answer = answered(address, &[b"GET ", target, b" HTTP/1.1"].concat(), b"").await;
         assert_eq!(answer.status(), 400, "{}", target.escape_ascii());
     }
-    // The maximum number of bytes in a target, counted after escaping.
+    // This is the maximum number of bytes in a target, counted after escaping.
     let long = |octets: usize| [&b"GET /"[..], &vec![0xFF; octets], b" HTTP/1.1"].concat();
     assert_eq!(answered(address, &long(2730), b"").await.status(), 200);
     assert_eq!(answered(address, &long(2731), b"").await.status(), 414);

@@ -1,10 +1,10 @@
-//! The socket that `h2` uses for a connection: writes made in one turn of the connection are sent
-//! together at its end.
+//! The socket that `h2` uses for a connection. Writes made in one turn of the connection are
+//! gathered and sent together at the end of the turn.
 //!
 //! `h2` writes each piece of content separately and flushes after it. Ten responses in a turn would
-//! take ten TLS records and ten system calls. So small writes are gathered here until nothing else
-//! is to be done. The [socket below](WatchedSocket) sees them only when they are sent, so its
-//! deadlines and frame accounting cover bytes that the client can take.
+//! need ten TLS records and ten system calls. So small writes are gathered here until the turn has
+//! nothing else to do. The [underlying socket](WatchedSocket) receives them only when they are
+//! sent, so its deadlines and frame accounting cover only bytes that the client can receive.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -21,19 +21,19 @@ use crate::socket::poll_write_slices;
 /// Maximum number of gathered bytes: the size of a TLS record.
 const BATCH: usize = 16 * 1024;
 
-/// Maximum size of a gathered write, in bytes. Copying a larger write would cost more than writing
-/// it separately.
+/// Maximum size of a write that is gathered, in bytes. Copying a larger write would cost more than
+/// writing it separately.
 const SMALL: usize = 4 * 1024;
 
-/// A socket shared by `h2`, which reads and writes, and the connection, which sends. All clones are
-/// the same socket.
+/// A socket shared by `h2`, which reads and writes, and the connection, which sends. All clones
+/// refer to the same socket.
 #[derive(Debug)]
 pub(crate) struct BatchedSocket<T>(Arc<Mutex<Batch<T>>>);
 
 #[derive(Debug)]
 struct Batch<T> {
     socket: WatchedSocket<T>,
-    /// Has no capacity while it is empty, because most connections are idle.
+    /// Allocates no memory while it is empty, because most connections are idle.
     gathered: BytesMut,
 }
 
@@ -131,7 +131,7 @@ mod tests {
     use crate::edge::tls::SettledProtocol;
     use crate::http_common::test_peer::soon;
 
-    // The clock is paused so that the client's silence at the end takes no time.
+    // The clock is paused, so that waiting for the client at the end takes no real time.
     #[tokio::test(start_paused = true)]
     async fn small_writes_go_out_at_the_end_of_a_turn_and_large_ones_behind_them() {
         let (near, mut far) = tokio::io::duplex(1024 * 1024);
@@ -153,7 +153,7 @@ mod tests {
             soon(far.read_exact(&mut arrived[..expected.len()])).await.unwrap();
             assert_eq!(arrived[..expected.len()], expected);
         }
-        // More small writes than fit together, to a client that takes few bytes.
+        // More small writes than fit into one batch, to a client that receives few bytes at a time.
         let (near, mut far) = tokio::io::duplex(16);
         let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));
         let socket = WatchedSocket::new(near, Bytes::new(), protocol, state, Duration::from_secs(600));

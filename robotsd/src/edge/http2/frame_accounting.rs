@@ -1,5 +1,5 @@
-//! Follows the frames of one HTTP/2 connection: which streams still have a response to send,
-//! whether a frame or a field section is incomplete, and whether the client sends too many frames.
+//! Tracks the frames of one HTTP/2 connection: which streams still have a response to send, whether
+//! a frame or a field section is incomplete, and whether the client sends too many frames.
 
 use tokio::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::http_common::FrameBudget;
 use crate::http_common::frames::{self, Frames};
 
 /// Maximum size of the pieces of response bodies passed to `h2`, in bytes: the default frame size
-/// (RFC 9113, section 4.2). The only sign that a client reads is that a piece was taken. With
+/// (RFC 9113, section 4.2). The only sign that a client reads is that a whole piece was sent. With
 /// larger pieces, slow clients would look stalled.
 pub(crate) const PIECE: usize = 16 * 1024;
 
@@ -16,26 +16,26 @@ pub(crate) struct FrameAccounting {
     received: Frames,
     sent: Frames,
     budget: FrameBudget,
-    /// The highest stream number that the client has opened.
+    /// The highest number of a stream that the client has opened.
     last: u32,
     open: OpenStreams,
-    /// A field section has begun, and its last frame has not.
+    /// A field section has begun, and the first byte of its last frame has not arrived.
     in_fields: bool,
-    /// The stream whose field section is completed by the frame that is arriving.
+    /// The stream of the field section that will be complete with the frame in progress.
     coming: Option<u32>,
-    /// Number of frames and field sections that have begun.
+    /// Number of frames and field sections that have begun so far.
     begun: u32,
 }
 
 /// Streams whose response has not been sent completely.
 #[derive(Debug, Default)]
 struct OpenStreams {
-    /// Ordered by stream number.
+    /// The streams, ordered by stream number.
     streams: Vec<OpenStream>,
-    /// Changes when the first stream has sent a whole piece, or ended. Single bytes do not count,
-    /// as in [`stream_timeout`](super::stream_timeout).
+    /// Changes when the first stream has sent a whole piece or has ended. Single bytes do not count
+    /// as progress, as in [`stream_timeout`](super::stream_timeout).
     turn: u32,
-    /// Bytes of the current piece that have been sent.
+    /// Bytes of the first stream's current piece that have been sent.
     moved: usize,
 }
 
@@ -53,13 +53,13 @@ impl FrameAccounting {
         Self { received, sent, budget, last, open, in_fields, coming, begun }
     }
 
-    /// Inspects bytes from the client. If it has sent more frames than its requests explain, the
-    /// error is the type of the first excess frame.
+    /// Inspects bytes from the client. If the client has sent more frames than its requests
+    /// explain, returns the type of the first excess frame as the error.
     pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
         let Self { received, budget, last, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
-        // A stream counts as a request once its field section is complete; the frames before that
-        // keep no connection open.
+        // A stream counts as a request once its field section is complete. Frames before that do
+        // not keep a connection open.
         let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
                 *last = stream;
@@ -91,7 +91,7 @@ impl FrameAccounting {
         flood.map_or(Ok(()), Err)
     }
 
-    /// Inspects bytes that the client has taken.
+    /// Inspects bytes that the client's socket has accepted.
     pub(crate) fn sent(&mut self, octets: &[u8]) {
         let Self { sent, budget, open, .. } = self;
         sent.pass(octets, |frame| {
@@ -114,13 +114,13 @@ impl FrameAccounting {
         (!self.received.is_between() || self.in_fields).then_some(self.begun)
     }
 
-    /// Returns the turn of the streams that have a response to send: a number that changes whenever
-    /// the first of them makes progress.
+    /// Returns the turn number of the streams that have a response to send. It changes whenever the
+    /// first of them makes progress.
     pub(crate) fn unsent(&self) -> Option<u32> {
         (!self.open.streams.is_empty()).then_some(self.open.turn)
     }
 
-    /// Returns a GOAWAY frame with this error code. `None` if another frame is partly sent.
+    /// Returns a GOAWAY frame with this error code, or `None` if another frame is partly sent.
     pub(crate) fn goaway(&self, code: u32) -> Option<[u8; 17]> {
         self.sent.is_between().then(|| frames::goaway(self.last, code))
     }

@@ -1,5 +1,6 @@
-//! HTTP/2 (RFC 9113) with `h2`: each request is a stream with its own task. Adds limits for floods
-//! of frames, and deadlines for streams that are not read and for clients that have silently gone.
+//! HTTP/2 (RFC 9113) with `h2`: each request is a stream with its own task. This module adds limits
+//! against floods of frames, and deadlines for streams that are not read and for clients that have
+//! silently gone.
 
 pub(crate) mod stream;
 pub(crate) mod stream_timeout;
@@ -33,7 +34,7 @@ use crate::http_common::{EdgeService, InterimResponses, RequestBody, RequestStre
 use crate::socket::Socket;
 
 /// Maximum number of stream resets that the client's errors may cause before the connection ends.
-/// Each costs the server more than the client.
+/// Each reset costs the server more than the client.
 const RESETS: usize = 1024;
 
 /// Serves a connection until it ends, or until it has drained after [`begin_shutdown`](Self::begin_shutdown).
@@ -45,12 +46,12 @@ pub(crate) struct Http2ServerConnection<S> {
     /// Clock for the `Date` of responses; `None` if the system time is certainly wrong.
     clock: Option<Arc<DateClock>>,
     is_leaving: bool,
-    /// Time that a flooding client has to take its GOAWAY.
+    /// Timer for sending GOAWAY to a flooding client.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// Time that a flooding client has to take its GOAWAY: longer than any client needs that still
-/// reads.
+/// How long a flooding client may take to receive its GOAWAY. Every client that still reads needs
+/// less time.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 enum Part {
@@ -83,13 +84,15 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum charge of the HTTP library per byte that waits to be read: each frame costs 256 minus
-/// its length, and frames are assumed to have at least sixteen bytes.
+/// Maximum number of bytes that the HTTP library charges for each byte of content that waits to be
+/// read. Each frame is charged 256 minus its length, and frames are assumed to have at least 16
+/// bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// Creates the builder. The connection's window has room for all of its streams, so that uploads
-/// that upstreams do not take do not block others. Small frames take more memory than their bytes,
-/// so they have an additional budget of the same size; one stream full of them always fits.
+/// that an upstream does not read cannot block others. Small frames use more memory than their
+/// bytes, so they have an additional budget of the same size. One stream full of small frames
+/// always fits into it.
 fn builder(limits: &EdgeLimits) -> Builder {
     let window = u32::try_from(limits.window_bytes).unwrap_or(MAX_WINDOW);
     let connection_window = limits.streams.saturating_mul(window).min(MAX_WINDOW);
@@ -114,14 +117,15 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         let coming = RequestStream::new(coming, &head.headers, InterimResponses::to(consumer.clone()));
         let body = RequestBody::new(Either::Right(coming), idle);
         let writer = ResponseWriter::Stream(consumer.clone());
-        // Boxed twice: the futures around the inner one would move it, and a task moves its own
-        // future when it begins and ends.
+        // The future is boxed twice. The inner box keeps the futures around it from moving the
+        // large future; the outer box is needed because a task moves its own future when it begins
+        // and ends.
         let answering = Box::pin(self.service.answer(Request::from_parts(head, body), writer).1);
         let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());
         tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));
     }
 
-    /// Does everything that is possible now. The written bytes still have to be sent.
+    /// Does everything that is possible now, except sending the bytes that it writes.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {
@@ -146,12 +150,15 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                             ready!(patience.as_mut().poll(cx));
                         }
                         let kind = frames::name(kind);
-                        return Poll::Ready(Err(format!("too many {kind} frames for its requests").into()));
+                        return Poll::Ready(Err(format!(
+                            "the client sent more {kind} frames than its requests explain"
+                        )
+                        .into()));
                     }
                     let accepted = connection.poll_accept(cx);
                     if accepted.is_pending() {
                         ready!(absence.as_mut().poll(cx));
-                        return Poll::Ready(Err("no answer to a PING in time".into()));
+                        return Poll::Ready(Err("the client did not answer a PING in time".into()));
                     }
                     match ready!(accepted) {
                         Some(Ok((request, respond))) => self.begin_stream(request, respond),
@@ -164,7 +171,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
     }
 }
 
-// No field is pinned structurally.
+// No field is structurally pinned.
 impl<S> Unpin for Http2ServerConnection<S> {}
 
 impl<S: EdgeService> Future for Http2ServerConnection<S> {
@@ -180,7 +187,7 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
     }
 }
 
-/// Returns the I/O error if the socket caused the error, or else the error itself.
+/// Returns the I/O error that caused the error, or the error itself if it has another cause.
 fn cause(error: h2::Error) -> BoxError {
     if error.is_io() {
         return error.into_io().map_or_else(|| "the connection broke".into(), Into::into);
@@ -188,13 +195,13 @@ fn cause(error: h2::Error) -> BoxError {
     error.into()
 }
 
-/// Detects clients that have silently gone, also while their streams wait for something. Sends a
+/// Detects clients that have silently gone, even while their streams wait for something. Sends a
 /// PING after [`EdgeLimits::keep_alive`] without bytes from the client, and waits
-/// [`EdgeLimits::header_read`] for the answer. Completes if no answer arrives; it is polled with
-/// the connection.
+/// [`EdgeLimits::header_read`] for the answer. Completes if no answer arrives. It is polled
+/// together with the connection.
 ///
-/// A PING is sent after everything that was written before it. So a client that takes written bytes
-/// counts as present. While its socket takes nothing, the deadline of the
+/// A PING is sent behind everything that was written before it, so a client that receives written
+/// bytes counts as present. While the client's socket accepts nothing, the deadline of the
 /// [socket](crate::edge::connection::watched_socket) applies instead.
 async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, interval: Duration, patience: Duration) {
     let Some(mut pings) = pings else { return std::future::pending().await };
@@ -207,8 +214,8 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         if connection.heard.take() {
             continue;
         }
-        // Clears the answer to an earlier PING, which other bytes may have preceded. An unanswered
-        // PING remains pending.
+        // Discards the answer to an earlier PING if other bytes from the client arrived before it.
+        // An unanswered PING remains pending.
         poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
         let _ = pings.send_ping(Ping::opaque());
         let taken = connection.delivery.taken();

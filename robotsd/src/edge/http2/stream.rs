@@ -1,4 +1,4 @@
-//! One request on an HTTP/2 stream, and its response (RFC 9113, section 8).
+//! Serves one request on an HTTP/2 stream and sends its response (RFC 9113, section 8).
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -17,8 +17,9 @@ use crate::edge::http1_fast::DateClock;
 use crate::edge::request::response_body::Framing;
 use crate::http_common::{InterimClient, interim};
 
-/// Waits for a response and sends it. Both end if the client resets the stream. If the response is
-/// complete before the request, a reset informs the client that the rest is not needed.
+/// Waits for a response and sends it. Stops if the client resets the stream. If the response is
+/// complete before the request, a reset tells the client that the rest of the request is not
+/// needed.
 pub(crate) async fn serve<B: Body<Data = Bytes>>(
     answering: impl Future<Output = Response<B>>,
     mut respond: SendResponse<Bytes>,
@@ -63,11 +64,11 @@ async fn answer<R>(
             while let Some(head) = queue.take() {
                 sent += 1;
                 octets += interim::size(&head);
-                // The HTTP library keeps what the client does not take, so there is one limit for
-                // all interim responses together.
+                // The HTTP library stores bytes that the client does not accept, so there is one
+                // limit for all interim responses together.
                 if sent <= interim::WAITING && octets <= interim::WAITING_OCTETS {
-                    // An error concerns the stream or the connection, and occurs again when the
-                    // response is sent.
+                    // An error concerns the whole stream or connection, so it occurs again when the
+                    // final response is sent.
                     let _ = respond.send_informational(head);
                 }
             }
@@ -80,7 +81,7 @@ async fn answer<R>(
 
 /// Adds `Content-Length` and `Date` to a head.
 fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&DateClock>) {
-    // Omitted for an empty body, whose length follows from END_STREAM.
+    // `Content-Length` is omitted for an empty body, whose length follows from END_STREAM.
     if let Framing::Length { octets: octets @ 1.., is_in_head: false } | Framing::Absent { length: Some(octets) } =
         framing
     {
@@ -91,8 +92,8 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
     }
 }
 
-/// Sends a body. `left` is its remaining length, if known. A stream whose body ends too early or
-/// too late is reset, because it would look complete.
+/// Sends a body. `left` is its remaining length, if known. If a body is too short or too long, the
+/// stream is reset; otherwise the client would consider the body complete.
 async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>, consumer: &StreamConsumer)
 where
     B: Body<Data = Bytes>,
@@ -162,9 +163,9 @@ enum BodyStep {
     Reset,
 }
 
-/// Waits until the client takes more. Called only when there is something to send: other streams
-/// cannot use a window that has been granted to this one. The wait counts as waiting for the
-/// client, whatever the body notes.
+/// Waits until the client accepts more bytes. This is called only when there is something to send,
+/// because other streams cannot use a window that is reserved for this stream. The wait counts as
+/// waiting for the client, whatever the body reports.
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     consumer.handed_out();
     stream.reserve_capacity(1);

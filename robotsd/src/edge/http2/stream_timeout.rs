@@ -1,9 +1,9 @@
-//! Ends HTTP/2 streams whose client does not take their response.
+//! Ends HTTP/2 streams whose client does not read their response.
 //!
 //! A stream waits for its flow-control window inside the HTTP library. Neither the socket (other
 //! streams still progress) nor the body (which is not polled) can detect that. So each stream's
-//! task is wrapped: the body notes when a frame was handed out. If the next frame is not polled for
-//! in time, the task ends, which resets only this stream.
+//! task is wrapped: the body records when it has handed out a frame, and if the task does not poll
+//! for the next frame in time, the task ends. That resets only this stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,21 +18,19 @@ use tokio::time::Instant;
 use crate::edge::connection_state::ConnectionState;
 use crate::http_common::{Flag, IdleTimeout, InterimClient, InterimQueue, Transfer};
 
-/// The consumer of a response body's frames, shared by the stream's task, the body and its
-/// exchange.
+/// The client's side of a response body, shared by the stream's task, the body and its exchange.
 pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamDelivery {
-    /// Odd from when a frame is handed out until the next one is polled for; never the same value
-    /// for two frames.
+    /// Odd from the time when a frame is handed out until the next one is polled for. Each frame
+    /// has a different value.
     turn: AtomicUsize,
-    /// Bytes of the body that the stream has taken.
+    /// Bytes of the body that the stream has accepted.
     sent: AtomicU64,
-    /// The stream has also taken the end.
+    /// The stream has also accepted the end of the body.
     pub(crate) is_ended: Flag,
-    /// The upstream connection that the response occupies, and the client connection with the
-    /// stream.
+    /// The upstream connection that the response occupies, and the client connection of the stream.
     holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
     interim: InterimQueue,
 }
@@ -52,30 +50,30 @@ impl StreamDelivery {
         self.turn.store(self.turn() | 1, Ordering::Relaxed);
     }
 
-    /// Notes that the stream has taken this many bytes of the body.
+    /// Records that the stream has accepted this many bytes of the body.
     pub(crate) fn note_sent(&self, octets: usize) {
         self.sent.fetch_add(octets as u64, Ordering::Relaxed);
     }
 
-    /// Returns the number of bytes of the body that the stream has taken.
+    /// Returns the number of bytes of the body that the stream has accepted.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Notes that the response occupies an upstream connection.
+    /// Records that the response occupies an upstream connection.
     pub(crate) fn hold(&self, transfer: Transfer, connection: Arc<ConnectionState>) {
-        // A stream has one response.
+        // A stream has only one response, so this cannot fail.
         let _ = self.holds.set((transfer, connection));
     }
 
     fn turn(&self) -> usize {
-        // Only the stream's own task uses this value; it is atomic because the task may move
+        // Only the stream's own task uses this value. It is atomic, because the task may move
         // between threads.
         self.turn.load(Ordering::Relaxed)
     }
 }
 
-/// Wraps a stream with a deadline that ends it after `idle` without progress.
+/// Wraps a stream's task so that it ends after `idle` without progress.
 pub(crate) fn watch<F: Future>(stream: F, consumer: StreamConsumer, idle: Duration) -> impl Future<Output = ()> {
     Watched { stream, consumer, seen: 0, timeout: IdleTimeout::new(idle), turns: StreamTurns::new(TURN, LOOK) }
 }
@@ -91,23 +89,24 @@ pin_project! {
     }
 }
 
-/// Interval between a stalled stream's checks whether its connection makes progress.
+/// How often a stalled stream checks whether its connection makes progress.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Maximum time that a stream may wait for its turn on a connection that makes progress: a hundred
-/// pieces at 50 KB a second. It is limited because a client may take one stream in small pieces and
-/// no other stream at all.
+/// pieces at 50 KB a second. The time is limited, because a client may read one stream in small
+/// pieces and never read another.
 const TURN: Duration = Duration::from_secs(30);
 
-/// Tells whether a stream is stalled because other streams of its connection have their turn.
+/// Decides whether a stream is stalled only because other streams of its connection are being sent.
 ///
 /// The streams of a slow client share its socket. A stream makes progress when a whole piece has
 /// been sent, which takes as long as a piece of every other stream. This applies only to streams
-/// that wait for the socket; if writes do not wait, a stalled stream has no flow-control window.
+/// that wait for the socket. If writes do not have to wait, a stalled stream lacks flow-control
+/// window.
 struct StreamTurns {
-    /// When the stream itself last made progress.
+    /// When this stream last made progress.
     last: Instant,
-    /// The value last read from the connection.
+    /// The value of [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.
     taken: usize,
     longest: Duration,
     look: IdleTimeout,
@@ -123,7 +122,7 @@ impl StreamTurns {
         self.last = Instant::now();
     }
 
-    /// Whether the connection has made progress for other streams since the last call.
+    /// Whether other streams of the connection have made progress since the last call.
     fn have_passed(&mut self, connection: &ConnectionState) -> bool {
         let taken = connection.delivery.taken();
         std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest
@@ -152,7 +151,7 @@ impl<F: Future> Future for Watched<F> {
             this.timeout.progressed(|| held.map(|(transfer, _)| transfer.clone()));
             this.turns.moved();
         }
-        // Single bytes of window do not count as progress: a whole piece has to be sent in time.
+        // Single bytes of window do not count as progress: a whole piece must be sent in time.
         if turn.is_multiple_of(2) {
             return Poll::Pending;
         }
@@ -173,7 +172,7 @@ mod tests {
     use crate::http_common::StallObserver;
     use crate::http_common::test_peer::soon;
 
-    /// Counts how often the transfer was reported as stalled, and as resumed.
+    /// Counts how often a transfer was reported as stalled, and as resumed.
     #[derive(Debug, Default)]
     struct Reports {
         stalled: AtomicUsize,
@@ -191,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Returns whether a stream counts as making progress although its piece is not sent.
+    /// Returns whether a stream counts as progressing although its piece is not sent.
     async fn moves(is_taking: bool, turn: Duration) -> bool {
         let (connection, reports) =
             (Arc::new(ConnectionState::new(&EdgeLimits::default())), Arc::new(Reports::default()));
@@ -217,7 +216,7 @@ mod tests {
     #[tokio::test]
     async fn a_stream_that_waits_for_its_turn_moves_with_its_connection() {
         assert!(moves(true, Duration::from_secs(600)).await);
-        // No write has to wait for the socket, or the time for the turn has passed.
+        // Either no write has to wait for the socket, or the time for the turn has passed.
         assert!(!moves(false, Duration::from_secs(600)).await);
         assert!(!moves(true, Duration::ZERO).await);
     }

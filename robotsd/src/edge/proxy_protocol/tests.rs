@@ -15,13 +15,13 @@ use crate::edge::{ConnectionErrorKind, EdgeLimits, ListenerSettings, Trusted};
 use crate::http_common::test_peer::{Raw, soon, wait_until};
 use crate::http_common::{ClientRequest, RequestBody};
 
-/// Builds a header of version 2.
+/// Builds a version 2 header.
 fn version_2(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
     let length = u16::try_from(block.len()).unwrap().to_be_bytes();
     [b"\r\n\r\n\0\r\nQUIT\n", &[0x20 | command, family][..], &length, block].concat()
 }
 
-/// IPv4 addresses and ports, with a client that is not 127.0.0.1.
+/// IPv4 addresses and ports, with 192.0.2.7 as the client.
 const BLOCK_4: [u8; 12] = [192, 0, 2, 7, 198, 51, 100, 1, 0x10, 0x92, 0, 80];
 
 fn block_6() -> Vec<u8> {
@@ -38,7 +38,7 @@ fn known(client: &str, length: usize) -> Result<HeaderProgress, HeaderError> {
     Ok(HeaderProgress::Known { client, length })
 }
 
-/// Headers, each with the client that it names.
+/// Returns headers, each with the client that it contains.
 fn headers() -> Vec<(Vec<u8>, &'static str)> {
     let extended = [&BLOCK_4[..], &[0x04, 0, 200], &[0; 200]].concat();
     vec![
@@ -77,7 +77,7 @@ fn a_header_in_part_is_waited_for() {
     for (header, client) in headers() {
         for end in 0..header.len() {
             let progress = parse(&header[..end]);
-            // Extensions say nothing about the client.
+            // Extensions do not change the client.
             let is_due =
                 progress == Ok(HeaderProgress::Partial) || end >= 16 && progress == known(client, header.len());
             assert!(is_due, "{:?} of {}", progress, header[..end].escape_ascii());
@@ -151,7 +151,7 @@ fn behind(network: &str, limits: EdgeLimits) -> ServedEdge {
     ServedEdge::start_behind(settings, limits, service)
 }
 
-/// Sends bytes, and a request after them.
+/// Sends the bytes, and then a request.
 async fn ask(edge: &ServedEdge, octets: &[u8]) -> Raw {
     edge.sent([octets, GET].concat()).await
 }
@@ -166,21 +166,22 @@ async fn the_client_is_who_the_header_names() {
         let mut raw = ask(&edge, &header).await;
         let body = raw.message().await.body;
         match client {
-            // The proxy itself, whose forwarded fields count.
+            // The client is the proxy itself, so its forwarded fields count.
             "proxy" => assert!(body.starts_with("203.0.113.9:0 203.0.113.9, 127.0.0.1"), "{body}"),
-            // The proxy's address, but its fields are not trusted.
+            // The client is unknown, so the proxy's address is used, but its fields are not
+            // trusted.
             "unknown" => assert!(body.starts_with("127.0.0.1:") && body.ends_with(" 127.0.0.1"), "{body}"),
             address => {
                 let ip = address.parse::<SocketAddr>().unwrap().ip();
                 assert_eq!(body, format!("{address} {ip}"));
             }
         }
-        // The header applies to the whole connection.
+        // The header applies to all requests on the connection.
         raw.send(GET).await;
         assert_eq!(raw.message().await.body, body);
     }
-    // If the header names another trusted proxy, that proxy's fields count as if it had connected
-    // itself.
+    // If the header contains the address of another trusted proxy, that proxy's fields count as if
+    // it had connected directly.
     let mut chained = ask(&edge, b"PROXY TCP4 127.9.9.9 127.0.0.1 1 80\r\n").await;
     assert_eq!(chained.message().await.body, "203.0.113.9:0 203.0.113.9, 127.9.9.9");
     assert_eq!(edge.reported.lock().len(), 0);
@@ -200,7 +201,7 @@ async fn a_header_may_come_octet_by_octet() {
         }
         assert_eq!(client_side.message().await.body, client);
     }
-    // The longest possible header.
+    // This is the longest possible header.
     let longest = version_2(1, 0x11, &[&BLOCK_4[..], &vec![0; 65_535 - 12]].concat());
     assert_eq!(ask(&edge, &longest).await.message().await.body, "192.0.2.7:4242 192.0.2.7");
 }
@@ -219,7 +220,7 @@ async fn without_a_header_nothing_is_answered() {
         first.starts_with("proxy-header 127.0.0.1:") && first.contains("proxy_protocol = true requires"),
         "{first}"
     );
-    // A connection that ends within its header.
+    // The connection ends within its header.
     let mut client = edge.sent(b"PROXY TC").await;
     client.finish().await;
     assert_eq!(client.rest().await, "");
@@ -272,7 +273,7 @@ async fn health_checks_are_no_problem() {
             assert_eq!(client.try_write(&octets).unwrap(), octets.len());
         }
     }
-    // Once this request is served, the other connections have ended.
+    // When this request has been served, the other connections have already ended.
     assert_eq!(ask(&edge, b"PROXY UNKNOWN\r\n").await.message().await.status(), 200);
     wait_until(|| edge.edge.traffic().open <= 1).await;
     assert_eq!(edge.messages(), Vec::<String>::new());

@@ -1,8 +1,8 @@
-//! The access record of one request, for the log.
+//! The access record of one request, which is written as a line of the access log.
 //!
-//! The record begins when the request's head has arrived. It is handed over when the response has
-//! ended, in whatever way. Without an access log this costs nothing. Services along the way may add
-//! their own fields.
+//! A record begins when the head of its request has arrived, and is handed to the log when the
+//! response has ended for any reason. Without an access log, no record exists. The services behind
+//! the edge may add fields of their own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,19 +16,20 @@ use super::ClientInfo;
 use super::request_id::{RequestId, trace_id};
 use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 
-/// A request and how it was answered. For another proxy's question: the request that it asks about,
-/// and the answer to the question.
+/// A request and its outcome. If another proxy asks about a request, the record contains the
+/// request that the question is about, and the answer to the question.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
-    /// Time of arrival of the complete head.
+    /// Time when the head was complete.
     pub(crate) at: SystemTime,
-    /// `None` if a proxy asks and does not give the client's address.
+    /// Address of the client's end of the connection. `None` if the request is a proxy's question
+    /// that does not contain the client's address.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
     /// Id of the request's trace, in hexadecimal digits.
     pub(crate) trace_id: Option<Box<str>>,
     pub(crate) method: Method,
-    /// Path and query, without the host of an absolute target or an HTTP/2 request.
+    /// Path and query, without the host of an absolute-form target or of an HTTP/2 request.
     pub(crate) target: String,
     pub(crate) version: Version,
     pub(crate) host: Option<HeaderValue>,
@@ -36,15 +37,15 @@ pub(crate) struct AccessRecord {
     pub(crate) user_agent: Option<HeaderValue>,
     /// `None` if the client left before there was a response.
     pub(crate) status: Option<StatusCode>,
-    /// Bytes of the response's content that were handed to the connection.
+    /// Bytes of the response's content that were passed to the connection.
     pub(crate) sent: u64,
-    /// Whether all of the content was handed over.
+    /// Whether all of the content was passed to the connection.
     pub(crate) is_whole: bool,
     pub(crate) took: Duration,
     pub(crate) notes: Vec<(&'static str, Value)>,
 }
 
-/// Called for every request that has ended. Must not block.
+/// Called for each request when it has ended. Must not block.
 pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 
 /// The record of a request that has not ended.
@@ -53,14 +54,14 @@ pub(crate) struct PendingRecord {
     began: Instant,
     /// The fields added by the services behind the edge.
     pub(crate) fields: AccessFields,
-    /// Length of the content according to the response's head, in bytes. A connection does not poll
-    /// for the end after them.
+    /// Length of the content according to the response's head, in bytes. After that many bytes, the
+    /// content is known to be complete, because a connection does not poll the body again.
     pub(crate) length: Option<u64>,
     on_access: OnAccess,
 }
 
 impl PendingRecord {
-    /// Begins the record of a request as sent by the client.
+    /// Begins the record of a request, with the fields as the client sent them.
     pub(crate) fn new(
         (method, target, version): (&Method, &Uri, Version),
         headers: &HeaderMap,
@@ -108,7 +109,7 @@ impl PendingRecord {
         }
     }
 
-    /// Notes that the response has no further content.
+    /// Records that the response has no further content.
     pub(crate) fn whole(&mut self) {
         if let Some(record) = &mut self.record {
             record.is_whole = true;

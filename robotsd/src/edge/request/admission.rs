@@ -1,9 +1,9 @@
-//! Decides whether a request is admitted, by its method, size, target, codings and expectation; and
-//! writes the edge's own refusals, which are short and never cached.
+//! Decides whether a request is admitted: by its method, size, target, transfer codings and
+//! expectation. Also writes the edge's own refusals, which are short and never cached.
 //!
-//! Everything that hyper and `h2` leave open about a request head is decided here or in
-//! [`host`](super::host), in synchronous functions. The bytes of path and query are not changed;
-//! those that no parser accepts have been [escaped](crate::edge::http1_fast) before.
+//! hyper and `h2` do not check everything about a request head. The rest is checked here or in
+//! [`host`](super::host), in synchronous functions. The bytes of path and query are not changed
+//! here; bytes that no parser accepts have already been [escaped](crate::edge::http1_fast).
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -13,7 +13,7 @@ use super::response_body::ResponseBody;
 use crate::edge::connection::settings::{Callers, EdgeLimits};
 use crate::http_common::{fields, plain_answer};
 
-/// Checks a request head and fulfils its expectation. Returns whether the request asks for a
+/// Checks a request head and removes its expectation. Returns whether the request asks for a
 /// WebSocket.
 pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, RequestRefusal> {
     let is_question = limits.callers == Callers::AskingProxies;
@@ -24,16 +24,16 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         return Err(RequestRefusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many header fields"));
     }
     check_target(head, limits)?;
-    // A single pass over the names, because most requests have none of these fields.
+    // One pass over the names is enough, because most requests have none of the four fields.
     let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
     if head.headers.keys().all(is_simple) {
         return Ok(false);
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
-    // hyper resolves this by dropping the length and closing the connection afterwards. This check
-    // does not rely on it.
+    // If both fields are present, hyper drops the length and closes the connection after the
+    // response. This check does not rely on that.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
-        return Err(RequestRefusal::bad_request("both Content-Length and Transfer-Encoding"));
+        return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }
     check_expectation(head)?;
     Ok(asks_for_websocket(head))
@@ -52,7 +52,7 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
         return Err(RequestRefusal::bad_request("invalid target"));
     }
     // hyper has rejected most of these bytes, but not DEL and the backslash, which some upstreams
-    // read as a slash.
+    // interpret as a slash.
     let is_bad = |byte: u8| byte.is_ascii_control() || byte == b'\\';
     if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
         return Err(RequestRefusal::bad_request("invalid byte in the path"));
@@ -60,8 +60,8 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     Ok(())
 }
 
-/// Removes the expectation. hyper or the HTTP/2 stream sends the 100 response as soon as the body
-/// is polled.
+/// Checks the expectation and removes it, because hyper or the HTTP/2 stream sends the 100 response
+/// itself as soon as the body is polled.
 fn check_expectation(head: &mut Parts) -> Result<(), RequestRefusal> {
     if head.version == Version::HTTP_10 {
         head.headers.remove(EXPECT);
@@ -87,7 +87,7 @@ fn asks_for_websocket(head: &Parts) -> bool {
         && mentions(CONNECTION, b"upgrade")
 }
 
-/// The edge's reason for refusing a request.
+/// The edge's refusal of a request, with its status and reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestRefusal {
     pub(crate) status: StatusCode,
@@ -110,7 +110,8 @@ impl RequestRefusal {
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
             fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
         }
-        // After an invalid head, the next request cannot be trusted to begin where it seems to.
+        // After an invalid head, the bytes that follow may not be the beginning of the next
+        // request.
         if self.status.is_client_error() && version != Version::HTTP_2 {
             fields.insert(CONNECTION, HeaderValue::from_static("close"));
         }

@@ -1,8 +1,9 @@
-//! Determines the host of a request, which a client can name in three places.
+//! Determines the host of a request. A client can send it in three places: in the target, in
+//! `Host`, and in `:authority`.
 //!
 //! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. Afterwards the target
-//! is in origin-form, and `Host` is the only place with the host. Whether a site has that host is
-//! decided later.
+//! is in origin-form, and only `Host` contains the host. The site with that host is looked up
+//! later.
 
 use http::header::HOST;
 use http::request::Parts;
@@ -18,7 +19,7 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     let mut named = head.headers.get_all(HOST).iter();
     let host = named.next();
     if named.next().is_some() {
-        return Err(RequestRefusal::bad_request("more than one Host"));
+        return Err(RequestRefusal::bad_request("more than one Host field"));
     }
     if host.is_some_and(|host| !is_valid(host.as_bytes())) {
         return Err(RequestRefusal::bad_request("invalid Host"));
@@ -41,8 +42,8 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     if !is_valid(authority.as_bytes()) {
         return Err(RequestRefusal::bad_request("invalid authority"));
     }
-    // On HTTP/1.1 the target takes precedence, as the specification requires. On HTTP/2, two
-    // different hosts are an attempt to make two readers disagree.
+    // On HTTP/1.1 the target takes precedence, as the specification requires. On HTTP/2, a client
+    // that sends two different hosts tries to make two parsers disagree.
     let differs = host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_bytes()));
     if differs && head.version == Version::HTTP_2 {
         return Err(RequestRefusal::bad_request("Host differs from :authority"));
@@ -50,9 +51,9 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     to_origin_form(head)
 }
 
-/// Puts the target of a request into origin-form and its host into `Host`. For a proxy's question
-/// nothing else is done: its `Host` comes from the client whose request the question is about, so
-/// its content is no reason to refuse the question.
+/// Puts the target of a request into origin-form and its host into `Host`. For a proxy's question,
+/// nothing is checked: its `Host` comes from the client whose request the question is about, so an
+/// invalid value is not a reason to refuse the question.
 pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
@@ -63,20 +64,22 @@ pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     Ok(())
 }
 
-/// Checks whether a request with a known host belongs on its TLS connection.
+/// Checks whether a request with a known host may be sent on its TLS connection.
 ///
-/// Its protocol must be the one that the handshake settled on (RFC 9113, section 3.2), and its host
-/// must be covered by the connection's certificate. A client that named one site and requests
-/// another has not seen the other's certificate and needs a new connection (RFC 9110, section
-/// 15.5.20). If the client named no site in the handshake, any `Host` is accepted.
+/// The request must use the protocol that the handshake negotiated (RFC 9113, section 3.2), and its
+/// host must be covered by the connection's certificate. A client that named one host in the
+/// handshake and requests another has not verified the other host's certificate, so it needs a new
+/// connection (RFC 9110, section 15.5.20). If the client named no host in the handshake, any `Host`
+/// is accepted.
 pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), RequestRefusal> {
     if (head.version == Version::HTTP_2) != (secured.protocol == SettledProtocol::Http2) {
-        return Err(RequestRefusal::bad_request("not the protocol negotiated by TLS"));
+        return Err(RequestRefusal::bad_request("the request does not use the protocol negotiated by TLS"));
     }
     match head.headers.get(HOST).and_then(|host| host.to_str().ok()) {
-        Some(host) if !secured.is_for(without_port(host)) => {
-            Err(RequestRefusal::new(StatusCode::MISDIRECTED_REQUEST, "this connection was made for another host"))
-        }
+        Some(host) if !secured.is_for(without_port(host)) => Err(RequestRefusal::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "this connection is for another host: open a new connection",
+        )),
         _ => Ok(()),
     }
 }
@@ -95,10 +98,10 @@ fn origin_form(uri: &Uri) -> Result<Uri, RequestRefusal> {
     }
 }
 
-/// Whether the bytes are a host with an optional port.
+/// Whether the bytes are a valid host with an optional port.
 ///
-/// Stricter than the grammar, which allows commas, quotes and escapes that occur in no resolvable
-/// name.
+/// This is stricter than the grammar, which also allows commas, quotes and escapes. No resolvable
+/// name contains those.
 pub(crate) fn is_valid(host: &[u8]) -> bool {
     let authority = Authority::of_host_field(host);
     let name_is_valid = match authority.host {

@@ -1,5 +1,5 @@
-//! The steps that a request takes before its site is chosen, and those of its response on the way
-//! back.
+//! The steps that a request passes through before its site is chosen, and the steps of its response
+//! on the way back to the client.
 //!
 //! [`service`] is the chain: forwarded fields, request id, admission, host. Each step has its own
 //! file.
@@ -23,7 +23,8 @@ use http::HeaderValue;
 
 use crate::http_common::Peer;
 
-/// Address and `User-Agent` of the client, after reading the forwarded fields.
+/// Address and `User-Agent` of the client, taken from the forwarded fields if the peer is a trusted
+/// proxy.
 #[derive(Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) peer: Peer,

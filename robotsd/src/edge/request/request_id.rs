@@ -1,20 +1,20 @@
 //! The ids of requests: the request id, which is logged and sent to the upstream and the client,
 //! and the trace id (W3C Trace Context).
 //!
-//! The request id is generated here, unless a trusted proxy has set one. A client's own id is not
-//! accepted: a client could write arbitrary text into the log or reuse an id. Ids are unique, not
-//! secret.
+//! The request id is generated here, unless a trusted proxy has set one. An id sent by a client is
+//! not accepted, because a client could write arbitrary text into the log or reuse an id. Ids are
+//! unique, not secret.
 //!
 //! `traceparent` and `tracestate` come from the client and are passed on unchanged. Only the trace
-//! id is read, for logs, and only if the field follows the standard, so that clients cannot log
-//! arbitrary text.
+//! id is read from them, for logs, and only if the field follows the standard. So clients cannot
+//! write arbitrary text into logs.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Unique id of a request: 32 hexadecimal digits, or the id that a trusted proxy has set.
+/// Unique id of a request: 32 hexadecimal digits, or the id set by a trusted proxy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Debug, derive_more::Display)]
 #[debug("RequestId({})", self.as_str())]
 #[display("{}", self.as_str())]
@@ -34,15 +34,15 @@ impl RequestId {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
         let mut digits = [0; MAX_BYTES];
-        // Both mixes are bijections, so any two requests of the process differ in at least one
-        // half.
+        // Both mixes are bijections, so the ids of any two requests of the process differ in at
+        // least one half.
         write_hex(&mut digits[..16], mix(process ^ connection));
         write_hex(&mut digits[16..OWN], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
         Self { text: digits, length: OWN as u8 }
     }
 
-    /// Accepts an id set by a proxy if it is safe to write into a log, a page and a header. `None`
-    /// otherwise.
+    /// Accepts an id set by a proxy if it can be written safely into a log, a page and a header;
+    /// otherwise returns `None`.
     pub(crate) fn given(id: &[u8]) -> Option<Self> {
         let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.:+/=@~".contains(octet);
         if id.is_empty() || !id.iter().all(is_plain) {
@@ -64,14 +64,14 @@ impl RequestId {
 
     pub(crate) fn to_value(self) -> HeaderValue {
         let mut value = HeaderValue::from_bytes(self.octets()).unwrap_or_else(|_| HeaderValue::from_static("-"));
-        // Keeps the value out of HPACK's table. No id is repeated, each would evict a reusable
-        // field, and `h2` compares a value with all entries of its name.
+        // Keeps the value out of HPACK's table. No id is ever repeated, so each would only evict a
+        // reusable field, and `h2` compares a value with all entries of the same field name.
         value.set_sensitive(true);
         value
     }
 }
 
-/// The finaliser of SplitMix64.
+/// The finaliser of SplitMix64, a bijection.
 fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -85,7 +85,7 @@ fn write_hex(digits: &mut [u8], value: u64) {
     }
 }
 
-/// Both hexadecimal digits of each byte value.
+/// The two hexadecimal digits of each byte value.
 static HEX: [[u8; 2]; 256] = {
     let (digits, mut hex, mut octet) = (b"0123456789abcdef", [[0; 2]; 256], 0);
     while octet < hex.len() {
@@ -97,11 +97,11 @@ static HEX: [[u8; 2]; 256] = {
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Length of `version-trace_id-parent_id-flags`, in bytes.
+/// Length of a `traceparent` of version 00 (`version-trace_id-parent_id-flags`), in bytes.
 const LENGTH: usize = 55;
 
-/// Returns the trace id: 32 hexadecimal digits in lower case, not all zero. `None` unless there is
-/// exactly one valid `traceparent`.
+/// Returns the trace id: 32 hexadecimal digits in lower case, not all zero. Returns `None` unless
+/// the request has exactly one `traceparent` and it is valid.
 pub(crate) fn trace_id(fields: &HeaderMap) -> Option<&str> {
     let mut lines = fields.get_all(TRACEPARENT).into_iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };

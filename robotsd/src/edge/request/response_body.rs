@@ -1,6 +1,7 @@
-//! The response body sent to a client, its framing, and the exchange that ends with its last byte.
+//! The response body that is sent to a client, its framing, and the exchange that ends with its
+//! last byte.
 //!
-//! HTTP/2 clients also get its trailers, as far as these [are allowed](trailers). On HTTP/1.1
+//! HTTP/2 clients also receive trailers, if [their names are allowed](trailers). On HTTP/1.1,
 //! trailers are dropped, which a gateway may do (RFC 9110, section 6.5.1).
 
 use std::pin::Pin;
@@ -25,23 +26,25 @@ pin_project! {
     pub(crate) struct ResponseBody<B> {
         #[pin]
         content: Content<B>,
-        // Boxed: most bodies are sent over HTTP/1.1, and a response is moved often.
+        // This field is boxed, because most bodies are sent over HTTP/1.1 and do not need it, and a
+        // response is moved often.
         stream: Option<Box<Http2Pieces>>,
-        // Held for its `Drop`: the exchange ends with the body.
+        // The exchange ends when it is dropped together with the body.
         exchange: Option<Exchange>,
     }
 }
 
-/// Passes a body to an HTTP/2 stream in pieces, so that each piece shows whether the client reads.
+/// Passes a body to an HTTP/2 stream in pieces. Each piece that is sent shows that the client
+/// reads.
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
-    /// The rest of a frame that is passed on in pieces.
+    /// The rest of a frame, which is passed on in later pieces.
     queued: Bytes,
 }
 
 impl Http2Pieces {
-    /// Returns the next piece of the last frame.
+    /// Returns the next piece of the queued frame, if any.
     fn next_piece(&mut self) -> Option<Bytes> {
         if self.queued.is_empty() {
             return None;
@@ -50,7 +53,8 @@ impl Http2Pieces {
         Some(self.queued.split_to(self.queued.len().min(PIECE)))
     }
 
-    /// Notes that a frame, or the end, is handed out, and keeps the bytes after the first piece.
+    /// Records that a frame, or the end of the body, is handed out. Queues the bytes after the
+    /// frame's first piece.
     fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
         self.consumer.handed_out();
         if let Some(data) = frame.and_then(Frame::data_mut)
@@ -74,7 +78,7 @@ pin_project! {
 }
 
 impl<B> ResponseBody<B> {
-    /// Creates a body with the edge's own text.
+    /// Creates a body with text that the edge itself has written.
     pub(crate) fn own(text: Bytes) -> Self {
         Self {
             content: Content::Own { text: Some(text).filter(|text| !text.is_empty()) },
@@ -83,13 +87,13 @@ impl<B> ResponseBody<B> {
         }
     }
 
-    /// Wraps a body of the service, for the connection or for an HTTP/2 stream.
+    /// Wraps a body from the service, for an HTTP/1.1 connection or for an HTTP/2 stream.
     pub(crate) fn inner(body: B, stream: Option<StreamConsumer>) -> Self {
         let stream = stream.map(|consumer| Box::new(Http2Pieces { consumer, queued: Bytes::new() }));
         Self { content: Content::Inner { body }, stream, exchange: None }
     }
 
-    /// Returns the number of bytes of the last frame that are still to be passed on.
+    /// Returns the number of queued bytes.
     fn queued(&self) -> u64 {
         self.stream.as_ref().map_or(0, |stream| stream.queued.len() as u64)
     }
@@ -132,7 +136,8 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         }
     }
 
-    /// Counts the bytes that were passed on, if an access record is kept and no stream counts them.
+    /// Counts bytes that were passed on, if an access record is kept and the bytes are not counted
+    /// by a stream.
     fn account(self: Pin<&mut Self>, octets: Option<usize>) {
         let is_whole = octets.is_none() || self.is_end_stream();
         let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {
@@ -185,20 +190,20 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
 /// How the recipient finds the end of a response body (RFC 9112, section 6; RFC 9113, section 8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// No body. `length` is the `Content-Length` still to be added to the response to a HEAD
-    /// request.
+    /// No body follows. `length` is the `Content-Length` that must still be added to the response
+    /// to a HEAD request.
     Absent { length: Option<u64> },
-    /// A known length, which the head may already contain as `Content-Length`.
+    /// The length is known. The head may already contain it as `Content-Length`.
     Length { octets: u64, is_in_head: bool },
-    /// Pieces and end are marked: by chunks on HTTP/1.1, by frames on HTTP/2.
+    /// Each piece and the end are delimited: by chunks on HTTP/1.1, by frames on HTTP/2.
     Chunked,
 }
 
 impl Framing {
-    /// Chooses the framing from the head and the body, and removes contradicting fields from the
+    /// Chooses the framing from the head and the body. Removes fields that contradict it from the
     /// head.
     pub(crate) fn new(head: &mut response::Parts, body: &impl Body, is_head: bool) -> Self {
-        // RFC 9110, section 6.4.1.
+        // Responses with these statuses have no body (RFC 9110, section 6.4.1).
         let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         if head.status == StatusCode::NO_CONTENT {
             head.headers.remove(CONTENT_LENGTH);
@@ -225,18 +230,19 @@ impl Framing {
     }
 }
 
-/// One request and its response. Ends when dropped: after the last byte of the body, or when the
-/// client leaves.
+/// One request and its response. The exchange ends when this value is dropped: after the last byte
+/// of the body, or when the client leaves.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    // Dropped before the record, so that the connection is idle when the record is logged.
+    // This is dropped before the record, so that the connection already counts as idle when the
+    // record is logged.
     in_progress: RequestInProgress,
     holds_transfer: bool,
     is_answered: bool,
-    /// The access record, if one is kept.
+    /// The access record, if there is an access log.
     pub(crate) record: Option<Box<PendingRecord>>,
-    /// The HTTP/2 stream of the response. It counts the sent bytes: those that it has taken, not
-    /// those passed to its task.
+    /// The HTTP/2 stream of the response, if any. The stream then counts the sent bytes: those that
+    /// it has accepted, not those that were passed to its task.
     pub(crate) stream: Option<StreamConsumer>,
 }
 
@@ -246,8 +252,8 @@ impl Exchange {
         Self { in_progress, holds_transfer: false, is_answered: false, record: None, stream: None }
     }
 
-    /// Returns the record that the body updates with its sent bytes. `None` if a stream counts
-    /// them.
+    /// Returns the record, so that the body can add its bytes there. Returns `None` if a stream
+    /// counts the bytes.
     pub(crate) fn body_record(&mut self) -> Option<&mut PendingRecord> {
         self.record.as_deref_mut().filter(|_| self.stream.is_none())
     }
@@ -256,13 +262,13 @@ impl Exchange {
         &self.in_progress.0
     }
 
-    /// Notes the status of the response.
+    /// Records the status of the response.
     pub(crate) fn answered(&mut self, status: StatusCode) {
         self.is_answered = true;
         self.connection().counts.answered(status);
     }
 
-    /// Notes that the response occupies an upstream connection.
+    /// Records that the response occupies an upstream connection.
     pub(crate) fn hold(&mut self, transfer: Transfer) {
         self.holds_transfer = true;
         *self.connection().delivery.transfer.lock() = Some(transfer);

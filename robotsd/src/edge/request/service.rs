@@ -1,16 +1,18 @@
-//! The service of one connection: the chain of steps for every request, and the end of its
-//! response.
+//! The service of one connection: the chain of steps that every request passes through, and the
+//! completion of its response.
 //!
-//! 1. [Forwarded fields](super::trusted): read before they are removed, if the peer is a trusted
-//!    proxy.
-//! 2. [Request id](super::request_id): the one set by a trusted proxy, or a new one. The exchange
-//!    and its [access record](super::access_record) begin.
-//! 3. [Admission](super::admission): method, size, target, codings, expectation.
-//! 4. [Host](super::host): determined from the request and checked against the TLS connection.
-//! 5. [Fields](crate::http_common::fields): hop-by-hop and forged fields are removed, [our
-//!    own](super::trusted::ForwardedFields) are passed on.
+//! 1. [Forwarded fields](super::trusted) are read, if the peer is a trusted proxy, before they are
+//!    removed.
+//! 2. [Request id](super::request_id): the id set by a trusted proxy is used, or a new one is
+//!    created. The exchange and its [access record](super::access_record) begin.
+//! 3. [Admission](super::admission): method, size, target, transfer codings and expectation are
+//!    checked.
+//! 4. [Host](super::host): the host is determined from the request and checked against the TLS
+//!    connection.
+//! 5. [Fields](crate::http_common::fields): hop-by-hop and forged fields are removed, and
+//!    [robotsd's own fields](super::trusted::ForwardedFields) are added.
 //!
-//! Then the service behind the edge chooses the site.
+//! After these steps, the service behind the edge chooses the site.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -53,7 +55,7 @@ pub(crate) struct ConnectionInfo {
 
 /// The code that writes the response to a request.
 pub(crate) enum ResponseWriter {
-    /// The fast path of HTTP/1.1; a connection there cannot switch protocols.
+    /// The fast path of HTTP/1.1. A connection on it cannot switch protocols.
     Fast,
     /// hyper, with the handle for switching protocols.
     Hyper(OnUpgrade),
@@ -67,9 +69,9 @@ pub(crate) struct RequestService<S> {
     settings: Arc<ConnectionSettings>,
     pub(crate) connection: Arc<ConnectionState>,
     info: ConnectionInfo,
-    /// Number of the connection, counted per process.
+    /// Number of the connection within the process.
     number: u64,
-    /// Number of requests so far.
+    /// Number of requests so far on this connection.
     requests: AtomicU64,
 }
 
@@ -84,8 +86,8 @@ impl<S> RequestService<S> {
         Self { inner, settings, connection, info, number, requests: AtomicU64::new(0) }
     }
 
-    /// Returns the protocol that the handshake settled on. `None` if the connection has no TLS; the
-    /// preface decides then.
+    /// Returns the protocol that the TLS handshake negotiated. Returns `None` for a connection
+    /// without TLS, whose first bytes decide the protocol.
     pub(crate) fn settled_protocol(&self) -> Option<SettledProtocol> {
         self.info.secured.as_ref().map(|secured| secured.protocol)
     }
@@ -96,8 +98,8 @@ impl<S> RequestService<S> {
         (given.unwrap_or_else(|| RequestId::new(self.number, request)), request == 0)
     }
 
-    /// Begins the exchange, with an access record if one is kept. Requests that are refused have
-    /// both, too.
+    /// Begins the exchange, with an access record if there is an access log. This applies to
+    /// refused requests as well.
     fn begin(&self, request: &Request<RequestBody>, id: RequestId, forwarded: Option<&ForwardedInfo>) -> Exchange {
         let mut exchange = Exchange::begin(&self.connection, request.version() == Version::HTTP_2);
         if let Some(on_access) = &self.settings.on_access {
@@ -166,7 +168,7 @@ impl<S: EdgeService> hyper::service::Service<Request<Incoming>> for RequestServi
 }
 
 impl<S: EdgeService> RequestService<S> {
-    /// Answers a request, and returns its id. The fast path writes the id itself.
+    /// Answers a request, and returns its id. The fast path adds the id to the response itself.
     pub(crate) fn answer(
         &self,
         request: Request<RequestBody>,
@@ -182,7 +184,8 @@ impl<S: EdgeService> RequestService<S> {
             Some(stream) => Some(InterimResponses::to(Arc::clone(stream))),
             None => (version == Version::HTTP_11).then(|| InterimResponses::to(Arc::clone(&self.connection))),
         };
-        // HTTP/2 allows only `trailers` as the value (RFC 9113, section 8.2.2).
+        // The only value that HTTP/2 allows is `trailers` (RFC 9113, section 8.2.2), so the value
+        // is not checked.
         let accepts_trailers = stream.is_some() && request.headers().contains_key(TE);
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
@@ -190,7 +193,8 @@ impl<S: EdgeService> RequestService<S> {
                 let given = forwarded.as_ref().and_then(|forwarded| forwarded.id);
                 (forwarded, given)
             }
-            // The preset of a question defines which fields name the client.
+            // The preset of a question defines which fields contain the client's address and
+            // `User-Agent`.
             Callers::AskingProxies => (None, self.info.forwarded.request_id(request.headers())),
         };
         let (id, is_first) = self.request_id(given);
@@ -218,7 +222,8 @@ impl<S: EdgeService> RequestService<S> {
             };
             let mut value = (!is_fast).then(|| id.to_value());
             if let Some(value) = &mut value {
-                // Once per connection, so that HPACK's table contains the field's name.
+                // The first response of a connection adds the name of the field to HPACK's table;
+                // later ones only refer to it.
                 value.set_sensitive(!is_first);
             }
             end(response, version, value, exchange, is_fast, stream)
@@ -231,7 +236,8 @@ impl<S: EdgeService> RequestService<S> {
 async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
     if is_held {
-        // The client is stalled, so an upstream connection may have to be given up.
+        // The client reads too slowly, so the upstream connection that waits for it may have to be
+        // closed.
         if let Some(transfer) = transfer {
             exchange.hold(transfer);
         }
@@ -239,7 +245,8 @@ async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     }
 }
 
-/// Completes a response for the code that writes it, and attaches the end of its exchange.
+/// Completes a response for the code that writes it, and attaches the exchange, which ends with the
+/// body.
 fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut response: Response<ResponseBody<B>>,
     requested: Version,
@@ -257,13 +264,14 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     if requested == Version::HTTP_10 && response.headers().contains_key(CONNECTION) {
-        // hyper would otherwise add the `keep-alive` that the client has requested.
+        // With HTTP/1.1 as the version, hyper would add the `keep-alive` that the client has
+        // requested.
         *response.version_mut() = Version::HTTP_10;
     }
     if let Some(transfer) = response.extensions().get::<Transfer>() {
         match stream {
             Some(consumer) => consumer.hold(transfer.clone(), Arc::clone(exchange.connection())),
-            // The fast path takes it from the response.
+            // The fast path reads the transfer from the response's extensions.
             None if is_fast => {}
             None => exchange.hold(transfer.clone()),
         }
@@ -279,8 +287,8 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     response.map(|body| body.ending(Some(exchange)))
 }
 
-/// Removes hop-by-hop fields from a response, and switches protocols if client and upstream both
-/// want that.
+/// Removes hop-by-hop fields from a response. Switches protocols if both the client and the
+/// upstream ask for that.
 fn finish<B>(
     mut response: Response<B>,
     upgrade: Option<OnUpgrade>,
@@ -301,8 +309,8 @@ fn finish<B>(
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
             response.map(|_| ResponseBody::own(Bytes::new()))
         }
-        // The client did not request this. If it were passed on, the upstream's next bytes could
-        // pass as another response.
+        // The client did not ask for an interim response of this kind. If it were passed on, the
+        // client could take the upstream's next bytes for another response.
         _ => {
             RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)
         }

@@ -1,10 +1,10 @@
-//! Trusted proxies, what their forwarded fields say about a request, and the fields that report the
-//! client to an upstream.
+//! Trusted proxies, the content of their forwarded fields, and the fields that report the client to
+//! an upstream.
 //!
-//! The [fields sent to an upstream](ForwardedValues) are always ours: incoming fields with these
-//! names are removed. If the peer is trusted, they are read first and ours continue their content.
-//! `Forwarded` is not written: with two fields for the same facts, two readers could disagree, and
-//! more applications read the `X-Forwarded-*` fields.
+//! The [fields sent to an upstream](ForwardedValues) are always written by robotsd; incoming fields
+//! with these names are removed. If the peer is trusted, the incoming fields are read first, and
+//! robotsd's fields extend their content. `Forwarded` is not written: with two fields for the same
+//! facts, two readers could disagree, and more applications read the `X-Forwarded-*` fields.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,24 +24,25 @@ use crate::http_common::fields::{self, ForwardedValues, Sender};
 pub(crate) struct Trusted {
     /// Addresses of the trusted proxies.
     pub(crate) networks: Vec<Network>,
-    /// Name of the field with the client's `User-Agent`, if the proxies send their own in
-    /// `User-Agent`.
+    /// Name of the field that contains the client's `User-Agent`, if the proxies send their own
+    /// product name in `User-Agent`.
     pub(crate) agent_header: Option<HeaderName>,
 }
 
-/// The content of a request's fields from trusted proxies.
+/// The content of a request's forwarded fields, from a trusted proxy.
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
-    /// Address of the client: going back from the peer, the first address that is not trusted, or
-    /// else the furthest.
+    /// Address of the client: the first untrusted address on the way back from the peer. If all
+    /// addresses are trusted, the one furthest from the peer.
     pub(crate) client: SocketAddr,
-    /// The addresses from the client to the peer, in the form of `X-Forwarded-For`.
+    /// The addresses from the client to the peer, in the format of `X-Forwarded-For`.
     pub(crate) way: Option<HeaderValue>,
     pub(crate) scheme: Option<&'static str>,
     pub(crate) host: Option<HeaderValue>,
     /// Request id set by a proxy.
     pub(crate) id: Option<RequestId>,
-    /// Every line of the client's `User-Agent`, if the proxies send it.
+    /// Every line of the field with the client's `User-Agent`, if the proxies send it in a field of
+    /// its own.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
 }
 
@@ -69,7 +70,7 @@ impl Trusted {
         }
     }
 
-    /// Returns the id set by a trusted proxy, if it is safe to write into a log, a page and a
+    /// Returns the id set by a trusted proxy if it can be written safely into a log, a page and a
     /// header.
     pub(crate) fn request_id(fields: &HeaderMap) -> Option<RequestId> {
         let mut given = fields.get_all(X_REQUEST_ID).iter();
@@ -80,8 +81,8 @@ impl Trusted {
     }
 }
 
-/// Name of the field with the request id, which is ours or a trusted proxy's; a client's is
-/// removed.
+/// Name of the field with the request id. robotsd or a trusted proxy sets it; a client's own field
+/// is removed.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 fn scheme(given: &[u8]) -> Option<&'static str> {
@@ -101,26 +102,26 @@ pub(crate) struct ForwardedFields {
 
 impl ForwardedFields {
     pub(crate) fn new(peer: Peer, scheme: &'static str, trusted: Arc<Trusted>) -> Self {
-        // An IPv4 client on a dual-stack socket is identified by its IPv4 address, as everywhere
-        // else.
+        // An IPv4 client on a dual-stack socket is written as an IPv4 address, as everywhere else
+        // in robotsd.
         let address = peer.address.ip().to_canonical().to_string();
         let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
         let is_trusted = trusted.trusts(peer.address.ip());
         Self { peer, address, scheme, trusted, is_trusted }
     }
 
-    /// Returns the fields for a connection whose client the peer cannot name. The connection's
-    /// fields are not trusted, because they may be that client's.
+    /// Returns the fields for a connection whose client the peer has not identified. Forwarded
+    /// fields on this connection are not trusted, because they may come from that client.
     pub(crate) fn of_unnamed_client(self) -> Self {
         Self { is_trusted: false, ..self }
     }
 
-    /// Returns the kind of sender of the connection's requests.
+    /// Returns who sends the connection's requests.
     pub(crate) const fn sender(&self) -> Sender {
         if self.is_trusted { Sender::TrustedProxy } else { Sender::Anyone }
     }
 
-    /// Reads the fields of a request if the peer is trusted. Must be called before they are
+    /// Reads the fields of a request if the peer is trusted. Must be called before the fields are
     /// removed.
     pub(crate) fn read(&self, fields: &HeaderMap) -> Option<ForwardedInfo> {
         self.is_trusted.then(|| self.trusted.read(fields, self.peer.address))
@@ -131,7 +132,7 @@ impl ForwardedFields {
         self.is_trusted.then(|| Trusted::request_id(fields)).flatten()
     }
 
-    /// Returns what is known about the client of a request.
+    /// Returns the address and `User-Agent` of the client of a request.
     pub(crate) fn client(&self, forwarded: Option<&ForwardedInfo>) -> ClientInfo {
         match forwarded {
             None => ClientInfo { peer: self.peer, agent: None },
@@ -191,13 +192,13 @@ mod tests {
         for (given, expected_client, expected_way) in [
             ("192.0.2.1", "192.0.2.1", "192.0.2.1, 10.0.0.1"),
             ("192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
-            // Entries forged by the client precede the others.
+            // The client has forged the first entries.
             ("127.0.0.1, 10.9.9.9, 192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
             ("2001:db8:2::1, 2001:db8:1::7", "2001:db8:2::1", "2001:db8:2::1, 2001:db8:1::7, 10.0.0.1"),
             ("::ffff:192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
-            // Every hop is trusted.
+            // All addresses are trusted.
             ("10.0.0.3, 10.0.0.2", "10.0.0.3", "10.0.0.3, 10.0.0.2, 10.0.0.1"),
-            // An entry is unreadable, so the hop nearest to it counts.
+            // An entry cannot be parsed, so the last address before it on the way back counts.
             ("192.0.2.1, unknown", "10.0.0.1", "10.0.0.1"),
             ("192.0.2.1, x, 10.0.0.2", "10.0.0.2", "10.0.0.2, 10.0.0.1"),
             ("", "10.0.0.1", "10.0.0.1"),
@@ -220,13 +221,13 @@ mod tests {
         let both = read(&[forwarded, ("x-forwarded-for", "192.0.2.2"), ("x-forwarded-host", "x.test")]);
         assert_eq!((client(&both).as_str(), both.scheme), ("192.0.2.2", None));
         assert_eq!(both.host.unwrap(), "x.test");
-        // Scheme and host are those of the client's own entry.
+        // Scheme and host come from the entry that the client's own proxy has added.
         let one = read(&[forwarded, ("x-forwarded-proto", "http"), ("x-forwarded-host", "x.test")]);
         assert_eq!((client(&one).as_str(), one.scheme), ("192.0.2.1", Some("https")));
         assert_eq!(one.host.unwrap(), "f.test");
         let silent = read(&[("forwarded", "for=unknown;proto=https"), ("x-forwarded-proto", "https")]);
         assert_eq!((client(&silent).as_str(), silent.scheme), ("10.0.0.1", None));
-        // A proxy that only terminates TLS.
+        // The proxy only terminates TLS.
         assert_eq!(read(&[("x-forwarded-proto", "HTTPS")]).scheme, Some("https"));
     }
 

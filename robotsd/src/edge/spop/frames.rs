@@ -1,17 +1,19 @@
-//! The frames of SPOP: their heads, the handshake, and the ACK with its variables. Also the values
-//! in them: variable-length integers, strings, typed data, and the lists of a payload.
+//! The frames of SPOP: their heads, the handshake, and the ACK with its variables. This module also
+//! parses and builds the values in frames: variable-length integers, strings, typed data, and the
+//! lists of a payload.
 //!
-//! Everything is parsed in place. Strings are bytes, because a client's text need not be UTF-8.
+//! Everything is parsed in place. Strings are byte strings, because strings from a client need not
+//! be UTF-8.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Maximum size of an accepted frame, in bytes, without its length field. HAProxy's frames are as
-/// large as its buffers: 16 KiB unless configured.
+/// Maximum size of an accepted frame, in bytes, without its length field. HAProxy's frames can be
+/// as large as its buffers: 16 KiB by default.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
 
-/// Minimum of the frame size limit that a peer may set, in bytes.
+/// Smallest value that a peer may announce as its maximum frame size, in bytes.
 const MIN_BOUND: u64 = 256;
 
 /// Size of the length field of a frame, in bytes.
@@ -21,7 +23,7 @@ const AGENT_HELLO: u8 = 101;
 const AGENT_DISCONNECT: u8 = 102;
 const ACK: u8 = 103;
 
-/// Flag of the frame that completes a payload.
+/// The flag that marks the last frame of a payload.
 const FIN: u32 = 1;
 
 /// A frame sent by HAProxy.
@@ -44,7 +46,7 @@ pub(crate) struct Agreement {
     /// Maximum frame size, in bytes.
     pub(crate) largest: usize,
     pub(crate) has_pipelining: bool,
-    /// The connection is only a health check.
+    /// HAProxy opened the connection only for a health check.
     pub(crate) is_health_check: bool,
 }
 
@@ -72,7 +74,7 @@ impl SpopError {
     }
 }
 
-/// Takes the next frame out of the received bytes. `None` if the frame is incomplete.
+/// Removes the next frame from the received bytes. Returns `None` if the frame is incomplete.
 pub(crate) fn take(octets: &mut BytesMut, largest: usize) -> Result<Option<HaproxyFrame>, SpopError> {
     let Some(length) = octets.first_chunk::<LENGTH>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
@@ -105,13 +107,13 @@ fn read(frame: Bytes) -> Result<HaproxyFrame, SpopError> {
     }
 }
 
-/// Returns the parameters agreed on for this HELLO.
+/// Returns the parameters for this HELLO of HAProxy.
 pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
     let items = Arguments::all(payload).ok_or(SpopError::INVALID)?;
     let versions = items.octets(b"supported-versions").ok_or(SpopError::NO_VERSION)?;
     let Some(SpopValue::Number(largest)) = items.get(b"max-frame-size") else { return Err(SpopError::NO_FRAME_SIZE) };
     let capabilities = items.octets(b"capabilities").ok_or(SpopError::NO_CAPABILITIES)?;
-    // Supporting a major version includes all of its minor versions.
+    // An agent that supports a major version supports all of its minor versions.
     if !listed(versions).any(|version| version.starts_with(b"2.")) {
         return Err(SpopError::VERSION);
     }
@@ -170,18 +172,18 @@ fn push_frame(out: &mut Vec<u8>, kind: u8, stream: u64, frame: u64, payload: imp
 pub(crate) struct VariableList {
     /// The encoded actions.
     pub(crate) actions: Vec<u8>,
-    /// Maximum size of all actions of a frame, in bytes.
+    /// Maximum total size of the actions in a frame, in bytes.
     most: usize,
 }
 
 /// Maximum size of the head of an ACK, in bytes.
 const HEAD: usize = 1 + 4 + 10 + 10;
 
-/// Maximum size of an action without its name and value, in bytes.
+/// Maximum size of an action in addition to its name and value, in bytes.
 const AROUND: usize = 3 + 3 + 1 + 5;
 
 impl VariableList {
-    /// Creates an empty list for frames of this maximum size.
+    /// Creates an empty list for frames of at most this size.
     pub(crate) fn of_frame(largest: usize) -> Self {
         Self { actions: Vec::new(), most: largest.saturating_sub(HEAD) }
     }
@@ -208,13 +210,13 @@ impl VariableList {
     }
 
     fn set(&mut self, name: &str) {
-        // Action "set-var", with three arguments, in the scope of the transaction.
+        // This is the action "set-var" with three arguments, in the scope of the transaction.
         self.actions.extend_from_slice(&[1, 3, 2]);
         push_string(&mut self.actions, name.as_bytes());
     }
 }
 
-/// A value of typed data, as far as it is needed.
+/// A value of typed data; types that robotsd does not need are parsed only to skip them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpopValue<'a> {
     Null,
@@ -230,7 +232,7 @@ pub(crate) enum SpopValue<'a> {
 pub(crate) struct Arguments<'a>(&'a [u8]);
 
 impl<'a> Arguments<'a> {
-    /// Checks a list that fills all of these bytes. `None` if it is invalid.
+    /// Checks that the bytes are exactly one list, and returns it. Returns `None` if they are not.
     pub(super) fn all(octets: &'a [u8]) -> Option<Self> {
         let mut rest = octets;
         while !rest.is_empty() {
@@ -263,7 +265,7 @@ impl<'a> Arguments<'a> {
         None
     }
 
-    /// Returns the value with this name if it is a string or binary.
+    /// Returns the value with this name if it is a string or binary data.
     pub(crate) fn octets(self, name: &[u8]) -> Option<&'a [u8]> {
         match self.get(name)? {
             SpopValue::Octets(octets) => Some(octets),
@@ -312,8 +314,8 @@ fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
     })
 }
 
-/// Splits off an integer: below 240 a single byte; otherwise four bits of the first byte, and seven
-/// of each following byte. The last byte has its highest bit clear.
+/// Splits off an integer. Values below 240 are a single byte. Otherwise, the first byte contributes
+/// four bits and each following byte seven; the highest bit of the last byte is 0.
 pub(super) fn split_integer(octets: &[u8]) -> Option<(u64, &[u8])> {
     let (first, mut rest) = octets.split_first()?;
     let mut number = u64::from(*first);

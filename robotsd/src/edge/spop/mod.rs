@@ -1,16 +1,16 @@
-//! SPOP, HAProxy's protocol for asking an agent about its requests (SPOE), on listeners for the
-//! questions of other proxies.
+//! SPOP, the protocol that HAProxy uses to ask an agent about its requests (SPOE). It is served on
+//! listeners for other proxies' questions.
 //!
 //! A SPOP connection is recognised by its first byte: a frame begins with its length in four bytes,
-//! and the first byte is 0. No HTTP request begins like this. A message in a NOTIFY frame becomes a
-//! request. It goes through the same [chain](super::request) and service as a question over HTTP,
-//! and the response becomes the variables of the ACK. The names of arguments and variables are
-//! defined behind the edge ([`SpopMessages`]).
+//! and the first byte is 0. No HTTP request begins with this byte. Each message in a NOTIFY frame
+//! is converted into a request, which passes through the same [chain](super::request) and service
+//! as a question over HTTP. The response is converted into the variables of the ACK. The names of
+//! arguments and variables are defined by the services behind the edge ([`SpopMessages`]).
 //!
-//! Only the required parts of the protocol are implemented: the handshake with its health check,
-//! NOTIFY and ACK, several of them in progress at a time, and DISCONNECT in both directions.
-//! Support for fragmented payloads is not announced. A fragment ends the connection, as does any
-//! other violation of the protocol.
+//! Only the required parts of the protocol are implemented: the handshake with its health check;
+//! NOTIFY and ACK, with several frames in progress at a time; and DISCONNECT in both directions.
+//! robotsd does not announce support for fragmented payloads. A fragment, like any other violation
+//! of the protocol, ends the connection.
 
 pub(crate) mod frames;
 
@@ -56,16 +56,16 @@ pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
     handover.octets.first() == Some(&0) && !handover.service.connection.has_served()
 }
 
-/// Maximum number of questions of a connection that wait for their answer.
+/// Maximum number of questions of a connection that wait for their answers.
 const MAX_WAITING: usize = 64;
 
-/// The next step after answering frames.
+/// The next step after received frames were answered.
 enum AfterFrame {
     /// Wait for bytes.
     Wait,
     /// Send the answers before reading more frames, so that their total size is limited.
     Send,
-    /// The connection ends here, and HAProxy has been told why.
+    /// End the connection; HAProxy has already been sent the reason.
     End,
 }
 
@@ -116,13 +116,14 @@ fn broken(error: io::Error) -> ConnectionFailure {
 
 struct Session<S> {
     client: FastSocket,
-    /// Bytes of frames that have not been answered.
+    /// Received bytes that are not processed yet.
     received: BytesMut,
-    /// Time since which a frame, or the first one, has been incomplete.
+    /// Time since which the current frame has been incomplete. Before the handshake, a missing
+    /// frame counts as incomplete.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
-    /// No further frame is read. Otherwise a connection with a constant flow of questions would
-    /// never end.
+    /// No further frames are read. Otherwise a connection with a constant flow of questions would
+    /// never end during a shutdown.
     takes_no_more: bool,
     service: RequestService<S>,
     messages: SpopMessages,
@@ -131,17 +132,17 @@ struct Session<S> {
     waiting: FuturesUnordered<WaitingFrame>,
 }
 
-/// A frame that cannot be answered at once, identified by the numbers of its stream and of the
-/// frame. Later frames may be answered before it.
+/// A frame that cannot be answered at once. The answer carries the numbers of its stream and frame,
+/// because later frames may be answered before it.
 type WaitingFrame = Pin<Box<dyn Future<Output = ((u64, u64), VariableList)> + Send>>;
 
 impl<S: EdgeService> Session<S> {
-    /// Answers the complete frames or queues them, and sends the answers.
+    /// Answers or queues the complete frames, and sends the answers.
     async fn answer_received(&mut self) -> Result<AfterFrame, ConnectionFailure> {
         let length = self.received.len();
         let after = self.answer_frames();
         if self.received.len() < length {
-            // The remaining bytes belong to another frame.
+            // The remaining bytes belong to another frame, whose time begins now.
             self.partial_since = None;
         }
         if let Err(error) = after {
@@ -157,12 +158,12 @@ impl<S: EdgeService> Session<S> {
         }
     }
 
-    /// Prepares a wait for bytes and answers, and returns its deadline.
+    /// Prepares the wait for bytes and answers, and returns the deadline of the wait.
     fn begin_wait(&mut self, limits: &EdgeLimits) -> Instant {
         let is_partial = !self.received.is_empty() || self.agreement.is_none();
         self.service.connection.set_partial(is_partial || !self.waiting.is_empty());
         if self.received.is_empty() {
-            // An idle connection keeps no buffer.
+            // An idle connection does not keep a buffer.
             self.received = BytesMut::new();
         }
         self.takes_no_more = self.was_told_to_stop && !is_partial;
@@ -173,7 +174,7 @@ impl<S: EdgeService> Session<S> {
         self.partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read)
     }
 
-    /// Ready with the event that ends a wait. Ready with `None` if queued frames have been
+    /// Completes with the event that ends the wait, or with `None` if queued frames have been
     /// answered.
     fn poll_event(
         &mut self,
@@ -187,14 +188,15 @@ impl<S: EdgeService> Session<S> {
         if self.takes_no_more && self.waiting.is_empty() {
             return Poll::Ready(Some(Next::Stop));
         }
-        // Bytes that have already arrived are answered, whatever else is due.
+        // Bytes that have already arrived are answered first, even if a deadline has passed or the
+        // listener has stopped.
         if !self.takes_no_more
             && self.waiting.len() < MAX_WAITING
             && let Poll::Ready(read) = self.client.poll_receive(cx)
         {
             return Poll::Ready(Some(Next::received(read)));
         }
-        // Queued frames are answered before the connection stops.
+        // The stop signal is polled only when no queued frame waits for its answer.
         if self.waiting.is_empty() && stopped.poll(cx).is_ready() {
             return Poll::Ready(Some(Next::Stop));
         }
@@ -204,7 +206,7 @@ impl<S: EdgeService> Session<S> {
         timer.poll(cx).map(|()| Some(Next::Overdue))
     }
 
-    /// Ends the connection, and tells HAProxy why if it is still there.
+    /// Ends the connection. If HAProxy is still connected, sends it the reason.
     async fn leave(mut self, end: Next) -> Result<(), ConnectionFailure> {
         let is_partial = self.partial_since.is_some();
         let (why, ended) = match end {
@@ -212,7 +214,7 @@ impl<S: EdgeService> Session<S> {
             // A proxy that resets an idle connection has simply left.
             Next::Closed(_) => return Ok(()),
             Next::Overdue if is_partial => {
-                (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "no complete SPOP frame in time".into())))
+                (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "the SPOP frame was not complete in time".into())))
             }
             _ => (SpopError::NORMAL, Ok(())),
         };
@@ -222,7 +224,7 @@ impl<S: EdgeService> Session<S> {
         ended
     }
 
-    /// Answers every complete frame or queues it.
+    /// Answers or queues every complete frame.
     fn answer_frames(&mut self) -> Result<AfterFrame, SpopError> {
         loop {
             if self.client.out.len() > MAX_FRAME_BYTES {
@@ -245,7 +247,7 @@ impl<S: EdgeService> Session<S> {
                 }
                 (HaproxyFrame::Notify { stream, frame, payload }, Some(agreement)) => {
                     let mut deciding = self.decide((stream, frame), &payload, agreement.largest)?;
-                    // Nearly every question is decided at once.
+                    // Nearly every question is decided without waiting.
                     match (&mut deciding).now_or_never() {
                         Some(((stream, frame), variables)) => {
                             frames::push_ack(&mut self.client.out, stream, frame, &variables);
@@ -263,7 +265,7 @@ impl<S: EdgeService> Session<S> {
         }
     }
 
-    /// Ready once queued frames have been answered.
+    /// Completes when queued frames have been answered.
     fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut answered = Poll::Pending;
         while let Poll::Ready(Some(((stream, frame), variables))) = self.waiting.poll_next_unpin(cx) {
@@ -273,9 +275,9 @@ impl<S: EdgeService> Session<S> {
         answered
     }
 
-    /// Decides the messages of a frame and returns its variables. HAProxy builds frames from its
-    /// config, so an invalid frame is an error of that config. The connection then ends, and
-    /// HAProxy does what is configured for an error.
+    /// Decides the messages of a frame and returns its variables. HAProxy builds frames according
+    /// to its config, so an invalid frame means that this config is wrong. The connection then
+    /// ends, and HAProxy does what its config prescribes for errors.
     fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;
@@ -290,7 +292,7 @@ impl<S: EdgeService> Session<S> {
             let mut variables = VariableList::of_frame(largest);
             for answering in answering {
                 let (head, body) = answering.await.into_parts();
-                // A refusal remains a refusal even if its body breaks off.
+                // A refusal remains a refusal even if its body is incomplete.
                 let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
                 (messages.variables)(&Response::from_parts(head, body), &mut variables);
             }

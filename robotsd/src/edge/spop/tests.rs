@@ -1,4 +1,4 @@
-//! Tests of SPOP, byte by byte, as HAProxy sends it.
+//! Tests of SPOP, with the bytes that HAProxy sends.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn hello(versions: &[u8], largest: u32, more: &[u8]) -> Vec<u8> {
     [&items[..], more].concat()
 }
 
-/// Builds a message with the target of a request.
+/// Builds a message that contains the target of a request.
 fn message(target: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
     push_string(&mut message, b"question");
@@ -126,7 +126,7 @@ fn what_has_no_room_in_a_frame_is_left_out() {
     assert!(has(b"first") && !has(b"second") && has(b"third"));
 }
 
-/// An edge whose service answers with what it was asked, and a client.
+/// Starts an edge whose service answers with the question, and connects a client.
 async fn edge(limits: EdgeLimits) -> (Raw, ServedEdge) {
     edge_that_waits(limits, Arc::new(Semaphore::new(Semaphore::MAX_PERMITS))).await
 }
@@ -135,7 +135,7 @@ fn no_permits() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(0))
 }
 
-/// Connects a client that has completed the handshake.
+/// Connects a client and completes the handshake.
 async fn greeted(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdge) {
     let (mut client, edge) = edge_that_waits(limits, permits).await;
     client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
@@ -143,7 +143,8 @@ async fn greeted(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdg
     (client, edge)
 }
 
-/// An edge that answers as many questions as there are permits, and `/quick` at once.
+/// Starts an edge that answers as many questions as there are permits, and `/quick` without a
+/// permit.
 async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdge) {
     let messages = SpopMessages {
         request: |arguments| {
@@ -187,7 +188,7 @@ async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
     let (mut client, _) = edge(EdgeLimits::default()).await;
     let mut octets = frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""));
     octets.extend(frame(NOTIFY, 1, 300, 1, &message(b"/first")));
-    // A frame of a future type.
+    // This frame has an unknown type, which a future version might add.
     octets.extend(frame(77, 1, 0, 0, b"?"));
     octets.extend(frame(NOTIFY, 1, 301, 2, &message(b"/second")));
     let (before, after) = octets.split_at(octets.len() - 9);
@@ -195,7 +196,7 @@ async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
     let (kind, items) = next(&mut client).await;
     assert!(kind == 101 && has(&items, "version") && has(&items, "pipelining") && !has(&items, "async"), "{items:?}");
     let (kind, first) = next(&mut client).await;
-    // The numbers of the question, then the variable.
+    // The ACK contains the numbers of the question, then the variable.
     assert!(kind == 103 && first.starts_with(&[252, 3, 1, 1, 3, 2]) && has(&first, "asked /first"), "{first:?}");
     client.send(after).await;
     assert!(has(&next(&mut client).await.1, "asked /second"));
@@ -204,7 +205,7 @@ async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
     assert!(ended(&mut client).await);
 }
 
-/// A question may wait for a rate store while the others are about people.
+/// A question may wait for a rate store, while other questions need no store.
 #[tokio::test]
 async fn a_question_that_waits_holds_up_no_other() {
     let permits = no_permits();
@@ -214,7 +215,7 @@ async fn a_question_that_waits_holds_up_no_other() {
     assert!(has(&next(&mut client).await.1, "asked /quick"));
     permits.add_permits(1);
     assert!(has(&next(&mut client).await.1, "asked /waits"));
-    // Questions beyond the limit of waiting ones are taken in turn.
+    // Questions beyond the limit of waiting questions are processed in turn.
     let many: Vec<u8> = (1..=200).flat_map(|number| ask(number, b"/waits")).collect();
     client.send(many).await;
     permits.add_permits(200);
@@ -297,8 +298,8 @@ async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
     client.send(&question).await;
     edge.begin_shutdown();
     for _ in 0..1000 {
-        // While a question waits for its answer the next one arrives; once the edge has left,
-        // nobody can be asked.
+        // While a question waits for its answer, the next question arrives. Once the edge has
+        // closed the connection, sending fails.
         client.try_send(&question).await;
         tokio::task::yield_now().await;
         permits.add_permits(1);
@@ -312,7 +313,7 @@ async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
     panic!("the connection goes on");
 }
 
-/// On a listener that does not speak SPOP, and after an HTTP request, such bytes are not a request.
+/// Such bytes are not a request on a listener that does not speak SPOP, or after an HTTP request.
 #[tokio::test]
 async fn a_connection_of_http_stays_one() {
     let (mut client, _) = edge(EdgeLimits::default()).await;

@@ -17,7 +17,7 @@ async fn a_silent_connection_is_closed() {
 
 #[tokio::test]
 async fn a_head_that_does_not_end_is_closed() {
-    // Also if the first bytes may still be either protocol.
+    // The same applies while the first bytes can still belong to either protocol.
     for begun in ["GET / HTTP/1.1\r\nHost: h\r\nX: ", "PRI * HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
         let limits = brief(|limits| (limits.first_byte, limits.header_read) = (HOUR, MOMENT));
         let edge = ServedEdge::start(limits, service_fn(mirror));
@@ -80,12 +80,12 @@ async fn an_http_2_stream_that_is_not_taken_ends_alone() {
 #[tokio::test]
 async fn an_idle_http_2_connection_may_ping() {
     let edge = ServedEdge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror));
-    // The first request arrives with the preface and so meets the deadline of heads; what follows
-    // has only long ones.
+    // The first request arrives together with the preface, so the deadline for heads applies to it.
+    // After that, only long deadlines apply.
     let mut client = edge.sent([GREETING, &head(2, END_STREAM, 1)].concat()).await;
     until(&mut client, DATA, 1).await;
     let answered = Instant::now();
-    // A ping is not the start of a head.
+    // A PING does not count as the start of a head.
     while answered.elapsed() < MOMENT * 3 {
         client.send(frame(PING, 0, 0, &[0; 8])).await;
         until(&mut client, PING, 0).await;

@@ -1,4 +1,4 @@
-//! Tests of HTTP/2 frames that request nothing, few and many.
+//! Tests of few and of many HTTP/2 frames that request nothing.
 
 use h2::Reason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -8,14 +8,14 @@ use crate::http_common::frames::{self, END_STREAM, RST_STREAM};
 use crate::http_common::test_peer::frame;
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The preface with its SETTINGS.
+/// The HTTP/2 preface, followed by an empty SETTINGS frame.
 pub(super) const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const ACK: u8 = 1;
 const PRIORITY: u8 = 2;
 pub(super) const PING: u8 = 6;
 pub(super) const WINDOW_UPDATE: u8 = 8;
 
-/// A request head: `GET` (2) or `POST` (3), http, `h.test`.
+/// Builds the head of a request for `http` and `h.test` with the method `GET` (2) or `POST` (3).
 pub(super) fn request(method: u8, path: &str, flags: u8, stream: u32) -> Vec<u8> {
     let length = u8::try_from(path.len()).unwrap();
     let fields = [&[0x80 | method, 0x86, 4, length], path.as_bytes(), &[1, 6], b"h.test"].concat();
@@ -34,13 +34,13 @@ pub(super) fn window(stream: u32, octets: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &octets.to_be_bytes())
 }
 
-/// A client that has begun to speak HTTP/2 and can write any frames.
+/// Connects a client that has sent the preface and can then send any frames.
 pub(super) async fn framed(edge: &ServedEdge) -> Raw {
     edge.sent(GREETING).await
 }
 
-/// Reads up to a GOAWAY or the end. Returns whether the GOAWAY was for a flood; it may contain an
-/// explanation.
+/// Reads up to a GOAWAY or the end of the connection. Returns whether the GOAWAY was for a flood.
+/// The GOAWAY may contain an explanation.
 pub(super) async fn is_sent_calm_down(client: &mut Raw) -> bool {
     let calm = u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes();
     while let Some(received) = soon(client.frame()).await {
@@ -77,7 +77,7 @@ async fn a_flood_of_any_frame_is_closed() {
         client.send(&begin).await;
         let flood = frame.repeat(4_000);
         let (mut read, mut write) = client.socket.split();
-        // The answers have to be read; otherwise the connection would stall instead.
+        // The answers must be read; otherwise the connection would stall.
         let drained = async {
             let mut received = Vec::new();
             let mut room = [0; 4096];
@@ -93,22 +93,25 @@ async fn a_flood_of_any_frame_is_closed() {
             "{name}: {:?}",
             &received[received.len().saturating_sub(34)..]
         );
-        // The edge listens for one second to a client that continues.
+        // The client disconnects now, because the edge would read from it for one more second.
         drop(client);
         edge.reports(ConnectionErrorKind::Flood).await;
         let messages = edge.messages().join("\n");
         assert!(messages.starts_with("flood 127.0.0.1:"), "{messages}");
-        assert!(messages.contains(&format!("too many {name} frames for its requests")), "{messages}");
+        assert!(
+            messages.contains(&format!("the client sent more {name} frames than its requests explain")),
+            "{messages}"
+        );
     }
 }
 
-/// The answer is stalled within a frame when the client floods the connection; only then does the
-/// client read.
+/// The client floods the connection while an answer is stalled within a frame, and reads only after
+/// that.
 #[tokio::test]
 async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
     let (edge, dropped) = endless_once(EdgeLimits::default());
     let mut client = framed(&edge).await;
-    // The largest possible windows.
+    // These are the largest possible windows.
     client.send(&frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF])).await;
     client.send(&window(0, 0x7FFF_0000)).await;
     client.send(&request(2, "/endless", END_STREAM, 1)).await;
@@ -161,7 +164,8 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
             if received.flags & END_STREAM != 0 {
                 break;
             }
-            // Updates of both windows for each KiB read, and a PING that measures the round trip.
+            // The client updates both windows for each KiB that it reads, and sends a PING that
+            // measures the round trip.
             let mut back = frame(PING, 0, 0, &[0; 8]);
             for at in (0..received.payload.len()).step_by(1024) {
                 let piece = u32::try_from((received.payload.len() - at).min(1024)).unwrap();
@@ -184,7 +188,8 @@ async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
     for _ in 0..20 {
         let mut batch = Vec::new();
         for _ in 0..100 {
-            // As browsers have done: a priority and a larger window for each request.
+            // The client sends a priority and a larger window for each request, as browsers have
+            // done.
             batch.extend(head(2, END_STREAM, stream));
             batch.extend(frame(PRIORITY, 0, stream, &[0, 0, 0, 0, 9]));
             batch.extend(window(stream, 1 << 20));

@@ -88,7 +88,7 @@ async fn rfc_9110_10_1_1_a_client_that_waits_is_told_to_go_on_once_the_body_is_w
     assert_eq!(soon(response).await.unwrap().status(), 200);
 }
 
-/// Answers according to the path: status, declared length, body.
+/// Answers with a status, a declared length and a body that depend on the path.
 async fn framed(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     let mut parts = request.uri().path().split('/').skip(1);
     let mut response = Response::builder().status(parts.next().unwrap());
@@ -122,8 +122,8 @@ async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
         let error = client.ask(get(&format!("http://h.test{path}"))).await.unwrap_err();
         assert!(error.is_reset(), "{path}: {error}");
     }
-    // A request that the edge refuses does not end the connection there, and the answer to HEAD has
-    // no body.
+    // A request that the edge refuses does not end the connection, and the answer to HEAD has no
+    // body.
     let refused = client.ask(get("http://h.test/200/3/abc").method("HEAD").header("host", "evil")).await.unwrap();
     assert_eq!((refused.status().as_u16(), refused.body().len()), (400, 0));
     assert!(!refused.headers().contains_key("connection"));
@@ -150,16 +150,16 @@ async fn a_stream_that_its_client_resets_ends_its_request() {
     assert!(soon(gone).await.is_err());
 }
 
-/// The connection of a client that answers PING stays open for as long as its request takes.
+/// If a client answers PING, its connection stays open for as long as its request takes.
 #[tokio::test]
 async fn a_client_that_does_not_answer_has_gone() {
-    // The head is sent with the preface; otherwise it could be late.
+    // The head is sent together with the preface; otherwise it could be late.
     let asking = [flood::GREETING, &flood::head(2, frames::END_STREAM, 1)].concat();
     let Held { edge, begun, .. } = held(brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT)));
     let _silent = edge.sent(&asking).await;
     soon(begun.notified()).await;
     edge.reports(ConnectionErrorKind::Broken).await;
-    assert!(edge.messages()[0].contains("no answer to a PING in time"));
+    assert!(edge.messages()[0].contains("the client did not answer a PING in time"));
 
     let Held { edge, begun, release } = held(brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, HOUR)));
     let mut client = edge.sent(&asking).await;
@@ -185,7 +185,7 @@ async fn shutdown_says_goodbye_and_finishes_requests() {
     let (response, _) = client.begin(get("http://h.test/"), true).await;
     soon(begun.notified()).await;
     edge.begin_shutdown();
-    // Once the client knows this, it sends no further requests.
+    // Once the client has received the GOAWAY, it sends no further requests.
     soon(async {
         while poll_fn(|cx| client.sender.poll_ready(cx)).await.is_ok() {
             tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! Tests of HTTP/2 requests that would mean something else on HTTP/1.1, byte by byte: none reaches
-//! the service as intended.
+//! Tests of HTTP/2 requests that would have another meaning on HTTP/1.1, built from bytes. None of
+//! them must reach the service.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,7 +21,7 @@ fn headers(flags: u8, section: &[u8]) -> Vec<u8> {
     frame(frames::HEADERS, END_HEADERS | flags, 1, section)
 }
 
-/// The requests that reached the service: heads, and bodies to their end.
+/// The numbers of requests that reached the service: heads, and bodies that were complete.
 #[derive(Debug, Default)]
 struct Reached {
     heads: AtomicUsize,
@@ -40,7 +40,7 @@ fn counting() -> (ServedEdge, &'static Reached) {
     (ServedEdge::start(EdgeLimits::default(), service), reached)
 }
 
-/// The result of a stream.
+/// The outcome of a request on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answered {
     Response,
@@ -143,7 +143,7 @@ async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
         answered(&edge, &headers(END_STREAM, &section)).await;
         assert_eq!(reached.heads.load(Ordering::SeqCst), 0, "{what}");
     }
-    // A violation costs one stream or one connection; the edge continues.
+    // A violation ends only one stream or one connection; the edge continues to serve.
     assert_eq!(answered(&edge, &headers(END_STREAM, &section("GET", "/", &[]))).await, Answered::Response);
 }
 
@@ -172,7 +172,7 @@ async fn a_length_that_lies_is_no_complete_request() {
     ] {
         let mut client = framed(&edge).await;
         client.try_send(&octets).await;
-        // The answer to this frame arrives after those bytes have been judged.
+        // The answer to this PING arrives after the preceding bytes have been processed.
         client.try_send(&frame(6, 0, 0, &[7; 8])).await;
         while let Some(frame) = soon(client.frame()).await {
             if frame.kind == 6 && frame.flags == frames::ACK {
@@ -183,7 +183,7 @@ async fn a_length_that_lies_is_no_complete_request() {
     }
 }
 
-/// A field section that does not end, or whose end is too far away.
+/// A field section has no end, or its end comes too late.
 #[tokio::test]
 async fn floods_of_continuation_end_the_connection() {
     for piece in [vec![], field("x-a", "b"), field("x-a", &"b".repeat(100))] {

@@ -1,4 +1,4 @@
-//! Tests of HTTP/2 streams that stall or are given up: refusals, responses, uploads, silent
+//! Tests of HTTP/2 streams that stall or are reset: refusals, responses, uploads, and silent
 //! clients.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,12 +10,12 @@ use super::*;
 use crate::http_common::frames::{self, DATA, END_STREAM, GOAWAY, RST_STREAM};
 use crate::http_common::test_peer::frame;
 
-/// SETTINGS that allow no content on any stream.
+/// Builds SETTINGS with a window of zero, so that no stream may carry content.
 fn no_window() -> Vec<u8> {
     frame(frames::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0])
 }
 
-/// Reads up to a frame of a stream, on a connection that continues.
+/// Reads up to a frame of this kind on a stream. The connection must not end before that.
 pub(super) async fn until(client: &mut Raw, kind: u8, stream: u32) {
     loop {
         let received = soon(client.frame()).await.expect("an open connection");
@@ -77,14 +77,15 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
         client.try_send(&streams().flat_map(reset).collect::<Vec<_>>()).await;
     }
     assert!(is_flood || is_sent_calm_down(&mut client).await);
-    // The edge listens for a while to a client that continues.
+    // The client disconnects now, because the edge would read from it for a while.
     drop(client);
     edge.reports(ConnectionErrorKind::Flood).await;
-    // All requests of a page at once, and those of another page.
+    // These are all requests of one page at once, and those of another page.
     assert!(begun.load(Ordering::Relaxed) >= 200);
 }
 
-/// An edge that reads nothing of what is sent to `/stuck`, and mirrors everything else.
+/// Starts an edge that does not read the bodies of requests for `/stuck`, and mirrors everything
+/// else.
 fn stuck() -> ServedEdge {
     let service = service_fn(|request: Request<RequestBody>| async move {
         if request.uri().path() == "/stuck" {
@@ -101,7 +102,7 @@ fn stuck() -> ServedEdge {
 async fn uploads_that_are_not_taken_hold_up_no_others() {
     let edge = stuck();
     let mut client = framed(&edge).await;
-    // Until then, the connection's window is the protocol's default.
+    // Until this frame arrives, the connection's window has the default size of the protocol.
     until(&mut client, WINDOW_UPDATE, 0).await;
     for stream in (1..100).step_by(2) {
         client.send(&request(3, "/stuck", 0, stream)).await;
@@ -123,8 +124,8 @@ async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
     until(&mut client, DATA, 3).await;
 }
 
-/// The PING waits behind bytes that the client has not read yet, for longer than its answer may
-/// take.
+/// The PING waits behind bytes that the client has not read yet. It waits longer than the answer to
+/// a PING may take.
 #[tokio::test]
 async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
     let limits = brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));

@@ -1,10 +1,11 @@
-//! Tests of interim responses: before the final one, without delay, on every path to the client.
+//! Tests of interim responses: they precede the final response without delay, on every path to the
+//! client.
 
 use http::HeaderMap;
 
 use super::*;
 
-/// Sends the client an interim response, if it accepts any.
+/// Sends an interim response to the client, if the client accepts any.
 pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
     if let Some(client) = ClientRequest::of(request.extensions()).and_then(|known| known.interim.as_ref()) {
         let fields = HeaderMap::from_iter([(http::header::LINK, link.parse().unwrap())]);
@@ -12,7 +13,8 @@ pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
     }
 }
 
-/// Sends two interim responses, and then the body of the request; `/large` gets a large one.
+/// Sends two interim responses, and then the body of the request. For `/large`, the final response
+/// is large.
 async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     hint(&request, 103, "</a>");
     hint(&request, 102, "</b>");
@@ -23,7 +25,7 @@ async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>,
     Ok(Response::new(Full::new(body)))
 }
 
-/// Returns the responses that an HTTP/1.1 client reads: two interim ones and the final one.
+/// Returns the responses that an HTTP/1.1 client reads: two interim responses and the final one.
 async fn read_hinted(client: &mut Raw) -> test_peer::RawMessage {
     for (status, link) in [(103, "</a>"), (102, "</b>")] {
         let interim = client.message().await;
@@ -50,7 +52,8 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
         let mut client = edge.sent(request).await;
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
-    // One after another on one connection, which changes its path; and all at once.
+    // The requests are sent one after another on one connection, which is handed over to hyper, and
+    // then all at once.
     let mut client = edge.client().await;
     for (request, body) in REQUESTS {
         client.send(request).await;
@@ -108,21 +111,21 @@ async fn an_expectation_is_met_among_them() {
     assert_eq!((last.status(), &*last.body), (200, "ok"));
 }
 
-/// The response to the second request and its interim responses wait behind a large response that
-/// is not read.
+/// A client does not read a large response. The second response and its interim responses wait
+/// behind it.
 #[tokio::test]
 async fn responses_that_a_client_reads_late_keep_their_order() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
     for (request, body) in REQUESTS {
         let mut client = edge.sent(["GET /large HTTP/1.1\r\nHost: h\r\n\r\n", request].concat()).await;
-        // The system's buffers are full by then.
+        // By now, the buffers of the system are full.
         tokio::time::sleep(MOMENT).await;
         assert_eq!(read_hinted(&mut client).await.body.len(), 16 << 20);
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
 }
 
-/// For a client that does not read, the queue and the time are limited.
+/// If a client does not read, both the queue of interim responses and the time are limited.
 #[tokio::test]
 async fn interim_responses_without_end_do_not_pile_up() {
     let stopped = shared::<Notify>();
@@ -146,7 +149,7 @@ async fn hint_without_end(
     }
 }
 
-/// An upstream connection for which others wait.
+/// An upstream connection for which other requests wait.
 #[derive(Default)]
 struct Wanted(Notify);
 
@@ -159,7 +162,7 @@ impl StallObserver for Wanted {
     fn resumed(&self) {}
 }
 
-/// The response waits until the client has taken the interim responses before it.
+/// The response waits until the client has received the interim responses before it.
 #[tokio::test]
 async fn a_response_behind_interim_ones_can_be_given_up() {
     let wanted = Arc::new(Wanted::default());
@@ -168,7 +171,7 @@ async fn a_response_behind_interim_ones_can_be_given_up() {
         let transfer = transfer.clone();
         async move {
             let link = format!("</{}>", "x".repeat(60 * 1024));
-            // More than the system's buffers hold.
+            // This is more than the buffers of the system can contain.
             for _ in 0..512 {
                 hint(&request, 103, &link);
                 tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Tests of idle connections that make room for new ones, in every idle state.
+//! Tests of idle connections, in every kind of idle state, that are closed for new connections.
 
 use super::flood::{GREETING, request};
 use super::*;
@@ -13,28 +13,28 @@ fn few_places() -> EdgeLimits {
     brief(|limits| limits.connections = PLACES)
 }
 
-/// Ways of having an idle connection.
+/// The ways in which a connection can be idle.
 #[derive(Clone, Copy, Debug)]
 enum Idling {
     Silent,
     Kept,
-    /// Like `Kept`, but through hyper.
+    /// Like `Kept`, but the connection was handed over to hyper.
     KeptAfterUpload,
-    /// HTTP/2, without a request yet.
+    /// HTTP/2, before the first request.
     Preface,
     /// A request head that is never completed.
     Head,
-    /// HTTP/2, one byte of a frame after an answer.
+    /// HTTP/2, with one byte of a frame after an answer.
     PartialFrame,
     /// A field section whose last frame does not arrive.
     PartialFields,
-    /// The head of a field section's last frame, without its payload.
+    /// A field section whose last frame has only its head.
     PartialPayload,
 }
 
 impl Idling {
-    /// Whether the connection waits for the rest of a message: it stays for a moment, and gives way
-    /// after all others.
+    /// Whether the connection waits for the rest of a message. Such a connection is kept for a
+    /// moment, and is closed only after all others.
     fn is_slow(self) -> bool {
         matches!(self, Self::Head | Self::PartialFrame | Self::PartialFields | Self::PartialPayload)
     }
@@ -59,7 +59,7 @@ async fn idle(edge: &ServedEdge, idling: Idling) -> Raw {
 }
 
 async fn ask_by_http_2(client: &mut Raw) {
-    // Sent at once; otherwise the head could be late.
+    // The preface and the request are sent at once; otherwise the head could be late.
     client.send([GREETING, &request(2, "/tail", END_STREAM, 1)].concat()).await;
     assert!(soon(client.heard(b"GET /tail\n")).await);
 }
@@ -84,14 +84,14 @@ async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_tak
     for renews in [false, true] {
         let edge = ServedEdge::start(limits(), service_fn(mirror));
         let mut client = edge.client().await;
-        // A window of one byte (RFC 9113, section 6.5.2).
+        // The client sets a window of one byte (RFC 9113, section 6.5.2).
         client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x01").await;
         let ending = async {
             for stream in (1..=199).step_by(2) {
                 let head = [&b"\0\0\x0F\x01\x05\0\0\0"[..], &[stream], b"\x82\x86\x04\x05/tail\x01\x04h.te"];
                 client.try_send(head.concat()).await;
-                // Other requests are answered meanwhile; they do not protect the response that is
-                // not taken.
+                // Other requests are answered meanwhile. They do not protect the response that the
+                // client does not read.
                 if !renews || timeout(MOMENT / 3, client.rest()).await.is_ok() {
                     break;
                 }
@@ -106,7 +106,7 @@ async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_tak
 async fn idle_connections_of_every_kind_give_way() {
     use Idling::*;
     for idling in [Silent, Kept, KeptAfterUpload, Preface, Head, PartialFrame, PartialFields, PartialPayload] {
-        // No deadline frees a slot.
+        // The deadlines are too long to free a slot.
         let limits = EdgeLimits { first_byte: HOUR, header_read: HOUR, keep_alive: HOUR, ..few_places() };
         let edge = ServedEdge::start(limits, service_fn(mirror));
         let mut idle_ones = Vec::new();
@@ -116,7 +116,8 @@ async fn idle_connections_of_every_kind_give_way() {
         let mut kept = edge.client().await;
         assert_eq!(kept.ask(GET).await.status(), 200, "{idling:?}");
         edge.reports(ConnectionErrorKind::Recycled).await;
-        // Only as many as needed were closed, and the latest ones are still open.
+        // Only as many connections as necessary were closed, and the ones that became idle last are
+        // still open.
         idle_ones[0].rest().await;
         for _ in 1..PLACES / 2 {
             assert_eq!(edge.ask(GET).await.status(), 200, "{idling:?}");
@@ -124,7 +125,7 @@ async fn idle_connections_of_every_kind_give_way() {
         if !idling.is_slow() && !matches!(idling, Preface) {
             assert_eq!(idle_ones[PLACES - 1].ask(GET).await.status(), 200, "{idling:?}");
         }
-        // A connection that waits for no rest of a request goes before one that does.
+        // A connection that does not wait for the rest of a request is closed before one that does.
         if !idling.is_slow() {
             assert_eq!(kept.ask(GET).await.status(), 200, "{idling:?}");
         }
@@ -135,7 +136,7 @@ async fn idle_connections_of_every_kind_give_way() {
 async fn clients_beyond_the_limit_are_all_answered() {
     let edge = ServedEdge::start(few_places(), service_fn(mirror));
     let mut kept = Raw::kept(10 * PLACES, edge.address, GET).await;
-    // A closed connection ends cleanly, without half a response.
+    // A closed connection ends cleanly, without a partial response.
     for client in &mut kept[..9 * PLACES] {
         assert_eq!(client.rest().await, "");
     }
@@ -149,7 +150,7 @@ async fn an_idle_http_2_connection_gets_a_goaway_for_a_new_one() {
         client.ask(get("http://h.test/")).await.unwrap();
     }
     assert_eq!(edge.ask(GET).await.status(), 200);
-    // A GOAWAY without an error is an orderly end.
+    // A GOAWAY without an error code is an orderly end.
     soon(client.connected).await.unwrap().unwrap();
     edge.reports(ConnectionErrorKind::Recycled).await;
     assert!(!edge.has_reported(ConnectionErrorKind::Broken));
@@ -165,8 +166,8 @@ async fn an_idle_http_2_connection_gets_a_goaway_for_a_new_one() {
 async fn connections_with_requests_in_progress_are_never_closed_for_others() {
     let Held { edge, begun, release } = held(few_places());
     let mut busy = Vec::new();
-    // All slots but one, on the fast path and through hyper; one client sends a body slowly,
-    // another speaks HTTP/2.
+    // All slots except one are in use, on the fast path and through hyper. One client sends a body
+    // slowly, and another uses HTTP/2.
     for request in [GET, GET, UPLOAD, UPLOAD, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab"] {
         let client = edge.sent(request).await;
         soon(begun.notified()).await;
@@ -192,20 +193,20 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
 
 #[tokio::test]
 async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
-    // One piece, larger than the client's socket buffers: hyper has all of it, and the service
-    // nothing.
+    // The answer is one piece, larger than the client's socket buffers. So hyper has all of it, and
+    // the service has no part left.
     const LENGTH: usize = 32 << 20;
     let service = service_fn(|request: Request<RequestBody>| async move {
         let is_small = request.uri().path() == "/small";
         let body = if is_small { Full::default() } else { Full::from(vec![b'x'; LENGTH]) };
-        // For the HTTP/2 client, only as much as fits into the buffer of its stream.
+        // For the HTTP/2 client, the answer is only as large as the buffer of its stream.
         let is_last = request.uri().path() == "/tail";
         Ok(Response::new(if is_last { Full::from(vec![b'x'; 60_000]) } else { body }))
     });
     let edge = ServedEdge::start(brief(|limits| limits.connections = 3), service);
     let mut upload = edge.sent(UPLOAD).await;
     upload.until(b"\r\n\r\n").await;
-    // A window smaller than the answer (RFC 9113, section 6.5.2).
+    // The client sets a window smaller than the answer (RFC 9113, section 6.5.2).
     let mut http2 = edge.sent(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\x03\xE8").await;
     http2.send(b"\0\0\x0F\x01\x05\0\0\0\x01\x82\x86\x04\x05/tail\x01\x04h.te").await;
     assert!(soon(http2.heard(&[b'x'; 1000])).await);
@@ -218,7 +219,7 @@ async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
 
 #[tokio::test]
 async fn a_tunnel_is_not_idle() {
-    // Upgraded connections have no request in progress, but are in use all the same.
+    // An upgraded connection has no request in progress, but it is still in use.
     let service =
         service_fn(|request: Request<RequestBody>| async move { Ok(echo(&request, b"").unwrap_or_default()) });
     let edge = ServedEdge::start(brief(|limits| limits.connections = 2), service);
@@ -265,7 +266,7 @@ impl Worker {
     }
 }
 
-/// An edge for several workers, and its reports.
+/// Returns an edge for several workers, and the receiver of its reports.
 fn for_workers() -> (Edge, std::sync::mpsc::Receiver<(ConnectionErrorKind, String)>) {
     let (errors, reported) = std::sync::mpsc::channel();
     let on_error = move |error: &ConnectionError| drop(errors.send((error.kind, error.detail.clone())));
@@ -280,7 +281,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
     let (begins, begun) = std::sync::mpsc::channel::<()>();
     let service = service_fn(move |request: Request<RequestBody>| {
         if request.uri().path() == "/late" {
-            // Blocks the worker like a long computation.
+            // This blocks the worker like a long computation.
             let _ = begins.send(());
             let _ = released.lock().recv_timeout(Duration::from_secs(60));
         }
@@ -294,12 +295,12 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
         begun.recv_timeout(Duration::from_secs(60)).unwrap();
         let mut new = Raw::sent(other.address, GET).await;
         while reported.recv_timeout(Duration::from_secs(60)).unwrap().0 != ConnectionErrorKind::Recycled {}
-        // Long enough to claim many more connections.
+        // This is long enough to claim many more connections.
         assert!(timeout(CLAIM_AGAIN * 20, new.some()).await.is_err());
         release.send(()).unwrap();
         assert_eq!(new.message().await.status(), 200);
         assert_eq!(idle_ones[0].message().await.status(), 200);
-        // Only one was needed.
+        // Only one connection had to be closed.
         for client in &mut idle_ones[2..] {
             assert_eq!(client.ask(GET).await.status(), 200);
         }
@@ -319,7 +320,8 @@ fn idle_connections_of_another_worker_give_way() {
         assert_eq!(kept.ask(GET).await.status(), 200);
         assert_eq!(idle_ones[0].rest().await, "");
         assert_eq!(idle_ones[1].ask(GET).await.status(), 200);
-        // With fewer slots, idle connections close, and those in use stay.
+        // If the number of slots is reduced, idle connections are closed, and those in use stay
+        // open.
         edge.set_places(PLACES, 1);
         for client in idle_ones.iter_mut().skip(2) {
             assert_eq!(client.rest().await, "");
@@ -327,7 +329,7 @@ fn idle_connections_of_another_worker_give_way() {
     });
     let (kind, detail) = reported.recv().unwrap();
     assert_eq!(kind, ConnectionErrorKind::Recycled);
-    let want = "the limit of open connections is reached: the longest idle one was closed for a new one, after ";
+    let want = "the limit of open connections is reached: a connection that was idle for ";
     assert!(detail.starts_with(want), "{detail}");
     first.end();
     second.end();

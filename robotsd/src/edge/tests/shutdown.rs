@@ -1,4 +1,4 @@
-//! Tests of draining at shutdown, and of the end of connections whose clients still send.
+//! Tests of draining at shutdown, and of the end of connections whose clients are still sending.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpSocket;
@@ -57,8 +57,8 @@ async fn shutdown_has_a_deadline() {
 
 #[tokio::test]
 async fn shutdown_serves_connections_of_the_backlog() {
-    // The listener's backlog is filled before the edge first runs, when the shutdown has already
-    // begun.
+    // The backlog of the listener is filled before the edge first runs. By then, the shutdown has
+    // already begun.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut waiting = Raw::sent(listener.local_addr().unwrap(), GET).await;
     let edge = Edge::new(brief(|limits| limits.greeting = HOUR), |_| {}, None);
@@ -89,7 +89,8 @@ const OLD: &str = "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n";
 async fn where_another_process_accepts_connections_close_behind_an_answer_that_says_so() {
     let mut edge = ServedEdge::start(brief(|limits| limits.drain = HOUR), service_fn(mirror));
     let mut clients = Vec::new();
-    // On the fast path, with hyper, without any bytes so far, and from an HTTP/1.0 client.
+    // The connections are on the fast path, with hyper, without any bytes so far, and from an
+    // HTTP/1.0 client.
     let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
     for (first, connection, last) in
         [(GET, None, GET), (post, None, GET), ("", None, GET), (OLD, Some("keep-alive"), OLD)]
@@ -120,26 +121,26 @@ async fn where_another_process_accepts_idle_connections_close_in_the_end() {
     assert_eq!(kept.ask(GET).await.status(), 200);
     edge.edge.set_successor();
     edge.begin_shutdown();
-    // Nothing more is sent, so the rest takes no time.
+    // Nothing more is sent, so the clock is paused and the rest takes no time.
     tokio::time::pause();
     assert_eq!(kept.rest().await, "");
     soon(edge.served).await.unwrap();
-    // Nothing was cut off.
+    // No connection was cut off.
     assert!(edge.reported.lock().is_empty());
 }
 
-/// More than the buffers of a client with [`little_room`] hold, and than HTTP/2's initial window;
-/// the server's buffers hold it.
+/// More bytes than fit into the buffers of a client from [`little_room`] or into HTTP/2's initial
+/// window, but not more than the server's buffers can contain.
 const LATE: usize = 100_000;
 
-/// Connects a client that buffers little before reading it.
+/// Connects a client with small buffers.
 pub(in crate::edge) async fn little_room(address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     soon(socket.connect(address)).await.unwrap()
 }
 
-/// Answers of [`LATE`] bytes, all of which wait until they are released.
+/// Answers with [`LATE`] bytes that all wait until they are released.
 #[derive(Clone, Copy)]
 pub(in crate::edge) struct LateAnswers {
     begun: &'static Notify,
@@ -160,8 +161,8 @@ impl LateAnswers {
     }
 }
 
-/// Sends a request, learns that the server leaves, and sends more before reading the answer, as a
-/// client does whose frames cross the server's.
+/// Sends a request, receives the announcement that the server closes the connection, and sends more
+/// before reading the answer. This happens to clients whose frames cross the server's.
 pub(in crate::edge) async fn read_late<S>(mut edge: ServedEdge, answers: LateAnswers, mut client: Raw<S>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -181,7 +182,7 @@ where
         }
     }
     answers.release.notify_one();
-    // Long enough for the server to answer and to close.
+    // This is long enough for the server to answer and to close the connection.
     tokio::time::sleep(MOMENT).await;
     for octets in [window(0, 1), window(1, 1), head(2, frames::END_STREAM, 3), window(0, 1)] {
         client.try_send(octets).await;
@@ -237,7 +238,7 @@ async fn rfc_9112_9_6_requests_behind_the_last_answer_cost_it_nothing() {
     edge.stops_listening().await;
     client.send(GET).await;
     answers.release.notify_one();
-    // Long enough for the server to answer and to close.
+    // This is long enough for the server to answer and to close the connection.
     tokio::time::sleep(MOMENT).await;
     client.try_send(GET).await;
     let answer = client.message().await;
@@ -245,8 +246,8 @@ async fn rfc_9112_9_6_requests_behind_the_last_answer_cost_it_nothing() {
     assert_eq!(soon(client.socket.read(&mut [0])).await.unwrap(), 0, "an end in order");
 }
 
-/// Whatever a client does after its last answer is limited in time, and it gives up its slot to
-/// another.
+/// Whatever a client does after its last answer, its time is limited, and its slot can be claimed
+/// for another.
 #[tokio::test]
 async fn a_client_that_stays_behind_its_last_answer_is_left() {
     for sends in [false, true] {
@@ -261,7 +262,7 @@ async fn a_client_that_stays_behind_its_last_answer_is_left() {
         }
         edge.reports(ConnectionErrorKind::Recycled).await;
         edge.begin_shutdown();
-        // From here on, waiting takes no time.
+        // The clock is paused, so waiting takes no time after this.
         tokio::time::pause();
         let last = stays.pop().unwrap();
         let sending = async move {

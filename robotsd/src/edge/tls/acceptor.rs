@@ -1,18 +1,19 @@
-//! Turns an accepted socket into a secured stream, within a deadline.
+//! Performs the TLS handshake on an accepted socket, within a deadline.
 //!
-//! Until the first record of its ClientHello is complete, a connection takes memory only for the
-//! bytes that have arrived. It also takes a connection slot, and loses it to a new connection like
-//! any other idle connection. Then the handshake is in progress: it has a permit, and rustls reads
-//! the ClientHello, which may consist of more records. A first record of more than [`USUAL_HELLO`]
-//! bytes takes its permit before it is complete, which limits the memory for all first records.
+//! Until the first record of its ClientHello is complete, a connection uses memory only for the
+//! bytes that have arrived. It occupies a connection slot, and can lose the slot to a new
+//! connection like any other idle connection. When the record is complete, the handshake begins:
+//! the connection acquires a permit, and rustls reads the ClientHello, which may consist of several
+//! records. If the first record is longer than [`USUAL_HELLO`] bytes, the connection needs the
+//! permit before the record is complete. This limits the memory for first records.
 //!
-//! rustls does not read from the first byte, because it reserves 4 to 64 KiB for each incomplete
-//! ClientHello. That would allow only few permits, and as many clients that send one byte each
-//! would block all others.
+//! rustls does not read the connection from its first byte, because it reserves 4 to 64 KiB for
+//! each incomplete ClientHello. With that much memory per connection, only few permits would be
+//! possible, and the same number of clients could block all others by sending one byte each.
 //!
-//! **A handshake chooses a server configuration, not a certificate.** Each pair has its own
-//! configuration. So the certificate of a connection is known afterwards without asking the
-//! session, and does not change when the pair is replaced. All configurations share the ticket
+//! **A handshake chooses a server configuration, not a certificate.** Each certificate has its own
+//! configuration. So the certificate of a connection is known afterwards without asking the TLS
+//! session, and it does not change when the files are replaced. All configurations share the ticket
 //! keys.
 
 use std::collections::VecDeque;
@@ -40,8 +41,8 @@ use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::connection_state::{ConnectionState, Idleness};
 use crate::socket::LingeringClose;
 
-/// Settings and certificates for a listener's TLS. Cheap to clone, and shared by all threads that
-/// accept for the listener.
+/// The TLS settings and certificates of a listener. Cheap to clone. All threads that accept
+/// connections for the listener share it.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsAcceptor {
     certificates: LiveCertificates,
@@ -52,18 +53,19 @@ pub(crate) struct TlsAcceptor {
 }
 
 impl TlsAcceptor {
-    /// Creates an acceptor that allows this many concurrent `handshakes`, counted from a complete
-    /// ClientHello. The `deadline` of each includes the client's silence and the wait for a permit.
+    /// Creates an acceptor that allows this many concurrent `handshakes`. A handshake counts from
+    /// its complete ClientHello. The `deadline` of a handshake also covers the client's silence
+    /// before it and the wait for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
     }
 
-    /// Secures a connection. `None` if the connection ended before its first byte or gave its slot
-    /// to another.
+    /// Performs the handshake. Returns `None` if the connection ended before its first byte, or
+    /// lost its slot to another.
     ///
     /// A connection that has sent nothing when `stop` completes is closed. `full` is called when
-    /// the limit of concurrent handshakes is reached; the connection then waits for a free slot.
+    /// the limit of concurrent handshakes is reached; the connection then waits for a permit.
     pub(crate) async fn secure(
         &self,
         socket: TcpStream,
@@ -71,7 +73,7 @@ impl TlsAcceptor {
         connection: &Arc<ConnectionState>,
         full: impl FnOnce(),
     ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, ConnectionFailure> {
-        let late = |_| Err((ConnectionErrorKind::Slow, "no TLS handshake in time".into()));
+        let late = |_| Err((ConnectionErrorKind::Slow, "the TLS handshake was not complete in time".into()));
         let shaking = timeout(self.deadline, self.shake_hands(socket, stop, connection, full));
         connection.before_request(pin!(shaking.map(|shaken| shaken.unwrap_or_else(late)))).await
     }
@@ -86,7 +88,7 @@ impl TlsAcceptor {
         let Some(begun) = begin_hello(&mut socket, stop).await? else { return Ok(None) };
         if begun.first().is_some_and(u8::is_ascii_uppercase) {
             explain(socket).await;
-            return Err((ConnectionErrorKind::Handshake, "a request without TLS".into()));
+            return Err((ConnectionErrorKind::Handshake, "the client sent a request without TLS".into()));
         }
         let _permit = self.permit(full).await.map_err(|error| (ConnectionErrorKind::Handshake, error.into()))?;
         let _under_way = self.under_way.begin(connection);
@@ -95,7 +97,7 @@ impl TlsAcceptor {
         drop(begun);
         let start = StartHandshake::from_parts(accepted, socket);
         let Some((number, shown)) = self.certificates.chosen(&start.client_hello()) else {
-            return Err((ConnectionErrorKind::Handshake, "there is no certificate".into()));
+            return Err((ConnectionErrorKind::Handshake, "no certificate of this listener is loaded".into()));
         };
         let stream = start.into_stream(shown.config.clone()).await.map_err(failed)?;
         let (_, session) = stream.get_ref();
@@ -110,9 +112,9 @@ impl TlsAcceptor {
         Ok(Some((stream, secured)))
     }
 
-    /// Waits for a handshake permit. Meanwhile, handshakes that have waited for their clients for
-    /// more than [`GRACE`] are given up. Otherwise a thousand clients that send only a ClientHello
-    /// would block all others until the deadline.
+    /// Waits for a handshake permit. Meanwhile, ends handshakes that have waited for their clients
+    /// for more than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello could
+    /// block all others until the deadline.
     async fn permit(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
@@ -131,17 +133,18 @@ impl TlsAcceptor {
 }
 
 impl LiveCertificates {
-    /// Secures a connection to the admin interface, whose connections are few and limited. Also
-    /// returns the name in the client's certificate, if one was requested.
+    /// Performs the handshake of a connection to the admin interface, which needs no permit because
+    /// these connections are few and limited. Also returns the name in the client's certificate, if
+    /// one was requested.
     pub(crate) async fn secure(&self, socket: TcpStream) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
         let mut first = [0];
         if socket.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
             explain(socket).await;
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a request without TLS"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the client sent a request without TLS"));
         }
         let start = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
         let chosen = self.chosen(&start.client_hello());
-        let (_, shown) = chosen.ok_or_else(|| io::Error::other("there is no certificate"))?;
+        let (_, shown) = chosen.ok_or_else(|| io::Error::other("no certificate of this listener is loaded"))?;
         let stream = start.into_stream(Arc::clone(&shown.config)).await?;
         let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let name = certificate.map(name_of);
@@ -150,7 +153,8 @@ impl LiveCertificates {
 }
 
 /// Reads the first record of a ClientHello, or the first [`USUAL_HELLO`] bytes of a longer one.
-/// `None` if the connection ends before its first byte, or has sent nothing when `stop` completes.
+/// `None` if the connection ends before its first byte, or if it has sent nothing when `stop`
+/// completes.
 async fn begin_hello(
     socket: &mut TcpStream,
     stop: impl Future<Output = ()>,
@@ -164,7 +168,7 @@ async fn begin_hello(
             () = &mut stop, if begun.is_empty() => return Ok(None),
         };
         match read {
-            // Health checks connect and leave.
+            // Health checks connect and leave without sending anything.
             Ok(0) if begun.is_empty() => return Ok(None),
             Ok(0) => return Err((ConnectionErrorKind::Handshake, "the client left during its ClientHello".into())),
             Err(error) => return Err((ConnectionErrorKind::Broken, error.into())),
@@ -174,8 +178,8 @@ async fn begin_hello(
     Ok(Some(begun))
 }
 
-/// Reads the available bytes through the stack, up to [`USUAL_HELLO`] in total, so that a waiting
-/// connection keeps no empty buffer.
+/// Reads the available bytes into a buffer on the stack, up to [`USUAL_HELLO`] in total, so that a
+/// waiting connection does not keep an empty buffer.
 fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
     let mut room = [0; USUAL_HELLO];
     let mut buffer = ReadBuf::new(&mut room[begun.len()..]);
@@ -185,8 +189,8 @@ fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>
     Poll::Ready(Ok(buffer.filled().len()))
 }
 
-/// Whether the first record of a connection is complete, or is not one of a ClientHello, which
-/// rustls will refuse.
+/// Whether the first record of a connection is complete. Also true if the bytes are not a
+/// ClientHello record, because rustls will reject them.
 fn is_record_whole(begun: &[u8]) -> bool {
     match *begun {
         [kind, ..] if kind != HANDSHAKE => true,
@@ -198,41 +202,42 @@ fn is_record_whole(begun: &[u8]) -> bool {
     }
 }
 
-/// Lets rustls read a ClientHello, beginning with the bytes in `begun`. On failure the client is
-/// sent the matching alert.
+/// Lets rustls read a ClientHello that begins with the bytes in `begun`. On failure, sends the
+/// matching alert to the client.
 async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted> {
     let (reader, writer) = socket.split();
     let reader = begun.chain(reader).take(MAX_HELLO);
     let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), join(reader, writer));
     match (&mut acceptor).await {
         Ok(StartHandshake { accepted, io, .. }) if io.reader().get_ref().get_ref().0.is_empty() => Ok(accepted),
-        // The extra bytes would have to be passed on to the session.
-        Ok(_) => Err(io::Error::other("more bytes than a ClientHello before the answer to it")),
+        // These extra bytes would have to be passed on to the TLS session.
+        Ok(_) => Err(io::Error::other("the client sent more than a ClientHello before the server answered")),
         Err(_) if acceptor.take_io().is_some_and(|io| io.reader().limit() == 0) => {
-            Err(io::Error::other(format!("a ClientHello of more than {MAX_HELLO} bytes")))
+            Err(io::Error::other(format!("the ClientHello is longer than {MAX_HELLO} bytes")))
         }
         Err(error) => Err(error),
     }
 }
 
-/// Maximum size of a ClientHello, in bytes, including the heads of its records. Browsers send up to
-/// 2 KiB, with post-quantum key shares.
+/// Maximum size of a ClientHello, in bytes, including the headers of its records. With post-quantum
+/// key shares, browsers send up to 2 KiB.
 const MAX_HELLO: u64 = 16 * 1024;
 
-/// Maximum number of bytes of a ClientHello that are kept before the handshake is in progress.
+/// Maximum number of bytes of a ClientHello that are kept before the connection has a permit.
 const USUAL_HELLO: usize = 4 * 1024;
 
 /// The content type of records with handshake messages (RFC 8446, section 5.1).
 const HANDSHAKE: u8 = 22;
 
-/// Maximum size of the fragment of a message in a record, in bytes (RFC 8446, section 5.1).
+/// Maximum size of the fragment in a record, in bytes (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
 
-/// The response to any request without TLS; it is sent before the request is read.
+/// The response to any request without TLS. It is sent before the request is read.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
-/// Explains to the client that this port speaks TLS, and waits until the client has read that.
+/// Tells the client that this port speaks TLS, and waits until the client has received the
+/// response.
 async fn explain(mut socket: TcpStream) {
     if socket.write_all(WITHOUT_TLS).await.is_ok() && socket.shutdown().await.is_ok() {
         let mut lingering = LingeringClose::new();
@@ -240,15 +245,15 @@ async fn explain(mut socket: TcpStream) {
     }
 }
 
-/// Minimum duration of a handshake before it may be given up for another; longer than the round
+/// Minimum duration of a handshake before it may be ended to free its permit. Longer than the round
 /// trip to any client.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Handshakes with a permit, oldest permit first.
+/// Handshakes that have a permit, ordered by the time of the permit, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct HandshakesUnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
 
-/// Held by a handshake while it is in progress.
+/// Exists while a handshake is in progress.
 #[derive(Debug)]
 pub(crate) struct Handshake(Arc<ConnectionState>);
 
@@ -256,14 +261,14 @@ impl HandshakesUnderWay {
     pub(crate) fn begin(&self, connection: &Arc<ConnectionState>) -> Arc<Handshake> {
         let handshake = Arc::new(Handshake(Arc::clone(connection)));
         let mut all = self.0.lock();
-        // There are at most as many as permits, and usually few.
+        // There are at most as many entries as permits, and usually few.
         all.retain(|(_, handshake)| handshake.strong_count() > 0);
         all.push_back((Instant::now(), Arc::downgrade(&handshake)));
         handshake
     }
 
-    /// Gives up the longest-running handshake if it has exceeded [`GRACE`]. Returns the time until
-    /// the next check.
+    /// Ends the longest-running handshake if it has exceeded [`GRACE`]. Returns the time until the
+    /// next check.
     pub(crate) fn give_up(&self) -> Duration {
         let mut all = self.0.lock();
         while let Some((since, first)) = all.front() {
@@ -281,10 +286,10 @@ impl HandshakesUnderWay {
     }
 }
 
-/// Time until the next check after a handshake was given up, whose permit will be free soon.
+/// Time until the next check after a handshake was ended. Its permit is free within this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// The facts that the handshake of a connection has settled.
+/// What is known about a connection after its handshake.
 #[derive(Clone, Debug)]
 pub(crate) struct Secured {
     certificates: LiveCertificates,
@@ -295,8 +300,8 @@ pub(crate) struct Secured {
     pub(crate) protocol: SettledProtocol,
 }
 
-/// The protocol that a connection certainly speaks: settled by ALPN, where HTTP/1.1 is the default,
-/// or by requests that it has served.
+/// The protocol that a connection certainly uses. It is known from ALPN, whose default is HTTP/1.1,
+/// or from the requests that the connection has served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledProtocol {
     Http1,
@@ -304,8 +309,8 @@ pub(crate) enum SettledProtocol {
 }
 
 impl Secured {
-    /// Whether the connection may carry requests for a host: the certificate covers the host or
-    /// could be chosen for it, or the client has named no host.
+    /// Whether the connection may be used for requests to this host: its certificate covers the
+    /// host or could be chosen for it, or the client named no host.
     pub(crate) fn is_for(&self, host: &str) -> bool {
         self.name.as_deref().is_none_or(|name| {
             host.eq_ignore_ascii_case(name)

@@ -1,18 +1,19 @@
-//! The certificates of a listener: which one a client gets, and how they are replaced at run time.
+//! The certificates of a listener. This module chooses one for each client, and replaces them at
+//! run time.
 //!
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
-//! over a wildcard. If several certificates have the name, such as one with an ECDSA and one with
-//! an RSA key, the first one with a signature that the client supports is chosen. A client with an
-//! unknown name, or without a name, gets the first certificate. A person learns more from a
-//! certificate for another name than from a refused handshake, and health checks by address keep
-//! working.
+//! over a wildcard. If several certificates are for the same name, such as one with an ECDSA key
+//! and one with an RSA key, the first whose signature the client supports is chosen. A client that
+//! sends an unknown name or no name gets the first certificate of the listener: a certificate for
+//! another name explains more to a person than a failed handshake, and health checks that connect
+//! by address keep working.
 //!
-//! A pair of files is loaded once certificate and key match and both hashes were the same twice,
-//! because the two files are not replaced at the same moment. Until then, and if anything else is
-//! wrong, the previous pair stays in force. Only later handshakes use the new one. The caller
-//! decides when to check, on a thread that may block; each change is reported once. Reading the
-//! files every few seconds costs less than interpreting file system events on symlinked
-//! directories.
+//! A certificate and its key are two files, which are not replaced at the same moment. So a pair is
+//! loaded only when certificate and key match and two successive reads found the same content.
+//! Until then, and if anything else is wrong, the previous pair stays in force. A new pair applies
+//! only to later handshakes. The caller decides when to check, on a thread that may block; each
+//! change is reported once. Reading the files every few seconds costs less than interpreting file
+//! system events for symlinked directories.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -31,17 +32,17 @@ use self::CertificateEventKind::InForce;
 use super::pair::{CertificatePair, PairPaths, PairVersion, Validity, provider, version};
 use crate::authorities::Authorities;
 
-/// The certificates of a listener, indexed by name; at least one.
+/// The certificates of a listener, indexed by name. There is at least one.
 #[derive(Debug)]
 pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
     pub(super) certificates: Vec<P>,
     exact: HashMap<String, Vec<usize>>,
-    /// Indexed by the name after `*.`.
+    /// Certificates for wildcards, indexed by the part of the name after `*.`.
     wildcard: HashMap<String, Vec<usize>>,
 }
 
 impl<P> CertificatesByName<P> {
-    /// Builds the index. The first certificate is the default.
+    /// Builds the index. The first certificate is the default for unknown names.
     pub(super) fn new(certificates: Vec<P>, names: impl Fn(&P) -> &[String]) -> Self {
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
         let mut wildcard: HashMap<String, Vec<usize>> = HashMap::new();
@@ -59,7 +60,7 @@ impl<P> CertificatesByName<P> {
         Self { certificates, exact, wildcard }
     }
 
-    /// Returns the certificate for a name, and its index.
+    /// Returns the certificate for a name among those that `suits` accepts, with its index.
     pub(super) fn choose(&self, name: Option<&str>, suits: impl Fn(&P) -> bool) -> Option<(usize, &P)> {
         let candidates = || name.into_iter().flat_map(|name| self.candidates(name));
         let suitable = candidates().find(|place| self.certificates.get(*place).is_some_and(&suits));
@@ -67,7 +68,7 @@ impl<P> CertificatesByName<P> {
         Some((place, self.certificates.get(place)?))
     }
 
-    /// Whether a client that names this host may get the certificate at this index.
+    /// Whether a client that names this host may be served the certificate at this index.
     pub(super) fn may_choose(&self, place: usize, name: &str) -> bool {
         let mut candidates = self.candidates(name).peekable();
         if candidates.peek().is_none() { place == DEFAULT } else { candidates.any(|candidate| candidate == place) }
@@ -88,7 +89,7 @@ const DEFAULT: usize = 0;
 pub(super) const HTTP_2: &[u8] = b"h2";
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// A pair, and the rustls configuration for handshakes with it.
+/// A pair, with the rustls configuration for handshakes that use it.
 #[derive(Debug)]
 pub(super) struct ServedCertificate {
     pub(super) pair: CertificatePair,
@@ -99,8 +100,8 @@ pub(super) struct ServedCertificate {
 #[derive(Debug)]
 pub(super) struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
-    /// Ticket keys outlive a reload, because resumption needs no certificate. They are replaced
-    /// every six hours.
+    /// Ticket keys are kept when certificates are reloaded, because a resumed session does not use
+    /// a certificate. They are replaced every six hours.
     tickets: Arc<dyn ProducesTickets>,
     clients: Arc<dyn ClientCertVerifier>,
     protocols: &'static [&'static [u8]],
@@ -113,8 +114,8 @@ impl HandshakeConfig {
         Ok(Self { provider: Arc::new(provider()), tickets, clients, protocols: &[HTTP_2, HTTP_1] })
     }
 
-    /// Creates settings for HTTP/1.1 only, and for clients with certificates from these
-    /// authorities, if any.
+    /// Creates settings for HTTP/1.1 only. With `clients`, each client must have a certificate from
+    /// one of these authorities.
     fn for_operators(clients: Option<&Authorities>) -> Result<Self, Error> {
         let made = Self { protocols: &[HTTP_1], ..Self::new()? };
         let Some(Authorities { roots, .. }) = clients else { return Ok(made) };
@@ -130,7 +131,8 @@ impl HandshakeConfig {
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&pair.key))));
         config.alpn_protocols = self.protocols.iter().map(|protocol| protocol.to_vec()).collect();
         config.ticketer = Arc::clone(&self.tickets);
-        // Sessions are stored in tickets, at the client, where they cost the server nothing.
+        // Sessions are stored in tickets, which the clients keep, so the server needs no memory for
+        // them.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         Ok(Arc::new(ServedCertificate { pair, config: Arc::new(config) }))
     }
@@ -147,19 +149,19 @@ struct CertificateState {
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
-    /// Reasons why the current files of each pair cannot be used, in the order of `paths`. Separate
-    /// from `reports`, which are locked while files are read.
+    /// Why the current files of each pair cannot be used, in the order of `paths`. This is separate
+    /// from `reports`, which is locked while files are read.
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
-/// The last report about a pair, kept so that it is not repeated.
+/// The last report about a pair. It is kept so that the same report is not repeated.
 #[derive(Clone, Debug, Default)]
 struct PairReport {
     rejection: Option<String>,
     warning: Option<String>,
 }
 
-/// An event about a pair, for the operator.
+/// An event about a pair, to be reported to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateEvent {
     pub(crate) kind: CertificateEventKind,
@@ -169,15 +171,15 @@ pub(crate) struct CertificateEvent {
 /// The kinds of [`CertificateEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CertificateEventKind {
-    /// A pair is served from now on.
+    /// A pair is used from now on.
     InForce,
-    /// A pair cannot be used; the previous one stays in force.
+    /// The current files of a pair cannot be used, and the previous pair stays in force.
     Rejected,
     /// A pair expires soon, or has expired.
     Warning,
 }
 
-/// Equal if the files are the same, in the same order, whatever their content.
+/// Equal if the paths of the files are the same in the same order, whatever the files contain.
 impl PartialEq for LiveCertificates {
     fn eq(&self, other: &Self) -> bool {
         self.0.paths == other.0.paths && self.0.clients == other.0.clients
@@ -194,8 +196,8 @@ impl LiveCertificates {
         Self::made_by(HandshakeConfig::new()?, None, pairs)
     }
 
-    /// Creates the certificates of an admin listener. If there are `clients` authorities, each
-    /// client needs a certificate from one of them.
+    /// Creates the certificates of an admin listener. With `clients`, each client must have a
+    /// certificate from one of these authorities.
     pub(crate) fn for_operators(pairs: ReadPairs, clients: Option<Authorities>) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
     }
@@ -209,36 +211,38 @@ impl LiveCertificates {
         Ok(Self(Arc::new(CertificateState { paths, clients, current, making, reports, rejections })))
     }
 
-    /// Whether both are clones of the same certificates, not only equal.
+    /// Whether both are clones of the same value. Unlike `==`, this is false for two values with
+    /// the same files.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether clients need a certificate.
+    /// Whether clients must have a certificate.
     pub(crate) fn ask_clients(&self) -> bool {
         self.0.clients.is_some()
     }
 
-    /// Returns the dates of the certificates in force, each with the file of its chain.
+    /// Returns the validity of each certificate in force, with the path of its chain file.
     pub(crate) fn dates(&self) -> Vec<(PathBuf, Validity)> {
         let current = self.current();
         let pairs = self.0.paths.iter().zip(&current.certificates);
         pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.validity?))).collect()
     }
 
-    /// Returns for each pair the reason why its files cannot be used, if any, with the file of its
-    /// chain. The previous certificate stays in force meanwhile. Does not wait for files.
+    /// Returns the path of each pair's chain file, with the reason why the pair's current files
+    /// cannot be used, if any. The previous certificate stays in force meanwhile. Does not wait for
+    /// files.
     pub(crate) fn rejections(&self) -> Vec<(PathBuf, Option<String>)> {
         let chains = self.0.paths.iter().map(|paths| paths.chain.clone());
         chains.zip(self.0.rejections.load().iter().cloned()).collect()
     }
 
-    /// Whether a certificate is for this host, or for a host that matches a pattern such as
-    /// `*.example.com`.
+    /// Whether any certificate is for this host. A pattern such as `*.example.com` stands for all
+    /// hosts that it matches.
     pub(crate) fn are_for(&self, pattern: &str) -> bool {
         let current = self.current();
         let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
-        // A certificate for some of these hosts may be enough.
+        // For a pattern, a certificate for some of its hosts is sufficient.
         let is_any_below = |below: &str| names.any(|name| name.ends_with(below));
         pattern.strip_prefix('*').map_or_else(|| current.candidates(pattern).next().is_some(), is_any_below)
     }
@@ -256,8 +260,9 @@ impl LiveCertificates {
         events
     }
 
-    /// Loads files that have changed and then remain unchanged for `settling`, because two files
-    /// are rarely replaced at the same moment. Blocks, for `settling` if something has changed.
+    /// Loads files that have changed, once they have not changed for `settling`, because the two
+    /// files of a pair are rarely replaced at the same moment. Blocks, for `settling` if any file
+    /// has changed.
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let seen = self.versions();
@@ -269,15 +274,15 @@ impl LiveCertificates {
         self.take(&mut reports, &seen, now)
     }
 
-    /// Loads the files as they are now, on an operator's request. Blocks.
+    /// Loads the files as they are now, at an operator's request. Blocks.
     pub(crate) fn reload(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
-        // The operator gets all reports, including those made before.
+        // The operator gets all reports, including those that were already made.
         reports.fill(PairReport::default());
         self.take(&mut reports, &self.versions(), now)
     }
 
-    /// Returns the certificate for a client, and its index.
+    /// Returns the certificate for a client, with its index.
     pub(super) fn chosen(&self, hello: &ClientHello<'_>) -> Option<(usize, Arc<ServedCertificate>)> {
         let (current, schemes) = (self.current(), hello.signature_schemes());
         let chosen = current.choose(hello.server_name(), |shown| shown.pair.key.key.choose_scheme(schemes).is_some());
@@ -289,7 +294,7 @@ impl LiveCertificates {
         self.0.current.load_full()
     }
 
-    /// Returns the version of each pair's files. `None` for files that cannot be read.
+    /// Returns the version of each pair's files, or `None` for a pair that cannot be read.
     fn versions(&self) -> Vec<Option<PairVersion>> {
         self.0.paths.iter().map(version).collect()
     }
@@ -324,7 +329,7 @@ impl LiveCertificates {
         events
     }
 
-    /// Reads the pair in the files. `None` if it cannot be used.
+    /// Reads a pair from its files. Returns `None` if the pair cannot be used.
     fn read(
         &self,
         paths: &PairPaths,
@@ -333,7 +338,7 @@ impl LiveCertificates {
         events: &mut Vec<CertificateEvent>,
     ) -> Option<Arc<ServedCertificate>> {
         let rejection = match CertificatePair::read(paths) {
-            // Still changing; the next check reads it.
+            // The files are still changing, so this pair is left to the next check.
             Ok(pair) if seen != Some(pair.version) => return None,
             Err(_) if seen != version(paths) => return None,
             Ok(pair) => match self.0.making.shown(pair) {
@@ -381,7 +386,7 @@ fn by_name(shown: Vec<Arc<ServedCertificate>>) -> CertificatesByName<Arc<ServedC
 mod tests {
     use super::*;
 
-    /// A certificate, and whether the client supports its signatures.
+    /// The names of a certificate, and whether the client supports its signature.
     type Made = (Vec<String>, bool);
 
     fn certificates(of: &[(&[&str], bool)]) -> CertificatesByName<Made> {
@@ -424,7 +429,7 @@ mod tests {
         ]);
         assert_eq!(chosen(&certificates, Some("b.test")), 2);
         assert_eq!(chosen(&certificates, Some("x.c.test")), 3);
-        // Chosen for its name even if the client does not support its signatures.
+        // This certificate is chosen by name even though the client does not support its signature.
         assert_eq!(chosen(&certificates, Some("d.test")), 5);
     }
 

@@ -1,12 +1,13 @@
-//! TLS before HTTP: choosing the certificate for a client, the handshake, and the facts that it
-//! settles for the connection.
+//! TLS before HTTP: choosing the certificate for a client, performing the handshake, and recording
+//! its results for the connection.
 //!
-//! TLS 1.2 and 1.3 are supported with rustls' cipher suites, on ring, and HTTP/2 if the client
-//! offers it by ALPN. Certificates are replaced at run time; open connections keep theirs.
+//! TLS 1.2 and 1.3 are supported, with the cipher suites of rustls on ring. HTTP/2 is used if the
+//! client offers it by ALPN. Certificates are replaced at run time; open connections keep the
+//! certificate of their handshake.
 //!
-//! **TLS ends before HTTP begins.** This module turns a socket into a stream; the rest of the edge
-//! sees a `Socket`, which is either. Only the protocol that ALPN settled on is passed on, so that
-//! no other is spoken.
+//! **TLS is handled before HTTP.** This module turns a TCP socket into a TLS stream. The rest of
+//! the edge uses a `Socket`, which is either of the two. It also learns which protocol ALPN has
+//! negotiated, so that the connection uses no other.
 
 pub(crate) mod pair;
 

@@ -1,4 +1,5 @@
-//! One certificate with its issuers and its key, read from files and checked to match.
+//! One certificate with its issuers and its key. They are read from files, and the key is checked
+//! to match the certificate.
 //!
 //! No message contains anything from a key file.
 
@@ -24,20 +25,21 @@ use crate::files;
 /// The files of a certificate and its key, both in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PairPaths {
-    /// The certificate, followed by those of its issuers.
+    /// The file with the certificate, followed by the certificates of its issuers.
     pub(crate) chain: PathBuf,
     pub(crate) key: PathBuf,
 }
 
-/// A certificate and its key, usable for handshakes.
+/// A certificate and its key, ready for handshakes.
 pub(crate) struct CertificatePair {
     pub(super) key: Arc<CertifiedKey>,
     /// The DNS names of the certificate, in lower case; a wildcard begins with `*.`.
     pub(crate) names: Vec<String>,
-    /// `None` if the dates cannot be read.
+    /// The dates of the certificate; `None` if they cannot be read.
     pub(super) validity: Option<Validity>,
     pub(super) version: PairVersion,
-    /// Whether others than owner and group may read the key, or the group may change it.
+    /// Whether the permissions of the key file are too wide: users other than owner and group can
+    /// read it, or the group can change it.
     exposed: bool,
 }
 
@@ -53,15 +55,15 @@ pub(crate) struct Unusable {
     message: String,
 }
 
-/// The file of the pair that is wrong.
+/// The file of a pair that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PairFile {
     Chain,
     Key,
 }
 
-/// Maximum size of a file, in bytes. No certificate with its issuers is larger; a larger file was
-/// named by mistake.
+/// Maximum size of a file, in bytes. A certificate with its issuers is always smaller, so a larger
+/// file was configured by mistake.
 const MAX_FILE: u64 = 1 << 20;
 
 impl CertificatePair {
@@ -79,13 +81,13 @@ impl CertificatePair {
         let chain = certificates(&chain).map_err(|what| unusable(PairFile::Chain, what))?;
         let key = private_key(&key).map_err(|what| unusable(PairFile::Key, what))?;
         let end_entity = EndEntityCert::try_from(&chain[0])
-            .map_err(|error| unusable(PairFile::Chain, &format!("the first certificate cannot be read: {error}")))?;
+            .map_err(|error| unusable(PairFile::Chain, &format!("the first certificate is invalid: {error}")))?;
         let names = end_entity.valid_dns_names().map(|name| name.trim_end_matches('.').to_ascii_lowercase()).collect();
         let validity = Validity::of(&chain[0]);
         let key = CertifiedKey::from_der(chain, key, &provider()).map_err(|error| match error {
             Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => unusable(
                 PairFile::Key,
-                "the key does not belong to the first certificate of the chain, which has to be the server's own",
+                "the key does not match the first certificate of the chain: the server's own certificate must come first",
             ),
             Error::InvalidCertificate(fault) => unusable(PairFile::Chain, &certificate_fault(&fault)),
             _ => unusable(
@@ -101,10 +103,11 @@ impl CertificatePair {
         if let Some(warning) = self.validity.and_then(|validity| validity.warning(now)) {
             return Some(warning);
         }
-        self.exposed.then(|| "others than the owner can read or change the key: chmod 0600, or 0640".to_owned())
+        self.exposed
+            .then(|| "users other than the owner can read or change the key: set its mode to 0600 or 0640".to_owned())
     }
 
-    /// Reports whether clients that verify certificates accept this one for a host.
+    /// Reports whether clients that verify certificates accept this certificate for a host.
     pub(super) fn covers(&self, host: &str) -> bool {
         let Ok(name) = ServerName::try_from(host) else { return false };
         let certificate = self.key.cert.first().and_then(|certificate| EndEntityCert::try_from(certificate).ok());
@@ -135,28 +138,29 @@ impl PairVersion {
     }
 }
 
-/// Returns the first DNS name of a client's certificate, or else the first bytes of its hash.
+/// Returns the first DNS name in a client's certificate, or the beginning of the certificate's hash
+/// if it has no DNS name.
 pub(super) fn name_of(certificate: &CertificateDer<'_>) -> String {
     let parsed = EndEntityCert::try_from(certificate).ok();
     let name = parsed.as_ref().and_then(|parsed| parsed.valid_dns_names().next().map(str::to_owned));
     name.unwrap_or_else(|| format!("sha256:{}", HEXLOWER.encode(&hmac_sha256::Hash::hash(certificate)[..8])))
 }
 
-/// Returns ring's provider, which is passed explicitly: the process has no default that a library
-/// could change.
+/// Returns ring's provider. It is passed explicitly to rustls, because libraries could change a
+/// process-wide default.
 pub(super) fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
-/// Returns the current version of a pair's files. `None` if one of them cannot be read.
+/// Returns the current version of a pair's files, or `None` if one of them cannot be read.
 pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
     let (chain, _) = read(&paths.chain).ok()?;
     let (key, _) = read(&paths.key).ok()?;
     Some(PairVersion::of(&chain, &key))
 }
 
-/// Returns whether the first certificate of a file belongs to a certificate authority, and a
-/// warning about its dates.
+/// Returns whether the first certificate in a file belongs to a certificate authority, and a
+/// warning about its dates, if any.
 pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>) {
     let chain = read(chain).ok().and_then(|(pem, _)| certificates(&pem).ok()).unwrap_or_default();
     let Some(first) = chain.first() else { return (false, None) };
@@ -171,7 +175,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     if octets.len() as u64 > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is not a PEM file"));
     }
-    // Any permission for others is too wide, and any but reading for the group.
+    // For a key, others may have no permissions, and the group may at most read.
     Ok((octets, metadata.mode() & 0o037 != 0))
 }
 
@@ -179,7 +183,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str
     let chain: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| "invalid PEM")?;
     if chain.is_empty() {
-        Err("no certificate found: it begins with \"-----BEGIN CERTIFICATE-----\"")
+        Err("no certificate found: a certificate begins with \"-----BEGIN CERTIFICATE-----\"")
     } else {
         Ok(chain)
     }
@@ -189,10 +193,10 @@ fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
     match PrivateKeyDer::from_pem_slice(pem) {
         Ok(key) => Ok(key),
         Err(_) if memmem::find(pem, b"ENCRYPTED").is_some() => {
-            Err("the key is encrypted, and there is no prompt for its passphrase: store it without one")
+            Err("the key is encrypted: store it without a passphrase, because robotsd cannot ask for one")
         }
         Err(_) if memmem::find(pem, b"PRIVATE KEY-----").is_some() => Err("invalid PEM"),
-        Err(_) => Err("no private key found: it begins with \"-----BEGIN PRIVATE KEY-----\""),
+        Err(_) => Err("no private key found: a key begins with \"-----BEGIN PRIVATE KEY-----\""),
     }
 }
 
@@ -200,22 +204,24 @@ fn unix_time(time: SystemTime) -> UnixTime {
     UnixTime::since_unix_epoch(date::sayable(time).duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// Returns why rustls' verifier refuses a DER certificate at this time. `None` if it cannot parse
-/// the certificate. Without a trusted authority it refuses every certificate, and it checks dates
-/// and basic constraints first.
+/// Returns the reason why rustls' verifier rejects a DER certificate at this time, or `None` if the
+/// certificate cannot be parsed. The verifier rejects every certificate because it has no trusted
+/// authority, but it checks dates and basic constraints first.
 fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::Error> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
 }
 
-/// Time before a certificate's end when warnings begin. Certificates of 90 days are renewed with 30
-/// left.
+/// Warnings begin this long before the expiry of a certificate. Certificates that are valid for 90
+/// days are usually renewed 30 days before they expire, so a warning means that the renewal has
+/// failed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// The first and the last date of a certificate's validity (RFC 5280, section 4.1.2.5).
 ///
-/// rustls has no method that returns them, and an X.509 parser would add 14 crates. But its
-/// verifier reports each date as the reason for refusing the certificate before or after it.
+/// rustls has no method that returns these dates, and an X.509 parser would add 14 crates. But if
+/// its verifier checks a certificate before its first or after its last date, the error contains
+/// that date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     begin: SystemTime,
@@ -223,7 +229,7 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// Returns the dates of a DER certificate. `None` if the verifier cannot read it.
+    /// Returns the dates of a DER certificate, or `None` if the verifier cannot parse it.
     pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
         let certificate = CertificateDer::from(certificate);
         let at = |time: UnixTime| UNIX_EPOCH + Duration::from_secs(time.as_secs());
@@ -237,7 +243,7 @@ impl Validity {
         }
     }
 
-    /// Returns the last day, such as `2027-01-31`.
+    /// Returns the last day of validity, such as `2027-01-31`.
     pub(crate) fn last_day(&self) -> String {
         let mut day = date::rfc3339(self.end);
         day.truncate(10);
@@ -318,14 +324,14 @@ mod tests {
     fn broken_certificates_have_no_validity() {
         let whole = made((2026, 1, 1), (2026, 4, 1));
         for length in 0..whole.len() {
-            // Shorter than its length field.
+            // The certificate is shorter than its length field declares.
             assert_eq!(Validity::of(&whole[..length]), None);
         }
         for at in 0..200 {
             for octet in [0, 0x7f, 0x80, 0x84, 0xff] {
                 let mut broken = whole.clone();
                 broken[at] = octet;
-                // Any result is fine, as long as nothing panics.
+                // The result does not matter, as long as nothing panics.
                 let _ = Validity::of(&broken);
             }
         }

@@ -42,7 +42,7 @@ const MOMENT: Duration = Duration::from_millis(150);
 const SETTLING: Duration = Duration::from_millis(1);
 
 impl TestAuthority {
-    /// Writes a pair for these names, in files of its own.
+    /// Writes a certificate for these names and its key, each into a file of its own.
     fn write(&self, file: &str, names: &[&str]) -> PairPaths {
         self.write_with(file, names, &KeyPair::generate().unwrap(), |_| {})
     }
@@ -65,21 +65,21 @@ impl TestAuthority {
         paths
     }
 
-    /// A client that trusts this authority and offers these protocols.
+    /// Creates a client that trusts this authority and offers these protocols.
     fn client(&self, alpn: &[&[u8]]) -> Arc<ClientConfig> {
         let mut config = self.client_of(pair::provider(), ALL_VERSIONS);
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         Arc::new(config)
     }
 
-    /// Returns a client with these TLS versions and the algorithms of this provider.
+    /// Creates a client with these TLS versions and the algorithms of this provider.
     fn client_of(&self, provider: CryptoProvider, versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
         let config = ClientConfig::builder_with_provider(Arc::new(provider)).with_protocol_versions(versions).unwrap();
         config.with_root_certificates(self.roots()).with_no_client_auth()
     }
 }
 
-/// Replaces a file atomically, as tools do.
+/// Replaces a file atomically, as certificate tools do.
 fn put(path: &Path, octets: &[u8]) {
     let new = path.with_extension("new");
     std::fs::write(&new, octets).unwrap();
@@ -92,7 +92,7 @@ fn live(pairs: &[&PairPaths]) -> LiveCertificates {
     LiveCertificates::new(pairs.iter().map(read).collect()).unwrap()
 }
 
-/// An edge that speaks TLS on a port.
+/// Starts an edge with TLS on a listener.
 fn secure_on(listener: TcpListener, certificates: LiveCertificates, limits: EdgeLimits) -> ServedEdge {
     let tls = Some(TlsAcceptor::new(certificates, limits.handshakes, limits.tls_handshake));
     let settings = ListenerSettings { tls, ..ListenerSettings::default() };
@@ -114,7 +114,7 @@ impl ServedEdge {
         Raw::new(self.connect(client, name).await.unwrap())
     }
 
-    /// Opens this many connections, on each of which a request has been answered.
+    /// Opens this many connections. On each of them, a request has been answered.
     async fn kept_secured(&self, count: usize, client: &Arc<ClientConfig>) -> Vec<Raw<TlsStream<TcpStream>>> {
         let mut kept = Vec::new();
         for _ in 0..count {
@@ -130,22 +130,23 @@ impl ServedEdge {
     }
 }
 
-/// An edge with a certificate for `a.test`.
+/// Starts an edge with a certificate for `a.test`.
 fn secure(limits: EdgeLimits) -> (TestAuthority, ServedEdge) {
     let authority = TestAuthority::new("ours");
     let edge = secure_with(live(&[&authority.write("a", &["a.test"])]), limits);
     (authority, edge)
 }
 
-/// Fits into the buffer of a TLS session, and into an HTTP/2 client's initial window.
+/// Size of an answer that fits into the buffer of a TLS session and into an HTTP/2 client's initial
+/// window.
 const TAIL: usize = 60_000;
 
 fn get(host: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")
 }
 
-/// Answers with its scheme, with more than any buffer holds, or with a WebSocket whose other end
-/// echoes.
+/// Answers with the scheme of the request, with more than all buffers can contain, or with a
+/// WebSocket whose other end echoes.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     if let Some(response) = echo(&request, b"hello") {
         return Ok(response);
@@ -175,12 +176,12 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         let stream = edge.connect(&authority.client(alpn), "a.test").await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), agreed);
         let is_http_2 = agreed == Some(b"h2");
-        // HTTP/2, whatever has been agreed on.
+        // The client sends HTTP/2, whatever was negotiated.
         if is_http_2 {
             let response = Http2Client::over(stream).await.ask(Request::get("https://a.test/")).await.unwrap();
             assert_eq!((response.status().as_u16(), &**response.body()), (200, &b"https"[..]), "{alpn:?}");
         } else {
-            // In one piece and in several.
+            // The bytes are sent in one piece and in several pieces.
             let mut pieces = edge.raw(&authority.client(alpn), "a.test").await;
             for piece in ["PRI", " * HTTP/2.0\r\n\r\nSM\r\n", "\r\n\0\0\0\x04\0\0\0\0\0"] {
                 pieces.try_send(piece).await;
@@ -196,7 +197,8 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
             assert_eq!((answer.status(), &*answer.body), (200, "https"), "{alpn:?}");
         }
     }
-    // No preface, a part of one, and one that ends differently (RFC 9113, section 3.4).
+    // The client sends no preface, a part of the preface, or a preface that ends differently (RFC
+    // 9113, section 3.4).
     let edge = secure_with(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default());
     for octets in [
         &get("a.test")[..],
@@ -211,11 +213,14 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         let _ = soon(async { client.finish().await }).await;
         let answer = client.rest().await;
         assert!(!answer.contains("HTTP"), "{octets:?}: {answer:?}");
-        // An empty SETTINGS, and a GOAWAY with PROTOCOL_ERROR.
+        // These are an empty SETTINGS frame and a GOAWAY frame with PROTOCOL_ERROR.
         let goaway = "\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
         assert_eq!(answer, goaway, "{octets:?}");
     }
-    assert_eq!(edge.reports(ConnectionErrorKind::Protocol).await, "no HTTP/2 preface, although TLS negotiated HTTP/2");
+    assert_eq!(
+        edge.reports(ConnectionErrorKind::Protocol).await,
+        "TLS negotiated HTTP/2, but the client did not send the HTTP/2 preface"
+    );
     let nothing_in_common = edge.connect(&authority.client(&[b"acme-tls/1"]), "a.test").await;
     assert!(nothing_in_common.is_err());
     edge.reports(ConnectionErrorKind::Handshake).await;
@@ -228,7 +233,8 @@ async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
     let stream = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
         \0\0\x11\x01\x05\0\0\0\x01\x82\x87\x04\x05/tail\x01\x06a.test";
     for (protocol, request) in [(&b"http/1.1"[..], &upload[..]), (b"h2", stream)] {
-        // Buffers that hold little of the answer: the rest waits in the session.
+        // The socket buffers can contain little of the answer, so the rest waits in the TLS
+        // session.
         let listening = TcpSocket::new_v4().unwrap();
         listening.set_send_buffer_size(4096).unwrap();
         listening.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
@@ -329,7 +335,8 @@ async fn a_close_notify_that_no_client_reads_is_no_failure() {
         tls.secure(socket, std::future::pending(), &activity, || {}).await.unwrap().unwrap()
     };
     let (client, (stream, _)) = soon(async { tokio::join!(connecting, accepting) }).await;
-    // Closed without a TLS shutdown: the next byte sent from here is answered with a reset.
+    // The client closes the connection without a TLS shutdown, so the next byte from the server is
+    // answered with a reset.
     socket2::SockRef::from(client.get_ref().0).set_linger(Some(Duration::ZERO)).unwrap();
     drop(client);
     let mut transport = Socket::Tls(Box::new(stream.into()));

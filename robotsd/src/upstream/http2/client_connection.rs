@@ -1,16 +1,15 @@
-//! An HTTP/2 connection to a server, shared by concurrent requests, and the PING that checks
-//! whether the server is still there.
+//! HTTP/2 connections that concurrent requests share, and the PING that checks whether a silent
+//! server is still reachable.
 //!
-//! A PING with a deadline for its response shows whether a silent server is still there. gRPC
-//! servers close a connection that gets more than one PING in five minutes without DATA or HEADERS
-//! in return. Therefore a PING is sent only if a request has reached its deadline without hearing
-//! from the server, which is better evidence than elapsed time, or after [`QUIET`]. Until it is
-//! answered, no new request is sent on the connection. If it is too early for a PING, the
-//! connection gets no more requests.
+//! gRPC servers close a connection that receives more than one PING in five minutes without DATA or
+//! HEADERS frames in return. So a PING is sent only after [`QUIET`], or when a request has reached
+//! its deadline without hearing from the server, which is better evidence than elapsed time. Until
+//! the PING is answered, no new request is sent on the connection. If it is too early for another
+//! PING, the connection gets no more requests.
 //!
-//! **The window of a connection has room for all its streams**, 128 of them, so a client that does
-//! not read blocks its own stream and no other. The cost is bounded: 32 MiB for a connection whose
-//! 128 clients have all stalled.
+//! **The window of a connection has room for all of its 128 streams**, so a client that does not
+//! read blocks only its own stream. The cost is bounded: a connection whose 128 clients have all
+//! stalled uses 32 MiB.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -35,36 +34,34 @@ use crate::upstream::connection_limit::Permit;
 use crate::upstream::endpoint::UpstreamLimits;
 use crate::upstream::usage::{ClientKey, Usage};
 
-/// Maximum number of streams on one connection, if the server allows as many.
-///
-/// The connection's window has room for all of them, so clients that do not read block only their
-/// own streams.
+/// Maximum number of streams on one connection; the server may allow fewer.
 pub(super) const STREAMS: usize = 128;
 
-/// Maximum number of reset streams to remember for a second, so that frames already in flight are
-/// not errors. This is more than clients can cancel in that time. A remembered stream takes a few
-/// hundred bytes.
+/// Maximum number of reset streams that are remembered for a second, so that their frames which are
+/// still on the way are not errors. Clients cannot cancel this many requests in that time. A
+/// remembered stream uses a few hundred bytes.
 const REMEMBERED: usize = 4096;
 
-/// Maximum number of the server's stream errors during the life of a connection, before it counts
-/// as hostile. A frame for a stream that was reset and is no longer remembered is such an error.
+/// Maximum number of stream errors that the server may cause on one connection before h2 treats the
+/// server as hostile. A frame for a stream that was reset and is not remembered any more is such an
+/// error.
 const STREAM_ERRORS: usize = 8192;
 
-/// Number of resets, for any reason, until a connection accepts no further requests. Each stream
-/// error resets its stream, so the remaining requests have as many errors left before they reach
-/// [`STREAM_ERRORS`].
+/// Maximum number of resets, for any reason, before a connection accepts no further requests. Each
+/// stream error resets its stream. So the remaining requests can still have as many errors again
+/// before the connection reaches [`STREAM_ERRORS`].
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// Number of empty DATA frames until a connection accepts no further requests: half of the number
-/// that makes h2 end it.
+/// Maximum number of empty DATA frames before a connection accepts no further requests: half of the
+/// number that makes h2 end the connection.
 const EMPTY: usize = 50;
 
-/// Maximum charge of h2 for a byte that waits to be read: 256 per frame, less its length, for
-/// frames of at least sixteen bytes. With this budget, streams full of small unread messages do not
-/// end the connection for the others.
+/// Maximum number of bytes that h2 charges for each byte of content that waits to be read. Each
+/// frame is charged 256 minus its length, and frames are assumed to have at least 16 bytes. With
+/// this budget, streams full of small unread messages do not end the connection for other streams.
 const CHARGE_PER_OCTET: usize = 16;
 
-/// A connection, for as long as the pool or a request holds it.
+/// A connection, which exists as long as the pool or a request refers to it.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2ClientConnection {
     sender: SendRequest<Bytes>,
@@ -75,27 +72,29 @@ pub(in crate::upstream) struct Http2ClientConnection {
     streams: AtomicUsize,
     /// Whether a response has arrived.
     pub(in crate::upstream) has_answered: Flag,
-    /// Whether it broke before that, and the server has been blamed.
+    /// Whether the connection broke before its first response, and this was already counted against
+    /// the server.
     is_blamed: AtomicBool,
     pub(super) opened: Instant,
     /// When the last request ended, in milliseconds since `opened`.
     idle_since: AtomicU64,
-    /// Dropped with the connection, so that its task does not wait for the server indefinitely.
+    /// Dropped together with the connection, so that the connection's task does not wait for the
+    /// server indefinitely.
     _released: oneshot::Sender<()>,
 }
 
-/// Whether a connection accepts another request.
+/// Whether a connection accepts another request, and if so, the sender for it.
 pub(super) enum Admission {
     Stream(SendRequest<Bytes>),
-    /// Not now.
+    /// The connection has no room now.
     Full,
-    /// Never again: it has ended, or is about to.
+    /// The connection accepts no requests any more, because it has ended or is about to end.
     Closed,
 }
 
 impl Http2ClientConnection {
-    /// Starts HTTP/2 on a new connection. Whether the server speaks it is known only with the first
-    /// response.
+    /// Starts HTTP/2 on a new connection. Only the first response shows whether the server really
+    /// speaks HTTP/2.
     pub(super) async fn open(socket: Socket, permit: Permit, limits: &UpstreamLimits) -> Result<Self, h2::Error> {
         let opened = Instant::now();
         let (usage, doubt) = (Arc::clone(&permit.usage), Arc::<Doubt>::default());
@@ -108,8 +107,8 @@ impl Http2ClientConnection {
             .initial_connection_window_size(connection_window)
             .data_frame_budget((connection_window as usize).saturating_mul(CHARGE_PER_OCTET))
             .max_header_list_size(window)
-            // A stream is never written beyond its window, so this limits only waiting frames of
-            // other streams.
+            // A stream is never written beyond its window, so this limits only other streams'
+            // frames that wait.
             .max_send_buffer_size(limits.buffer_bytes)
             .initial_max_send_streams(STREAMS)
             .max_concurrent_reset_streams(REMEMBERED)
@@ -136,20 +135,21 @@ impl Http2ClientConnection {
         })
     }
 
-    /// Takes a stream on the connection, which is limited to `most` streams. It is counted until
+    /// Reserves a stream if fewer than `most` streams are in use. The stream is counted until
     /// [`leave`](Self::leave).
     pub(super) fn enter(&self, most: usize) -> Admission {
         let streams = self.streams.load(Ordering::Relaxed);
-        // Until the server has announced how many streams it allows, it may be one.
+        // Until the server has announced how many streams it allows, one stream is assumed.
         let most = if self.activity.settled.initialized() { most } else { 1 };
-        // Checked first, because it is cheapest: without sharing there are many connections, and
-        // most have a request.
+        // This check comes first, because it is the cheapest: while requests do not share
+        // connections, there are many connections, and most of them have a request.
         if streams >= most {
             return Admission::Full;
         }
         let mut sender = self.sender.clone();
         let is_closed = matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)));
-        // Or it has come near a limit that applies to its whole life.
+        // A connection also accepts no more requests if it has come near a limit that applies to
+        // its whole life.
         let is_worn = self.activity.resets() >= RESETS || self.activity.empty() >= EMPTY;
         if is_closed || is_worn || self.doubt.is_kept() {
             return Admission::Closed;
@@ -158,14 +158,15 @@ impl Http2ClientConnection {
             return Admission::Full;
         }
         if self.streams.fetch_add(1, Ordering::Relaxed) == 0 {
-            // Several clients share the connection, so it counts for none of them and is not given
-            // up for others.
+            // Several clients share the connection. So it is not counted for any of them, and it is
+            // not closed for other requests.
             self.usage.begin(ClientKey::default());
         }
         Admission::Stream(sender)
     }
 
-    /// Notes that a request has ended. Returns whether it was the only one.
+    /// Records that a request has ended. Returns whether the request was the only one on the
+    /// connection.
     pub(super) fn leave(&self) -> bool {
         if self.streams.fetch_sub(1, Ordering::Relaxed) > 1 {
             return false;
@@ -189,20 +190,21 @@ impl Http2ClientConnection {
         (self.is_idle() && now.saturating_duration_since(idle_since) >= timeout) || is_closed()
     }
 
-    /// Notes that a response has arrived.
+    /// Records that a response has arrived.
     pub(super) fn answered(&self) {
         if !self.has_answered.is_set() {
             self.has_answered.set(true);
         }
     }
 
-    /// Blames the server. Returns whether this is the first time.
+    /// Records that the connection's failure was counted against the server. Returns whether this
+    /// is the first time.
     pub(in crate::upstream) fn blame(&self) -> bool {
         !self.is_blamed.swap(true, Ordering::Relaxed)
     }
 
-    /// Notes that a request sent at `since` got no response. The server is sent a PING, unless it
-    /// sent something in the second half of that time.
+    /// Records that a request sent at `since` got no response in time. Sends a PING, unless the
+    /// server has sent something in the second half of that time.
     pub(super) fn doubt(&self, since: Instant) {
         if self.activity.received_at().elapsed() >= since.elapsed() / 2 {
             self.doubt.raise();
@@ -210,8 +212,8 @@ impl Http2ClientConnection {
     }
 }
 
-/// Transfers the frames of a connection until it ends. When the connection is no longer used, it
-/// has `patience` to shut down cleanly.
+/// Transfers the frames of a connection until it ends. Once no pool or request refers to the
+/// connection, it has `patience` to shut down cleanly.
 async fn drive(
     connection: client::Connection<GuardedSocket, Bytes>,
     death: impl Future<Output = ()>,
@@ -224,27 +226,28 @@ async fn drive(
     };
     tokio::select! {
         biased;
-        // The requests learn of an error by themselves.
+        // If the connection fails, h2 reports the error to its requests.
         _ = connection => {}
         () = death => {}
         () = left => {}
     }
 }
 
-/// Time without a single byte until the server is sent a PING.
+/// How long the server may be silent before a PING is sent.
 const QUIET: Duration = Duration::from_secs(310);
 
-/// Whether a connection is suspected dead, shared by its requests and the task that drives it.
+/// The suspicion that a connection is dead. The requests share it with the task that drives the
+/// connection.
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     is_raised: AtomicBool,
-    /// Whether no PING could be sent, so that the suspicion is permanent.
+    /// Whether a PING could not be sent, so that the suspicion is permanent.
     is_kept: AtomicBool,
     raised: Notify,
 }
 
 impl Doubt {
-    /// Notes that a request got no response: the server is sent a PING.
+    /// Records that a request got no response, so that the driver sends a PING.
     pub(super) fn raise(&self) {
         if !self.is_raised.swap(true, Ordering::SeqCst) {
             self.raised.notify_one();
@@ -255,7 +258,8 @@ impl Doubt {
         self.is_raised.load(Ordering::SeqCst)
     }
 
-    /// Reports whether the connection must not be used for further requests.
+    /// Reports whether the connection must not be used for further requests because of a permanent
+    /// suspicion.
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::SeqCst)
     }
@@ -276,10 +280,11 @@ impl Doubt {
     }
 }
 
-/// Sends a PING when there is reason to, and waits for its response. Returns when the server has
-/// not responded within `patience`, or the connection has ended.
+/// Sends a PING when there is a reason for it, and waits for the answer. Returns if the server has
+/// not answered within `patience`, or if the connection has ended.
 async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
-    // When the last PING was sent, and the number of DATA and HEADERS frames received until then.
+    // When the last PING was sent, and the number of DATA and HEADERS frames that had been received
+    // until then.
     let mut last: Option<(Instant, usize)> = None;
     loop {
         tokio::select! {
@@ -300,8 +305,8 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
         loop {
             match timeout(patience, poll_fn(|cx| ping.poll_pong(cx))).await {
                 Ok(Ok(_)) => break doubt.settle(),
-                // Bytes that arrive meanwhile show that the server is alive; its response may be
-                // queued behind them.
+                // Bytes that arrive meanwhile show that the server is alive. The answer to the PING
+                // may be queued behind them.
                 Err(_) if activity.received_at() > asked => asked = activity.received_at(),
                 Ok(Err(_)) | Err(_) => return,
             }
@@ -309,19 +314,20 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
     }
 }
 
-/// The socket of a connection. It holds the connection's permit, records activity, and ends the
+/// The socket of an HTTP/2 connection. It holds the permit, records activity, and ends the
 /// connection if the server floods it with frames.
 #[derive(Debug)]
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    /// Budget for frames that h2 does not limit; the same as for clients.
+    /// Budget for frames that h2 does not limit; the same as for client connections.
     budget: FrameBudget,
     received: Frames,
     sent: Frames,
-    /// Number of bytes of the preface still to be sent.
+    /// Number of bytes of the preface that have not been sent yet.
     preface: usize,
-    // After the socket, so that the permit is released only when the socket is closed.
+    // This field follows the socket, so that the permit is released only after the socket is
+    // closed.
     _permit: Permit,
 }
 
@@ -353,7 +359,7 @@ impl AsyncRead for GuardedSocket {
             is_flooded |= !this.budget.received(frame, Instant::now);
         });
         if is_flooded {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it sends too many frames")));
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the server sent too many frames")));
         }
         Poll::Ready(Ok(()))
     }

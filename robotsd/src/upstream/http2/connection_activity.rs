@@ -1,5 +1,5 @@
-//! The activity of an HTTP/2 connection. Its socket records it; the code that keeps, shares or
-//! gives up the connection reads it.
+//! The activity of an HTTP/2 connection. The connection's socket records it. It is read by the code
+//! that keeps, shares or closes the connection.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -21,8 +21,8 @@ pub(super) struct ConnectionActivity {
     content: AtomicUsize,
     /// Number of empty DATA frames from the server.
     empty: AtomicUsize,
-    /// Set when the server's stream limit is known because its SETTINGS are in force, or when the
-    /// connection has ended.
+    /// Set when the server's stream limit is known, because its SETTINGS have been applied, or when
+    /// the connection has ended.
     pub(super) settled: SetOnce<()>,
 }
 
@@ -37,7 +37,7 @@ impl ConnectionActivity {
         self.opened + Duration::from_millis(self.received_at.load(Ordering::Relaxed))
     }
 
-    /// Returns when no byte has arrived for `time`.
+    /// Completes when no byte has arrived for `time`.
     pub(super) async fn quiet(&self, time: Duration) {
         loop {
             let due = self.received_at() + time;
@@ -48,8 +48,8 @@ impl ConnectionActivity {
         }
     }
 
-    /// Returns the number of RST_STREAM frames sent, including those for frames that arrived on a
-    /// stream after its reset.
+    /// Returns the number of RST_STREAM frames sent to the server, including frames sent because
+    /// something arrived on a stream after its reset.
     pub(super) fn resets(&self) -> usize {
         self.resets.load(Ordering::Relaxed)
     }
@@ -81,7 +81,7 @@ impl ConnectionActivity {
         if frame.is_reset() {
             self.resets.fetch_add(1, Ordering::Relaxed);
         }
-        // The acknowledgement is sent after the settings are applied.
+        // h2 acknowledges settings after it has applied them.
         if frame.is_settings_ack() {
             let _ = self.settled.set(());
         }

@@ -1,26 +1,26 @@
-//! HTTP/2 to upstreams: a few connections to each server, with a stream for every request (RFC
-//! 9113).
+//! HTTP/2 to upstreams (RFC 9113): a few connections to each server, with one stream per request.
 //!
-//! Implemented with `h2`, which hyper also uses. hyper would hide three things that a proxy needs:
-//! - how many streams a server allows, so that the next request goes to another connection instead
-//!   of waiting invisibly;
-//! - which requests a server has not processed, so that they may be sent again;
+//! Implemented with `h2`, which hyper also uses. hyper does not give access to three things that a
+//! proxy needs:
+//! - how many streams a server allows, so that the next request uses another connection instead of
+//!   waiting inside hyper;
+//! - which requests a server has not processed, so that these requests may be sent again;
 //! - interim responses.
 //!
-//! It would also add a task and two wake-ups to each request.
+//! hyper would also add a task and two wake-ups to each request.
 //!
-//! Begin with [`send_request`]: one request on a stream, until the head of its response.
-//! [`client_connection`] drives a connection, and [`pool`] holds a worker's connections to a
-//! server.
+//! Begin with [`send_request`], which sends one request on a stream and returns the head of its
+//! response. [`client_connection`] drives a connection, and [`pool`] contains a worker's
+//! connections to a server.
 //!
-//! **`h2` ends a connection at the first response that it cannot read**, such as one with a line
-//! feed in a field. This ends all requests on the connection. An attacker who can make an
+//! **`h2` ends a connection at the first response that it cannot parse**, for example because of a
+//! line feed in a field. This ends all requests on the connection. An attacker who can make an
 //! application send such a field could repeatedly end the requests of all other clients. So GET and
-//! HEAD requests are sent once more, and for a minute requests do not share connections: see
+//! HEAD requests are sent a second time, and for a minute requests do not share connections: see
 //! [`ConnectionLimit::separate_requests`](super::connection_limit::ConnectionLimit::separate_requests).
 //!
-//! A separate task drives each connection, because it belongs to many requests. A request has no
-//! task of its own if it has no body, or if its body is sent before the response arrives.
+//! Many requests share a connection, so a separate task drives each connection. A request has a
+//! task of its own only if its response arrives before its body is completely sent.
 
 mod client_connection;
 mod connection_activity;

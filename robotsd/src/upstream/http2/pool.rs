@@ -1,9 +1,9 @@
 //! The HTTP/2 connections of one worker to one server.
 //!
-//! A request takes a stream on the first connection that has room, so that later connections become
-//! idle and expire. A request that finds no room waits for its turn to connect. Then it uses the
-//! connection that was opened meanwhile, or fails with the error of that attempt: a burst opens one
-//! connection.
+//! A request uses a stream on the first connection that has room, so that later connections become
+//! idle and expire. A request that finds no room waits for its turn to connect. If another request
+//! has connected meanwhile, the waiting request uses that connection, or fails with the error of
+//! that attempt. So a burst of requests opens only one connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +24,11 @@ use crate::upstream::failure_kind::{Cause, FailureKind};
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Pool {
     connections: Mutex<Vec<Arc<Http2ClientConnection>>>,
-    /// Locked by the request that connects. Contains the time and error of the last attempt, if it
-    /// failed.
+    /// Locked by the request that is connecting. Contains the time and error of the last attempt,
+    /// if that attempt failed.
     pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<(Instant, ConnectFailure)>>,
-    /// Whether the server chose HTTP/1.1 in the last handshake. If so, connections are not shared
-    /// and requests do not take turns to connect.
+    /// Whether the server chose HTTP/1.1 in the last TLS handshake. In that case, connections are
+    /// not shared and requests do not take turns to connect.
     pub(in crate::upstream) has_refused: Flag,
     /// Whether a connection without requests is kept for the next one.
     keeps_idle: bool,
@@ -36,8 +36,8 @@ pub(in crate::upstream) struct Http2Pool {
     demand: Arc<Demand>,
 }
 
-/// Why there is no connection to a server; also returned to the requests that waited for the
-/// attempt.
+/// The reason why connecting to a server failed. Requests that waited for the attempt get the same
+/// reason.
 #[derive(Clone, Debug)]
 pub(in crate::upstream) struct ConnectFailure {
     pub(in crate::upstream) kind: FailureKind,
@@ -51,7 +51,7 @@ pub(in crate::upstream) struct ConnectFailure {
 pub(in crate::upstream) struct Http2Slot {
     pub(in crate::upstream) connection: Arc<Http2ClientConnection>,
     pub(super) sender: SendRequest<Bytes>,
-    /// Whether a response had already arrived on the connection.
+    /// Whether a response had already arrived on the connection before this request.
     pub(in crate::upstream) is_reused: bool,
     /// How the client aborted the request, if it did.
     pub(in crate::upstream) body_failure: Option<FailureKind>,
@@ -65,8 +65,8 @@ impl Http2Pool {
         Self { connections, connecting, has_refused, keeps_idle: capacity > 0, timeout, demand }
     }
 
-    /// Takes a stream on an open connection. If `since` is given, the connection must have been
-    /// opened after it.
+    /// Reserves a stream on an open connection. If `since` is given, only connections opened after
+    /// that time count.
     pub(in crate::upstream) fn slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
         let most = if self.demand.limit.are_requests_separate() { 1 } else { STREAMS };
         let mut connections = self.connections.lock();
@@ -83,14 +83,14 @@ impl Http2Pool {
             false
         };
         let closed: Vec<_> = connections.extract_if(.., is_closed).collect();
-        // Closed outside the lock.
+        // The connections are closed outside the lock.
         drop(connections);
         drop(closed);
         slot
     }
 
-    /// Takes a stream like [`slot_since`](Self::slot_since). If there is none, but the server of a
-    /// connection has not yet announced its stream limit, waits for that.
+    /// Like [`slot_since`](Self::slot_since), but if no stream is free and a server has not yet
+    /// announced its stream limit, waits for that announcement and tries again.
     pub(in crate::upstream) async fn settled_slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
         loop {
             if let Some(slot) = self.slot_since(since) {
@@ -104,7 +104,7 @@ impl Http2Pool {
         }
     }
 
-    /// Reports whether a new connection uses HTTP/2. Its handshake offered `versions`.
+    /// Reports whether a new connection uses HTTP/2, if its handshake offered `versions`.
     pub(in crate::upstream) fn agrees(&self, socket: &Socket, versions: HttpVersions) -> bool {
         let agrees = versions == HttpVersions::Http2 || socket.protocol() == Some(b"h2");
         self.has_refused.set(!agrees);
@@ -133,12 +133,12 @@ impl Http2Pool {
         let now = Instant::now();
         let mut connections = self.connections.lock();
         let gone: Vec<_> = connections.extract_if(.., |connection| connection.is_expired(now, self.timeout)).collect();
-        // Closed outside the lock.
+        // The connections are closed outside the lock.
         drop(connections);
         drop(gone);
     }
 
-    /// Closes one idle connection. `None` if there is none.
+    /// Closes one idle connection. Returns `None` if no connection is idle.
     pub(in crate::upstream) fn give_up(&self) -> Option<()> {
         let mut connections = self.connections.lock();
         let at = connections.iter().position(|connection| connection.is_idle())?;
@@ -154,7 +154,7 @@ impl Http2Pool {
         drop(all);
     }
 
-    /// Notes that a connection has no more requests; closes it if it should not be kept.
+    /// Records that a connection has no more requests. Closes it if it should not be kept.
     fn rested(&self, connection: &Arc<Http2ClientConnection>) {
         if self.keeps_idle && !self.demand.are_others_first() {
             return;
@@ -169,8 +169,8 @@ impl Http2Slot {
         Self { connection, sender, is_reused, body_failure: None, pool: Arc::clone(pool) }
     }
 
-    /// Notes why the stream ended. If that ended the whole connection, requests share no connection
-    /// for a while.
+    /// Records why the stream ended. If its end was the end of the whole connection, requests do
+    /// not share connections for a while.
     pub(super) fn note_end(&self, cause: &Cause) {
         if cause.ends_connection() {
             self.pool.demand.limit.separate_requests();

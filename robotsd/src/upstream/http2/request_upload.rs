@@ -1,7 +1,7 @@
-//! The body of a request on its way to a stream, sent no faster than the server accepts it.
+//! The body of a request while it is sent on a stream, no faster than the server accepts it.
 //!
-//! The task that waits for the response polls it. It gets its own task only if the response arrives
-//! before the body is complete.
+//! The task that waits for the response polls the upload. The upload gets its own task only if the
+//! response arrives before the body is complete.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,50 +17,51 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::http_common::{Flag, RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
-/// Maximum number of body bytes kept until the response arrives, in case the server reports the
-/// request as not processed.
+/// Maximum number of body bytes that are kept until the response arrives, so that the request can
+/// be sent again if the server reports it as not processed.
 const KEPT: usize = 64 * 1024;
 
-/// Maximum number of pieces kept, because each costs more than its bytes.
+/// Maximum number of pieces that are kept, because each piece uses more memory than its bytes.
 const KEPT_PIECES: usize = 256;
 
-/// Pieces smaller than this, in bytes, are joined with those that follow immediately. Some servers
-/// treat many small frames as a flood and end the connection, which other clients share.
+/// Pieces smaller than this, in bytes, are joined with the pieces that follow immediately. Some
+/// servers treat many small frames as a flood and end the connection, which also serves other
+/// clients.
 const SMALL: usize = 1024;
 
-/// A body that is being sent.
+/// A request body that is being sent.
 #[derive(Debug)]
 pub(super) struct RequestUpload {
     body: RequestBody,
     stream: SendStream<Bytes>,
-    /// Bytes that wait until the server accepts them.
+    /// Bytes that the server has not accepted yet.
     waiting: Bytes,
-    /// The frame after them, if it is not data and has already arrived.
+    /// The frame that follows `waiting`, if it has already arrived and is not data.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
-    /// All pieces taken from the client so far; `None` if they exceed the limits.
+    /// Copies of all pieces received from the client so far; `None` if they exceed the limits.
     kept: Option<Vec<Bytes>>,
     kept_octets: usize,
     pub(super) progress: Arc<UploadProgress>,
-    /// Whether something of the response has arrived since the flag was last read.
+    /// Whether any part of the response has arrived since this flag was last read and cleared.
     has_response_moved: Arc<Flag>,
 }
 
-/// How an upload has ended.
+/// How an upload ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UploadEnd {
     Complete,
-    /// The server does not want the rest.
+    /// The server does not need the rest of the body.
     Unwanted,
-    /// The client has not sent all of it.
+    /// The client failed to send the whole body.
     Failed,
 }
 
-/// An upload with its own task, which is aborted when this value is dropped.
+/// An upload that has its own task, which is aborted when this value is dropped.
 #[derive(Debug)]
 pub(super) struct UploadTask {
     task: AbortOnDropHandle<()>,
     progress: Arc<UploadProgress>,
-    /// Set when something of the response has arrived.
+    /// Set when any part of the response arrives.
     pub(super) has_response_moved: Arc<Flag>,
 }
 
@@ -71,8 +72,8 @@ impl RequestUpload {
         Self { body, stream, waiting, next, kept, kept_octets, progress, has_response_moved }
     }
 
-    /// Returns the whole body again, for another connection. `None` if more of it was taken than is
-    /// kept, or if the client has failed.
+    /// Returns the whole body again, for another connection. Returns `None` if more was read from
+    /// the client than was kept, or if the client has failed.
     pub(super) fn into_body(self) -> Option<RequestBody> {
         let is_whole = self.progress.failure().is_none() && matches!(self.next, None | Some(None));
         let kept = self.kept.filter(|_| is_whole)?;
@@ -93,7 +94,8 @@ impl RequestUpload {
                 }
             }
             if self.has_response_moved.take() {
-                // Both directions form one conversation: it has stalled only if neither moves.
+                // Both directions count as one conversation, which has stalled only if neither
+                // direction makes progress.
                 self.body.has_moved();
             }
             let polled = match self.next.take() {
@@ -108,7 +110,8 @@ impl RequestUpload {
                         self.waiting = data;
                     }
                     Err(frame) => {
-                        // A trailer section ends the body, and is not kept.
+                        // A trailer section ends the body. It is not kept, so the body cannot be
+                        // repeated.
                         self.kept = None;
                         let Ok(trailers) = frame.into_trailers() else { continue };
                         return self.end(|stream| stream.send_trailers(trailers));
@@ -128,7 +131,7 @@ impl RequestUpload {
         }
     }
 
-    /// Joins a small piece of the body with the pieces after it that have already arrived.
+    /// Joins a small piece of the body with the following pieces that have already arrived.
     fn joined(&mut self, piece: Bytes, cx: &mut Context<'_>) -> Bytes {
         if piece.len() >= SMALL {
             return piece;
@@ -149,8 +152,8 @@ impl RequestUpload {
         joined.freeze()
     }
 
-    /// Sends as much as the server accepts at once. Returns the end if that was the last of the
-    /// body.
+    /// Sends as many of the waiting bytes as the server accepts now. Returns how the upload ended,
+    /// if these were the last bytes of the body.
     fn poll_send_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<UploadEnd>> {
         self.stream.reserve_capacity(self.waiting.len());
         while self.stream.capacity() == 0 {
@@ -194,7 +197,7 @@ impl RequestUpload {
 }
 
 impl UploadTask {
-    /// Returns when the server last accepted some of the body; `None` if the upload has ended.
+    /// Returns when the server last accepted a part of the body, or `None` if the upload has ended.
     pub(super) fn last_taken(&self) -> Option<Instant> {
         (!self.task.is_finished()).then(|| self.progress.last_taken())
     }

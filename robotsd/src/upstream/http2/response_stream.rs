@@ -1,5 +1,5 @@
-//! The body of a response on an HTTP/2 stream. The server gets no window for bytes that the client
-//! does not read.
+//! The body of a response on an HTTP/2 stream. The server gets flow-control window only for bytes
+//! that the client reads.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,38 +17,38 @@ use super::request_upload::UploadTask;
 use crate::http_common::poll_due;
 use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 
-/// How long to wait for the end of a stream whose body is complete by its length.
+/// How long to wait for the end of a stream after all bytes of its declared length have arrived.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
-/// The rest of a response. If it is dropped before its end, it resets the stream, so that the
-/// server notices that the client has left. If only the frame with the end is missing, it waits for
-/// that frame instead.
+/// The rest of a response. If this value is dropped before the end of the body, it resets the
+/// stream, so that the server notices that the client has left. If only the frame with the end is
+/// missing, it waits for that frame instead.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Body {
     part: BodyPart,
     left: ExpectedBody,
     idle: Duration,
-    /// Fires when nothing has arrived for too long. Created at the first wait, and reset only
-    /// occasionally.
+    /// Timer that fires when nothing has arrived for too long. It is created at the first wait, and
+    /// is not reset for each frame.
     timer: Option<Pin<Box<Sleep>>>,
-    /// When something last arrived, or when the current wait began.
+    /// When data last arrived, or when the current wait began.
     moved: Option<Instant>,
-    // The order matters: the stream is reset after both halves are dropped, and only then is there
-    // room for another.
+    // The order of these fields matters: the stream is reset after the upload and the stream are
+    // both dropped, and only then may another request use the slot.
     upload: Option<UploadTask>,
     stream: Option<RecvStream>,
     slot: Option<Box<Http2Slot>>,
-    /// Why it ended early, until the error is returned.
+    /// Why the body ended early, until the error is returned.
     failed: Option<ResponseBodyError>,
 }
 
 /// The length of the rest of the body, according to the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedBody {
-    /// No body, whatever length the head gives.
+    /// No body follows, whatever length the head declares.
     Absent,
     Length(u64),
-    /// Until the server ends the stream.
+    /// The body continues until the server ends the stream.
     Open,
 }
 
@@ -66,13 +66,14 @@ enum BodyPart {
     End,
 }
 
-/// A stream that needs only its end: a body of known length is not polled after its last byte. The
-/// stream keeps its slot, so these are never more than the stream limit.
+/// A stream whose body is complete according to its declared length, but whose end has not arrived.
+/// Such a body is not polled after its last byte. The stream occupies its slot, so there are never
+/// more of these than the stream limit allows.
 #[derive(Debug)]
 struct EndingStream {
     stream: RecvStream,
     part: BodyPart,
-    // After the stream, as in `Http2Body`.
+    // This field follows the stream, so that the slot is released last.
     _slot: Option<Box<Http2Slot>>,
 }
 
@@ -87,7 +88,7 @@ impl Http2Body {
         body
     }
 
-    /// Keeps the stream's slot until the end of the body.
+    /// Occupies the stream's slot until the end of the body.
     pub(in crate::upstream) fn hold(&mut self, slot: Box<Http2Slot>) {
         if self.part != BodyPart::End {
             self.slot = Some(slot);
@@ -102,7 +103,7 @@ impl Http2Body {
         match self.left {
             _ if self.part == BodyPart::End => SizeHint::with_exact(0),
             ExpectedBody::Length(left) => SizeHint::with_exact(left),
-            // For HEAD, the head alone gives the length.
+            // For HEAD, only the head contains the length.
             ExpectedBody::Absent | ExpectedBody::Open => SizeHint::default(),
         }
     }
@@ -129,11 +130,11 @@ impl Http2Body {
                 };
             }
             match stream.poll_data(cx) {
-                // Empty frames only count, in the HTTP library, which limits them.
+                // Empty frames are not passed on. The HTTP library counts and limits them.
                 Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
                 Poll::Ready(Some(Ok(data))) => {
-                    // The client takes the data, so the window can grow by as much. An error would
-                    // be the stream's, and comes next.
+                    // The client reads the data, so the window can grow by the same amount. An
+                    // error here would be an error of the stream, which the next poll returns.
                     let _ = stream.flow_control().release_capacity(data.len());
                     if let ExpectedBody::Length(left) = &mut self.left {
                         *left = left.saturating_sub(data.len() as u64);
@@ -155,7 +156,7 @@ impl Http2Body {
         }
     }
 
-    /// Fails if nothing has moved in either direction for too long.
+    /// Fails if neither direction has made progress for too long.
     fn poll_idle<T>(&mut self, cx: &mut Context<'_>) -> Poll<T> {
         let moved = *self.moved.get_or_insert_with(Instant::now);
         let sent = self.upload.as_ref().and_then(UploadTask::last_taken);
@@ -176,8 +177,8 @@ impl Http2Body {
         self.fail(ResponseBodyError::Broken(cause), cx)
     }
 
-    /// Ends the body with an error at the next poll, so that the client gets all that the server
-    /// sent, as on HTTP/1.1.
+    /// Ends the body with an error at the next poll. Until then, the client receives everything
+    /// that the server has sent, as on HTTP/1.1.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.end();
         self.failed = Some(error);
@@ -185,7 +186,7 @@ impl Http2Body {
         Poll::Pending
     }
 
-    /// Drops the stream. That resets it, unless the server has ended it.
+    /// Drops the stream, which resets it unless the server has ended it.
     fn end(&mut self) {
         self.part = BodyPart::End;
         self.upload = None;
@@ -202,7 +203,7 @@ impl Drop for Http2Body {
         self.upload = None;
         let mut ending = EndingStream { stream, part: self.part, _slot: self.slot.take() };
         let mut silent = Context::from_waker(Waker::noop());
-        // Nearly always the end has already arrived.
+        // The end has nearly always arrived already.
         if Pin::new(&mut ending).poll(&mut silent).is_pending()
             && let Ok(runtime) = Handle::try_current()
         {
@@ -219,7 +220,7 @@ impl Future for EndingStream {
         while this.part == BodyPart::Data {
             match ready!(this.stream.poll_data(cx)) {
                 Some(Ok(data)) if data.is_empty() => {}
-                // More data than the length is an error of the stream.
+                // The server sent more data than it declared, which is an error of the stream.
                 Some(_) => return Poll::Ready(()),
                 None => this.part = BodyPart::Trailers,
             }

@@ -1,6 +1,7 @@
-//! One request on a stream, until the head of its response.
+//! Sends one request on a stream and waits for the head of its response.
 //!
-//! **Both directions of a stream form one conversation**: it has stalled only if neither moves.
+//! **Both directions of a stream count as one conversation**, which has stalled only if neither
+//! direction makes progress.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -26,11 +27,11 @@ use crate::upstream::http1_connection::ExchangeError;
 use crate::upstream::http1_fast::unify_framing;
 use crate::upstream::outgoing_request::InterimRelay;
 
-/// Why there is no response.
+/// The reason why a request got no response.
 enum NoResponse {
     Stream(h2::Error),
     Late,
-    /// The client has not sent all of its request.
+    /// The client failed to send its whole request.
     Body,
     Invalid(&'static str),
 }
@@ -102,8 +103,8 @@ async fn head_of(
                 Poll::Pending => {}
             }
         }
-        // As on HTTP/1.1: while the upload waits for the client, the client's own deadline applies;
-        // while the server accepts bytes, it is alive.
+        // As on HTTP/1.1, the client's own deadline applies while the upload waits for the client.
+        // While the server accepts bytes, the server is considered alive.
         let last_taken = |now| match &progress {
             Some(progress) if is_sending && progress.awaits_client.is_set() => now,
             Some(progress) => progress.last_taken(),
@@ -124,7 +125,8 @@ fn poll_head(
     relay: &InterimRelay,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Response<RecvStream>, NoResponse>> {
-    // Read one by one, because h2 queues them without a limit until they are read.
+    // Interim responses are read one by one, because h2 queues them without a limit until they are
+    // read.
     while let Poll::Ready(Some(received)) = response.poll_informational(cx) {
         let received = received.map_err(NoResponse::Stream)?;
         if received.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -147,7 +149,7 @@ fn accept(
     let (mut head, stream) = response.into_parts();
     head.extensions.clear();
     unify_framing(&mut head.headers).map_err(|why| ExchangeError::Broken(Cause::Invalid(why)))?;
-    // RFC 9110, section 6.4.1.
+    // These responses have no body (RFC 9110, section 6.4.1).
     let is_bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let expected = match fields::content_length(&head.headers).filter(|_| !is_bodiless) {
         Some(octets) => ExpectedBody::Length(octets),
@@ -158,23 +160,23 @@ fn accept(
     Ok(Response::from_parts(head, Http2Body::new(stream, expected, upload, limits.body_idle)))
 }
 
-/// Determines whether a request may be sent again: if the server has reported that it did not
-/// process it, or if the connection ended, as on HTTP/1.1.
+/// Determines whether a request may be sent again. It may if the server has reported that it did
+/// not process the request. If the connection broke, the rules of HTTP/1.1 apply.
 fn failed(
     mut request: Box<Request<RequestBody>>,
     is_whole: bool,
     upload: Option<RequestUpload>,
     error: h2::Error,
 ) -> ExchangeError {
-    // RFC 9113, sections 6.8 and 8.7. Streams above the last one of a GOAWAY get its error; the
-    // others continue.
+    // Streams above the last one that a GOAWAY lists fail with the error of the GOAWAY (RFC 9113,
+    // sections 6.8 and 8.7). The other streams continue.
     let is_refused = error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM));
     let has_broken = error.is_io();
     let cause = Cause::Http2(error);
     if is_whole {
         return match cause {
             cause if is_refused => ExchangeError::Unsent(request, cause),
-            // Whether it was read is unknown.
+            // It is unknown whether the server has processed the request.
             cause if has_broken || cause.ends_connection() => ExchangeError::Unanswered(request, cause),
             cause => ExchangeError::Broken(cause),
         };
@@ -188,10 +190,10 @@ fn failed(
     }
 }
 
-/// Converts the head of an HTTP/1.1 request to HTTP/2. `None` if its host is not a valid authority.
+/// Converts the head of an HTTP/1.1 request to HTTP/2. Returns `None` if its host is not a valid
+/// authority.
 ///
-/// `Host` becomes `:authority` and is removed. Fields of HTTP/1.1 about its connection are removed
-/// too.
+/// `Host` is replaced by `:authority`. HTTP/1.1 fields that concern the connection are removed.
 pub(super) fn convert(request: &Request<RequestBody>, scheme: Scheme, accepts_trailers: bool) -> Option<Request<()>> {
     let host = request.headers().get(HOST)?;
     let mut uri = http::uri::Parts::default();
@@ -207,7 +209,8 @@ pub(super) fn convert(request: &Request<RequestBody>, scheme: Scheme, accepts_tr
         fields.remove(name);
     }
     if accepts_trailers {
-        // No other value is allowed (RFC 9113, section 8.2.2), and gRPC servers require it.
+        // `TE` may have no other value (RFC 9113, section 8.2.2), and gRPC servers require the
+        // field.
         fields.insert(TE, HeaderValue::from_static("trailers"));
     }
     *head.headers_mut() = fields;

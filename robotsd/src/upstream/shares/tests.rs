@@ -21,7 +21,8 @@ impl Site {
         }
     }
 
-    /// Opens a connection for a client that has stalled for `stalled` seconds, or makes progress.
+    /// Opens a connection for a client that has stalled for `stalled` seconds, or makes progress if
+    /// `stalled` is `None`.
     fn open(&mut self, client: (u64, u64), stalled: Option<u64>) -> Arc<Usage> {
         let usage = Arc::new(Usage::new(Arc::clone(&self.server), Instant::now(), by(client)));
         if let Some(seconds) = stalled {
@@ -31,7 +32,7 @@ impl Site {
         usage
     }
 
-    /// Returns the transfer that is given up for a request of this client.
+    /// Returns the transfer that is aborted for a request of this client.
     fn victim(&mut self, client: (u64, u64)) -> Option<Arc<Usage>> {
         let capacity = self.shares.usages.len();
         self.shares.victim(by(client), capacity, NOW, |_| true).map(|(usage, _)| usage)
@@ -46,7 +47,7 @@ fn by((address, connection): (u64, u64)) -> ClientKey {
 fn who_waits_within_its_share_counts_among_the_clients() {
     let mut site = Site::new();
     let _open: Vec<_> = (1..16).map(|at| site.open((1, 1 + at % 4), None)).collect();
-    // A fifth of sixteen allows three connections, a quarter allows four.
+    // With five clients, the share of 16 is three connections; with four clients, it is four.
     assert_eq!(site.shares.share_use(by((1, 1)), 16, NOW), ShareUse::Within);
     site.shares.wait(by((1, 9)));
     assert_eq!(site.shares.share_use(by((1, 1)), 16, NOW), ShareUse::Beyond);
@@ -58,13 +59,13 @@ fn who_waits_within_its_share_counts_among_the_clients() {
 #[test]
 fn of_those_beyond_their_share_the_one_that_has_stalled_for_longest_goes() {
     let mut site = Site::new();
-    // Within its share, but stalled longest.
+    // This client has stalled longest, but is within its share.
     site.open((2, 2), Some(9));
     site.open((1, 1), Some(2));
     let longest = site.open((1, 1), Some(3));
     site.open((1, 1), None);
     assert!(Arc::ptr_eq(&site.victim((3, 3)).unwrap(), &longest));
-    // A transfer cannot be given up twice.
+    // A transfer cannot be aborted twice.
     assert!(longest.give_up(longest.stalled().unwrap()));
     let next = site.victim((3, 3)).unwrap().stalled().unwrap();
     assert_eq!(next.lasts(NOW), Duration::from_secs(2));
@@ -87,7 +88,7 @@ fn who_moves_or_has_only_just_stalled_keeps_its_connection() {
         site.open((1, 1), stalled);
     }
     assert!(site.victim((2, 2)).is_none());
-    // A client within its share is not affected.
+    // This does not affect a client within its share.
     site.open((2, 2), Some(60));
     assert!(site.victim((3, 3)).is_none());
 }
@@ -135,7 +136,7 @@ fn a_request_stands_by_what_its_client_has_and_waits_for() {
     site.open((2, 2), None);
     let mut stands = |client| site.shares.share_use(by(client), 6, NOW + FRESH);
     assert_eq!((stands((1, 1)), stands((2, 2))), (ShareUse::Beyond, ShareUse::Within));
-    // Its address exceeds its share, whatever the connection.
+    // The address exceeds its share, whatever the connection's own count is.
     assert_eq!((stands((1, 7)), stands((3, 3))), (ShareUse::Beyond, ShareUse::Within));
     site.shares.wait(by((2, 2)));
     site.shares.wait(by((2, 2)));

@@ -1,5 +1,5 @@
-//! Invalid responses of an HTTP/2 server: some end their own stream, others make h2 end the
-//! connection.
+//! Tests of invalid responses from an HTTP/2 server. Some end only their own stream, others make h2
+//! end the connection.
 
 use super::http2::upstream_to;
 use super::http2_frames::STATUS;
@@ -7,11 +7,11 @@ use super::*;
 use crate::http_common::frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, RST_STREAM};
 use crate::http_common::test_peer::{RawFrame, field, frame};
 
-/// The stream with the invalid response, and the stream with the valid one.
+/// The streams with the invalid and with the valid response.
 const BAD: u32 = 3;
 const SOUND: u32 = 1;
 
-/// Maximum size of a head, and window of a stream, in bytes.
+/// Maximum size of a head, and size of a stream's window, in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 
 fn head(flags: u8, fields: &[&[u8]]) -> Vec<u8> {
@@ -22,7 +22,7 @@ fn ok() -> Vec<u8> {
     head(0, &[STATUS])
 }
 
-/// Returns a head with these fields after the status, and a body.
+/// Builds a response whose head contains these fields after the status, and a body.
 fn with(fields: &[u8]) -> Vec<u8> {
     [head(0, &[STATUS, fields]), frame(DATA, END_STREAM, BAD, b"ok")].concat()
 }
@@ -32,19 +32,19 @@ fn sound_body() -> Vec<u8> {
     (0..40_000_u32).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// The outcome of an invalid response, and of the valid one on the same connection.
+/// The outcome of an invalid response, and of the valid response on the same connection.
 #[derive(Debug)]
 struct Outcome {
     status: u16,
     is_whole: bool,
     is_sound_whole: bool,
-    /// Whether its stream was reset, and whether the connection was ended.
+    /// Whether the stream of the invalid response was reset, and whether the connection was ended.
     is_reset: bool,
     is_given_up: bool,
 }
 
-/// Makes a server send these bytes on a stream, between the halves of another response on the same
-/// connection.
+/// Makes a server send these bytes on a stream, between the two halves of the valid response on the
+/// same connection.
 async fn beside(octets: Vec<u8>) -> Outcome {
     let (seen, mut came) = mpsc::unbounded_channel();
     let origin = Origin::start(move |_, mut peer| {
@@ -76,7 +76,7 @@ async fn beside(octets: Vec<u8>) -> Outcome {
     });
     let sound = soon(upstream.forward(request("GET", "/sound"))).await;
     assert_eq!(sound.status(), 200);
-    // A POST, which is not sent again.
+    // The request is a POST, because a POST is not sent again.
     let response = soon(upstream.forward(request("POST", "/bad"))).await;
     let status = response.status().as_u16();
     let body = soon(response.into_body().collect()).await;
@@ -89,7 +89,7 @@ async fn beside(octets: Vec<u8>) -> Outcome {
     Outcome { status, is_whole: body.is_ok(), is_sound_whole, is_reset, is_given_up }
 }
 
-/// Returns a head with `fields` fields of 155 bytes each.
+/// Builds a head with `fields` fields of 155 bytes each.
 fn large_head(fields: usize) -> Vec<u8> {
     let fields: Vec<Vec<u8>> = (0..fields).map(|at| field("x-a", &format!("{at:0>120}"))).collect();
     let pieces = fields.chunks(120).flat_map(|chunk| frame(CONTINUATION, 0, BAD, &chunk.concat()));
@@ -100,7 +100,7 @@ fn large_head(fields: usize) -> Vec<u8> {
 #[tokio::test]
 async fn a_response_that_is_wrong_ends_no_other() {
     let lengths = [field("content-length", "2"), field("content-length", "3")].concat();
-    // Heads that would have another meaning on HTTP/1.1, or are invalid.
+    // These heads would have another meaning on HTTP/1.1, or are invalid.
     let heads: Vec<(&str, Vec<u8>)> = vec![
         ("no status", head(0, &[&field("x-a", "b")])),
         ("two statuses", with(STATUS)),
@@ -134,13 +134,13 @@ async fn a_response_that_is_wrong_ends_no_other() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Bytes that h2 cannot read, or that exceed its limits, end the connection. They never become
-/// another response.
+/// Responses that h2 cannot parse, or that exceed its limits, end the connection. They never turn
+/// into another response.
 #[tokio::test]
 async fn a_response_that_cannot_be_read_ends_the_connection() {
     let empty = |count: usize| frame(DATA, 0, BAD, &[]).repeat(count);
     let huffman = [&[0, 3][..], b"x-a", &[0x84, 0xff, 0xff, 0xff, 0xf3]].concat();
-    // Heads that would have another meaning on HTTP/1.1, or are invalid.
+    // These heads would have another meaning on HTTP/1.1, or are invalid.
     let heads: Vec<(&str, Vec<u8>)> = vec![
         ("CR and LF in a value", with(&field("x-a", "b\r\nset-cookie: c=d"))),
         ("CR in a value", with(&field("x-a", "b\rc"))),

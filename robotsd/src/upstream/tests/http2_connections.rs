@@ -1,4 +1,5 @@
-//! The effects of one client or one response on an HTTP/2 connection that others share.
+//! Tests of the effects that one client or one response has on an HTTP/2 connection that others
+//! share.
 
 use std::collections::HashMap;
 
@@ -14,8 +15,8 @@ use crate::upstream::usage::millis;
 
 const PING: u8 = 6;
 
-/// A server that answers each frame by a script, which also gets the connection's number. SETTINGS
-/// and PING are always answered.
+/// Starts a server that answers each frame with a script, which also gets the number of the
+/// connection. SETTINGS and PING are always answered.
 fn scripted(script: impl Fn(usize, &RawFrame) -> Vec<u8> + Send + Sync + 'static) -> Origin {
     let script = Arc::new(script);
     Origin::of_sockets(HttpVersions::Http2, move |number, socket| {
@@ -41,7 +42,8 @@ async fn clients_that_cancel_end_no_stream_of_others() {
         HEADERS => {
             [frame(HEADERS, END_HEADERS, received.stream, &[0x88]), frame(DATA, 0, received.stream, b"some")].concat()
         }
-        // As if it had been in flight: on this stream, and on the very first one.
+        // The server sends data as if it had been on the way: on this stream, and on the very first
+        // one.
         RST_STREAM => {
             cancelled.fetch_add(1, Ordering::SeqCst);
             [frame(DATA, 0, received.stream, b"late"), frame(DATA, 0, 1, b"more")].concat()
@@ -102,28 +104,29 @@ async fn empty_pieces_of_many_responses_end_no_stream() {
         assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "ok");
         settled().await;
     }
-    // h2 would end a connection at number 101.
+    // h2 would end a connection at empty frame number 101.
     assert_eq!(origin.connections(), 3);
     assert!(!upstream.0.shared.connection_limit.are_requests_separate());
 }
 
-/// A field section with a field that would be two fields on HTTP/1.1; h2 ends the connection for
-/// it.
+/// Builds a field section with a field that would be two fields on HTTP/1.1. h2 ends the connection
+/// because of it.
 fn injected(stream: u32) -> Vec<u8> {
     let fields = [STATUS, &field("x-a", "b\r\nset-cookie: c=d")].concat();
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields)
 }
 
-/// The path whose response has such a section, with its one-byte encoding (RFC 7541, appendix A).
+/// The path that is answered with [`injected`], and its one-byte encoding (RFC 7541, appendix A).
 const BAD_PATH: (&str, u8) = ("/index.html", 0x85);
 /// The one-byte encoding of `:method: POST`.
 const POST: u8 = 0x83;
 
-/// The requests received: the number of the connection, and whether it is a POST.
+/// The requests that were received: for each, the number of the connection, and whether the request
+/// is a POST.
 type Came = Mutex<Vec<(usize, bool)>>;
 
-/// A server that answers every GET and HEAD, except that `BAD_PATH` gets [`injected`] and `waits`
-/// gets nothing.
+/// Starts a server that answers every GET and HEAD. `BAD_PATH` is answered with [`injected`], and
+/// requests for which `waits` returns true are not answered.
 fn injectable(came: &'static Came, waits: impl Fn(usize, &RawFrame) -> bool + Send + Sync + 'static) -> Origin {
     scripted(move |connection, received| {
         if received.kind != HEADERS {
@@ -145,7 +148,7 @@ async fn ask_for_bad(upstream: &Upstream) -> u16 {
 #[tokio::test]
 async fn a_response_that_ends_the_connection_ends_no_get_and_no_head_of_others() {
     let came = shared::<Came>();
-    // The first connection answers its first request, and keeps the others waiting.
+    // The first connection answers only its first request, so the others wait.
     let origin = injectable(came, |connection, received| connection == 0 && received.stream > 1);
     let (upstream, events) = origin.watched(|_| {});
     assert_eq!(status(&upstream, "GET").await, 200);
@@ -154,11 +157,12 @@ async fn a_response_that_ends_the_connection_ends_no_get_and_no_head_of_others()
     wait_until(|| came.lock().len() == 6).await;
     assert_eq!(ask_for_bad(&upstream).await, 502);
     assert_eq!(ended(others).await, [200, 200, 200, 502, 502]);
-    // Each second attempt had its own connection, including the one for the invalid response.
+    // Each second attempt had a connection of its own, including the second attempt for the invalid
+    // response.
     let mut connections: Vec<_> = came.lock().iter().map(|(connection, _)| *connection).collect();
     connections.sort_unstable();
     assert_eq!(connections, [0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]);
-    // A client cannot take the server out of service with this.
+    // A client cannot take the server out of service by repeating this.
     for _ in 0..10 {
         assert_eq!(ask_for_bad(&upstream).await, 502);
     }
@@ -170,7 +174,7 @@ async fn for_a_minute_after_such_a_response_each_connection_has_one_request() {
     let came = shared::<Came>();
     let is_post = |_, received: &RawFrame| received.payload.starts_with(&[POST]);
     let upstream = injectable(came, is_post).upstream();
-    // The connections of the last `count` waiting requests.
+    // Returns the connections of the last `count` waiting requests.
     let posts = |count: usize| {
         let came = came.lock();
         let posts = came.iter().rev().filter(|(_, is_post)| *is_post).take(count);
@@ -182,14 +186,14 @@ async fn for_a_minute_after_such_a_response_each_connection_has_one_request() {
     let waiting: [_; 5] = burst(&upstream, "POST");
     wait_until(|| has_posts(5)).await;
     assert_eq!(posts(5), 5);
-    // Another such response ends only its own request.
+    // Another response of this kind ends only its own request.
     assert_eq!(ask_for_bad(&upstream).await, 502);
     settled().await;
     assert!(waiting.iter().all(|request| !request.is_finished()));
     let limit = &upstream.0.shared.connection_limit;
     let left = limit.separate_until.load(Ordering::SeqCst) - millis(limit.start);
     assert!((SEPARATE / 2..=SEPARATE).contains(&left) && SEPARATE == 60_000, "{left}");
-    // The minute is over.
+    // This simulates that the minute is over.
     limit.separate_until.store(1, Ordering::SeqCst);
     let _sharing: [_; 5] = burst(&upstream, "POST");
     wait_until(|| has_posts(10)).await;
@@ -240,8 +244,8 @@ async fn a_burst_on_a_cold_connection_keeps_to_what_the_server_takes() {
 #[tokio::test]
 async fn a_request_is_sent_at_most_twice() {
     let seen = shared::<AtomicUsize>();
-    // Answers the first request of each connection, and closes the first connection at the third
-    // and others at the second.
+    // The server answers the first request of each connection. It closes the first connection at
+    // the third request, and later connections at the second.
     let origin = Origin::of_sockets(HttpVersions::Http2, move |number, socket| async move {
         let mut peer = Raw::new(socket);
         peer.bytes(24).await;
@@ -253,7 +257,8 @@ async fn a_request_is_sent_at_most_twice() {
             }
             (requests, _) = (requests + 1, seen.fetch_add(1, Ordering::SeqCst));
             if requests == 1 {
-                // Sent together, so that a request that waits for the one arrives after the other.
+                // Both frames are sent together, so that a request that waits for the first one
+                // arrives after the second.
                 let answer = frame(HEADERS, END_HEADERS | 1, received.stream, &[0x88]);
                 peer.send([frame(SETTINGS, 0, 0, &[]), answer].concat()).await;
             }
@@ -272,7 +277,8 @@ async fn a_request_is_sent_at_most_twice() {
 async fn a_connection_that_breaks_before_an_answer_is_one_failure() {
     let origin = Origin::start(|_, mut peer| async move {
         peer.send(frame(SETTINGS, 0, 0, &[])).await;
-        // The preface, SETTINGS and its acknowledgement, then the size of five requests.
+        // The server reads the preface, SETTINGS and its acknowledgement, then as many bytes as
+        // five requests have.
         peer.bytes(24 + 9 + 9 + 5 * 20).await;
     });
     let (upstream, events) = watched_in(HttpVersions::Http2, [origin.address], |_| {});
@@ -303,7 +309,8 @@ async fn a_server_that_sends_nothing_gets_one_ping() {
         Vec::new()
     });
     let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
-    // One request at a time, so that the connection is the same while it takes requests.
+    // Requests are sent one at a time, so that all use the same connection as long as it accepts
+    // requests.
     let held = asking(&upstream, "GET");
     for _ in 0..4 {
         assert_eq!(status(&upstream, "GET").await, 504);

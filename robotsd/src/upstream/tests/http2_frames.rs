@@ -1,25 +1,25 @@
-//! Frames that an HTTP/2 server must not send, byte by byte: they never become another response on
-//! HTTP/1.1.
+//! Tests of frames that an HTTP/2 server must not send, built from bytes. They never turn into
+//! another response on HTTP/1.1.
 
 use super::http2::upstream_to;
 use super::*;
 use crate::http_common::frames::{END_HEADERS, END_STREAM};
 use crate::http_common::test_peer::{field, frame};
 
-/// `:status: 200`, which has a number.
+/// The field `:status: 200` as an index of HPACK's static table.
 pub(super) const STATUS: &[u8] = &[0x88];
 
 fn headers(flags: u8, fields: &[&[u8]]) -> Vec<u8> {
     frame(1, END_HEADERS | flags, 1, &fields.concat())
 }
 
-/// A server that sends these bytes after any request.
+/// Starts a server that sends these bytes after any request.
 fn saying(octets: Vec<u8>) -> Origin {
     Origin::start(move |_, mut peer| {
         let octets = octets.clone();
         async move {
             peer.send(frame(4, 0, 0, &[])).await;
-            // The preface, and at least one frame.
+            // The server reads the preface and at least the head of one frame.
             peer.bytes(24 + 9).await;
             peer.try_send(&octets).await;
             peer.drain().await;
@@ -27,8 +27,8 @@ fn saying(octets: Vec<u8>) -> Origin {
     })
 }
 
-/// Returns the status and the body of the response to an HTTP/1.1 request; no body if it was cut
-/// off.
+/// Returns the status and the body of the response to an HTTP/1.1 request. The body is `None` if
+/// the response was cut off.
 async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
     let origin = saying(octets);
     let upstream = upstream_to([origin.address], |limits| limits.response_header = Duration::from_secs(2));
@@ -42,15 +42,15 @@ async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
 async fn a_good_response_is_one() {
     let octets = [headers(0, &[STATUS, &field("content-length", "2")]), frame(0, END_STREAM, 1, b"ok")].concat();
     assert_eq!(through(octets).await, (200, Some("ok".to_owned())));
-    // Interim responses come first, and do not count as the response.
+    // An interim response precedes the response and does not count as one.
     let interim = [headers(0, &[&field(":status", "103")]), headers(END_STREAM, &[STATUS])].concat();
     assert_eq!(through(interim).await, (200, Some(String::new())));
-    // Nothing follows this one, whatever its length says.
+    // No body follows a 304 response, whatever length it declares.
     let unmodified = headers(END_STREAM, &[&field(":status", "304"), &field("content-length", "5")]);
     assert_eq!(through(unmodified).await, (304, Some(String::new())));
 }
 
-/// For further heads, and the effect on their stream and connection, see `http2_bad_streams`.
+/// `http2_bad_streams` tests further heads, and their effects on the stream and the connection.
 #[tokio::test]
 async fn a_head_that_would_be_another_one_on_http_1_1_is_refused() {
     let switch = [headers(0, &[&field(":status", "101")]), headers(END_STREAM, &[STATUS])].concat();
@@ -68,13 +68,13 @@ async fn floods_end_the_connection_and_not_the_process() {
     let pieces = large.chunks(100).map(|chunk| frame(9, 0, 1, &chunk.concat())).collect::<Vec<_>>().concat();
     let oversize = [head, pieces, frame(9, END_HEADERS, 1, &field("x-b", "1"))].concat();
     assert_eq!(through(oversize).await.0, 502);
-    // A field section that never ends.
+    // This field section never ends.
     let endless = [frame(1, 0, 1, STATUS), frame(9, 0, 1, &[]).repeat(100_000)].concat();
     assert_eq!(through(endless).await.0, 502);
-    // More than the window allows.
+    // This is more content than the window allows.
     let beyond = [headers(0, &[STATUS]), frame(0, 0, 1, &[b'x'; 16 * 1024]).repeat(64)].concat();
     assert_eq!(through(beyond).await, (200, None));
-    // PING, SETTINGS and PRIORITY.
+    // These are PING, SETTINGS and PRIORITY frames.
     for (kind, payload) in [(6, &[0; 8][..]), (4, &[]), (2, &[0; 5])] {
         let stream = u32::from(kind == 2);
         let flood = [frame(kind, 0, stream, payload).repeat(200_000), headers(END_STREAM, &[STATUS])].concat();

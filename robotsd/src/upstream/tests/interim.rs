@@ -1,4 +1,4 @@
-//! Tests of servers' interim responses, through the whole proxy.
+//! Tests of servers' interim responses through the whole proxy.
 
 use std::future::poll_fn;
 
@@ -12,7 +12,7 @@ const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Own
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok";
 
-/// An HTTP/1.1 server that answers each request after two interim responses.
+/// Starts an HTTP/1.1 server that sends two interim responses before each answer.
 fn hinting_http1() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {
@@ -22,7 +22,7 @@ fn hinting_http1() -> Origin {
     })
 }
 
-/// The same for HTTP/2.
+/// Starts an HTTP/2 server that sends two interim responses before each answer.
 fn hinting_http2() -> Origin {
     Http2Origin::start(|_, mut respond| async move {
         for (status, link) in [(103, "</a>"), (100, ""), (102, "")] {
@@ -119,8 +119,8 @@ async fn of_many_interim_responses_the_first_are_passed_on() {
     }
 }
 
-/// The interim response arrives late, and another request with a deadline 1.5 times as long gets
-/// its answer after this one.
+/// The interim response arrives late. Another request, whose deadline is 1.5 times as long, is
+/// answered after this one fails.
 #[tokio::test]
 async fn an_interim_response_does_not_put_the_deadline_off() {
     let deadline = 4 * MOMENT;
@@ -164,7 +164,7 @@ async fn interim_responses_without_end_are_a_bad_gateway_and_no_delay() {
         }
         assert_eq!(last.status(), 502);
     }
-    // They extend no deadline.
+    // Interim responses do not extend any deadline.
     let slow = Origin::start(|_, mut peer| async move {
         peer.message().await;
         loop {

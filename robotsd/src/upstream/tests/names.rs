@@ -1,4 +1,4 @@
-//! Tests of names: resolved late or again, and never delaying a request.
+//! Tests of names that are resolved late or again, which must never delay a request.
 
 use std::net::IpAddr;
 use std::sync::mpsc;
@@ -10,7 +10,7 @@ use super::*;
 
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-/// A resolver with answers set by the test, and the number of its lookups.
+/// Creates a resolver whose answers the test sets, and a counter of its lookups.
 fn resolver(fresh: Duration, answer: &'static Mutex<Option<Vec<IpAddr>>>) -> (SharedResources, &'static AtomicUsize) {
     let asked = shared::<AtomicUsize>();
     let resolver = Resolver::new(fresh, move |_| {
@@ -20,7 +20,7 @@ fn resolver(fresh: Duration, answer: &'static Mutex<Option<Vec<IpAddr>>>) -> (Sh
     (SharedResources::with(resolver), asked)
 }
 
-/// A client for a server by name, and the events of its site.
+/// Creates a client for a server that is configured by name. Also returns the events of the site.
 fn by_name(origin: &Origin, limits: UpstreamLimits, surroundings: &SharedResources) -> (Origins, Upstream, Events) {
     let settings = settings([format!("http://app.test:{}", origin.address.port())]);
     let (origins, events) = origins(&settings, limits, surroundings);
@@ -65,7 +65,8 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
     .await;
     assert_eq!(statuses(&upstream, ["GET"; 3]).await, [200; 3]);
     assert!(event_detail(&events, "unresolved").await.contains("its last known addresses are used"));
-    // An address where no server listens: the connection to the old address is no longer used.
+    // The name now has an address at which no server listens, so the connection to the old address
+    // is not used any more.
     *answer.lock() = Some(vec![IpAddr::from([127, 255, 255, 254])]);
     until_answered(&upstream, 502).await;
     assert!(asked.load(Ordering::SeqCst) >= 3);
@@ -76,7 +77,8 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
 async fn all_addresses_of_a_name_take_turns() {
     let said =
         |text: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
-    // One port on two addresses; if it is taken on the second, another port.
+    // The origins use the same port on two addresses. If the port is taken on the second address,
+    // another port is tried.
     let (first, second) = loop {
         let first = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = first.local_addr().unwrap().port();
@@ -104,7 +106,7 @@ async fn all_addresses_of_a_name_take_turns() {
     for _ in 0..4 {
         bodies.push_str(&super::answer(&upstream, "GET").await.1);
     }
-    // If the first request had to wait for the name, it also takes the first turn.
+    // If the first request had to wait for the name, it also uses up the first server's turn.
     assert!(bodies.contains('1') && bodies.contains('2'), "{bodies}");
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }

@@ -1,4 +1,5 @@
-//! Tests of responses: in pieces, with every framing, cut off, too late, or not HTTP.
+//! Tests of responses that are sent in pieces, with every framing, cut off, too late, or not as
+//! HTTP.
 
 use super::*;
 
@@ -6,7 +7,7 @@ use super::*;
 async fn an_answer_in_pieces_is_an_answer() {
     let body = "b".repeat(300 * 1024);
     let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nX-A: 1\r\n\r\n{body}", body.len());
-    // In the status line, in a field, before the body, and in it.
+    // The response is cut in the status line, in a field, before the body, and within the body.
     for cut in [9, 30, whole.len() - body.len(), whole.len() - 7] {
         let whole = whole.clone();
         let origin = Origin::start(move |_, mut peer| {
@@ -17,7 +18,7 @@ async fn an_answer_in_pieces_is_an_answer() {
                         return;
                     }
                     peer.send(&whole[..cut]).await;
-                    // Let it be read separately.
+                    // This lets the first piece be read separately.
                     settled().await;
                     peer.send(&whole[cut..]).await;
                 }

@@ -48,7 +48,7 @@ async fn an_idempotent_request_is_sent_again_when_an_idle_connection_dies() {
 
 #[tokio::test]
 async fn nothing_else_is_sent_again() {
-    // Methods that must not be repeated, and a response that has begun.
+    // These methods must not be repeated, and a response that has begun must not be either.
     for (method, then) in [("POST", ""), ("PATCH", ""), ("GET", "HTTP/1.1 2")] {
         let (origin, delivered) = dying(then);
         let upstream = origin.upstream();
@@ -56,7 +56,7 @@ async fn nothing_else_is_sent_again() {
         assert_eq!(status(&upstream, method).await, 502, "{method} {then}");
         assert_eq!((origin.connections(), delivered.load(Ordering::SeqCst)), (1, 2), "{method} {then}");
     }
-    // A new connection.
+    // A request on a new connection is not repeated.
     let origin = Origin::closing("");
     assert_eq!(status(&origin.upstream(), "GET").await, 502);
     assert_eq!(origin.connections(), 1);
@@ -75,8 +75,8 @@ async fn a_request_with_a_body_is_not_sent_again() {
 #[tokio::test]
 async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
     use std::io::{Read, Write};
-    // The origin is outside the event loop, and the test does not let the loop run between its
-    // close and the next request, so only the kernel knows of the close.
+    // The origin is outside the event loop, and the loop does not run between the origin's close
+    // and the next request. So only the kernel knows of the close.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();

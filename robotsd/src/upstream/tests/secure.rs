@@ -1,4 +1,4 @@
-//! Tests of upstreams with TLS, with certificates of a test authority.
+//! Tests of upstreams with TLS. The certificates come from a test authority.
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tokio_rustls::TlsAcceptor;
@@ -11,12 +11,12 @@ use crate::authorities::Authorities;
 use crate::http_common::test_authority::TestAuthority;
 
 impl TestAuthority {
-    /// The settings of a server with a certificate for a name.
+    /// Creates the TLS settings of a server with a certificate for a name.
     fn server(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> TlsAcceptor {
         self.server_of(name, &["h2", "http/1.1"], change)
     }
 
-    /// The same for a server that speaks these protocols.
+    /// Creates the TLS settings of a server that supports these protocols.
     pub(super) fn server_of(
         &self,
         name: &str,
@@ -36,15 +36,15 @@ impl TestAuthority {
     }
 }
 
-/// The requests that a server behind TLS saw.
+/// The requests that a server behind TLS has received.
 #[derive(Default)]
 struct Seen {
     connections: AtomicUsize,
     server_names: parking_lot::Mutex<Vec<String>>,
 }
 
-/// Answers every request with `answer`. `then` determines what happens to the connection after
-/// that.
+/// Starts a server that answers every request with `answer`. `then` determines what happens to the
+/// connection after the answer.
 fn serve(acceptor: TlsAcceptor, answer: &'static str, then: Then) -> (SocketAddr, &'static Seen) {
     let seen = shared::<Seen>();
     let address = accepting(move |number, socket| {
@@ -60,7 +60,7 @@ fn serve(acceptor: TlsAcceptor, answer: &'static str, then: Then) -> (SocketAddr
                 peer.try_send(answer).await;
                 match then {
                     Then::Wait => {}
-                    // Without close_notify, as if an attacker cut the connection.
+                    // The connection ends without close_notify, as if an attacker had cut it.
                     Then::Drop => return,
                     Then::Close => return peer.finish().await,
                 }
@@ -92,7 +92,7 @@ async fn a_good_certificate_is_good_and_connections_are_used_again() {
     assert_eq!(statuses(&upstream, ["GET", "POST", "GET", "POST"]).await, [200; 4], "{events:?}");
     assert_eq!(seen.connections.load(Ordering::SeqCst), 1);
     assert_eq!(*seen.server_names.lock(), ["localhost"]);
-    // For an address no name is sent, and the certificate contains the address.
+    // No name is sent for an address, and the certificate contains the address.
     let (address, seen) = serve(authority.server("127.0.0.1", |_| {}), OK, Then::Wait);
     let (upstream, events) = upstream_to(format!("https://{address}"), &authority, None);
     assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");
@@ -130,7 +130,7 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
         assert_eq!(text(response).await, "502 the site is not available\n");
         let said = event_detail(&events, "tls").await;
         assert!(said.contains(want) && said.contains(&format!("localhost:{}", address.port())), "{said}\n{want}");
-        // As many failures as it takes to eject it.
+        // These are as many failures as are needed to eject the server.
         assert_eq!(statuses(&upstream, ["GET"; 2]).await, [502; 2]);
         assert!(event_detail(&events, "ejected").await.contains(want));
     }
@@ -166,7 +166,7 @@ async fn a_body_that_ends_without_close_notify_is_cut_off() {
         (ends_with_the_connection, Then::Drop, false),
         (ends_with_the_connection, Then::Close, true),
         ("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf of it", Then::Close, false),
-        // With a length, the end is known.
+        // If the length is declared, the end of the body is known.
         (OK, Then::Drop, true),
     ] {
         let (address, _) = serve(authority.server("localhost", |_| {}), answer, then);

@@ -1,4 +1,4 @@
-//! Tests of several servers behind a site: turns, failures, ejection and return.
+//! Tests of several servers behind a site: turns, failures, ejection, and return to service.
 
 use parking_lot::Mutex;
 
@@ -8,12 +8,12 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// An origin that can be killed and brought back at its address. It answers every request with its
-/// name.
+/// An origin that can be stopped and started again at its address. It answers every request with
+/// its name.
 struct Mortal {
     address: SocketAddr,
     name: &'static str,
-    /// Its port stays ours while no socket listens on it.
+    /// Reserves the port while no socket listens on it.
     _reserve: TcpSocket,
     alive: Mutex<Option<JoinHandle<()>>>,
     answered: &'static AtomicUsize,
@@ -43,8 +43,8 @@ impl Mortal {
         let (name, answered) = (self.name, self.answered);
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
-            // Dropped before the connections, so that a client that loses its connection is refused
-            // when it reconnects, not accepted and then reset.
+            // The listener is dropped before the connections. So a client that loses its connection
+            // and connects again is refused, and not accepted and then reset.
             let listener = listener;
             while let Ok((socket, _)) = listener.accept().await {
                 connections.spawn(async move {
@@ -131,8 +131,8 @@ async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
     let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_millis(50));
     const CLIENTS: usize = 16;
-    // As many connections to each server as can ever be used at the same time, so that later
-    // requests use an idle one.
+    // These are as many connections to each server as can ever be used at the same time, so that
+    // later requests find an idle one.
     let mut lease = Vec::new();
     for _ in 0..2 * CLIENTS {
         lease.push(soon(upstream.forward(request("GET", "/"))).await);
@@ -178,7 +178,7 @@ async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
 async fn when_all_are_dead_that_is_said_at_once_and_the_first_that_lives_is_found() {
     let (a, b) = (Mortal::new("a"), Mortal::new("b"));
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_secs(600));
-    // A request that waited for the connect deadline would get a 504.
+    // If a request waited until the deadline for connecting, it would get a 504.
     for _ in 0..20 {
         let (status, text) = answer(&upstream, "GET").await;
         assert_eq!((status, &*text), (502, "502 the site is not available\n"));
@@ -199,7 +199,7 @@ async fn a_request_is_sent_again_to_another_server() {
     let (dying, delivered) = dying("");
     let other = Mortal::alive("b");
     let upstream = upstream([dying.address, other.address], patient());
-    // The third request uses a connection to the first server, which then fails.
+    // The third request uses a connection to the first server, which fails at that moment.
     for name in ["ok", "b", "b"] {
         assert_eq!(answer(&upstream, "GET").await, (200, name.to_owned()));
     }
@@ -232,7 +232,7 @@ async fn a_server_that_breaks_off_before_it_answers_is_put_out() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
-    // The backlog is full: the kernel drops further connections.
+    // The backlog is full, so the kernel drops further connections.
     let deaf = bound(([127, 0, 0, 1], 0).into());
     let address = deaf.local_addr().unwrap();
     let _deaf = deaf.listen(1).unwrap();
@@ -241,7 +241,7 @@ async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
         filling.push(socket.unwrap());
     }
     let good = Mortal::alive("b");
-    // The first server gets half of the time, and at least a second.
+    // Connecting to the first server gets half of the time, but at least a second.
     let answered = undisturbed(async || {
         let limits = UpstreamLimits { connect: Duration::from_secs(2), ..patient() };
         let answer = answer(&upstream([address, good.address], limits), "GET").await;
@@ -256,7 +256,8 @@ async fn the_next_address_is_tried() {
     let origin = Origin::saying(OK);
     let both = upstream([closed, origin.address], patient());
     for _ in 0..2 {
-        // Not read to its end, so that the second request does not find an idle connection.
+        // The body is not read to its end, so that the second request does not find an idle
+        // connection.
         assert_eq!(soon(both.forward(request("POST", "/"))).await.status(), 200);
     }
     let nowhere = upstream([closed], patient());

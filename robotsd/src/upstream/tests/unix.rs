@@ -1,4 +1,4 @@
-//! Upstreams on Unix sockets.
+//! Tests of upstreams on Unix sockets.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ async fn a_unix_socket_is_an_upstream_like_any_other() {
         let (number, head) = heads.recv().await.unwrap();
         assert!(number == 1 && head.starts_with(method), "{number}: {head}");
     }
-    // HTTP/1.0 may omit the host, and a socket path cannot replace it.
+    // An HTTP/1.0 request may omit the host, and the path of a socket cannot replace it.
     let request = Request::builder().uri("/").body(RequestBody::empty()).unwrap();
     soon(upstream.forward(request.into())).await;
     assert!(heads.recv().await.unwrap().1.contains("\r\nhost: localhost\r\n"));

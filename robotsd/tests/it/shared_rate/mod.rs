@@ -265,7 +265,7 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
         // Another server took its place, and this one becomes its replica.
         let other = StoreServer::start(&store.program).ready();
         assert!(store.send(&format!("REPLICAOF 127.0.0.1 {}", other.port)).starts_with("+OK"));
-        lost_because(&rate, name, "it is a replica and takes no writes: name the primary").await;
+        lost_because(&rate, name, "it is a replica and accepts no writes: write the address of the primary").await;
         assert!(store.send("REPLICAOF NO ONE").starts_with("+OK"));
         back(&rate, name).await;
     });
@@ -416,7 +416,7 @@ async fn a_password_is_sent_and_never_shown() {
     let wrong = replica(settings(&format!("redis://default:hunter2@127.0.0.1:{port}")));
     lost_because(&wrong, "a wrong password", "the login is refused: check the user").await;
     let none = replica(settings(&store.url()));
-    lost_because(&none, "no password", "it requires a password: name the file with password_file").await;
+    lost_because(&none, "no password", "it requires a password: set password_file to the file with it").await;
     let shown = format!("{wrong:?} {:?} {right:?} {:?}", wrong.report(), right.report());
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }
@@ -428,7 +428,7 @@ fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     each_store(async |name, store| {
         assert_eq!(store.send("ACL SETUSER robotsd on >hunter2 ~* +get"), "+OK");
         let rate = replica(settings(&format!("redis://robotsd:hunter2@127.0.0.1:{}", store.port)));
-        lost_because(&rate, name, "allow EVAL, EVALSHA, TIME, GET and SET for keys of the prefix").await;
+        lost_because(&rate, name, "allow EVAL, EVALSHA, TIME, GET and SET for keys with the prefix").await;
         assert_lacks(why(&rate), &["hunter2"]);
         // The permissions that the chapter names suffice.
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Sends the same bytes through the fast path and through hyper alone: the responses are the same,
-//! or the handover gives the same.
+//! Sends the same bytes through the fast path and through hyper alone. Both must give the same
+//! responses, also if the fast path hands the connection over to hyper.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use super::*;
 use crate::edge::test_sequences::Server;
 use crate::socket::Socket;
 
-/// A response of the service, whatever the request.
+/// The response of the service, which does not depend on the request.
 #[derive(Clone, Debug)]
 struct Script {
     status: u16,
@@ -22,7 +22,7 @@ struct Script {
     pieces: Vec<&'static str>,
     /// The body fails after its pieces.
     fails: bool,
-    /// The body knows its size.
+    /// The body reports its size.
     is_exact: bool,
 }
 
@@ -31,7 +31,7 @@ struct Script {
 enum Length {
     Absent,
     Right,
-    /// The body ends before this length.
+    /// The body ends before the declared length.
     TooLong,
 }
 
@@ -40,7 +40,7 @@ impl Script {
         self.pieces.iter().map(|piece| piece.len()).sum()
     }
 
-    /// Whether no complete response is possible.
+    /// Whether the response can never be complete.
     fn is_broken(&self) -> bool {
         self.fails || self.length == Length::TooLong
     }
@@ -111,22 +111,22 @@ fn scripted(script: Scripted) -> impl EdgeService {
     })
 }
 
-/// A server that passes connections to hyper from their first byte.
+/// Starts a server that passes connections to hyper from their first byte.
 fn by_hyper(script: Scripted) -> SocketAddr {
     accepting(move |_, socket| {
         Server::Hyper.serve(Socket::Tcp(socket), scripted(Arc::clone(&script)), EdgeLimits::default())
     })
 }
 
-/// A response as its reader understands it.
+/// A response as a client understands it.
 #[derive(Debug, PartialEq, Eq)]
 struct Received {
     status: u16,
-    /// Sorted by name, without fields that differ between responses.
+    /// The header fields sorted by name, without fields that always differ between responses.
     fields: Vec<(String, String)>,
     body: String,
     is_whole: bool,
-    /// The body ends with the connection.
+    /// The body ends when the connection ends.
     is_until_close: bool,
 }
 
@@ -159,8 +159,8 @@ impl Reader {
             is_until_close = true;
         }
         assert!(field("date").is_some());
-        // Without a body its length has no meaning (RFC 9110, section 8.6): hyper may write it or
-        // not.
+        // Without a body, the declared length has no meaning (RFC 9110, section 8.6), so hyper may
+        // write it or not.
         let has_none = matches!(status, 204 | 304);
         fields.retain(|(name, _)| match name.as_str() {
             "date" | "x-request-id" => false,
@@ -187,8 +187,8 @@ impl Reader {
     }
 }
 
-/// Returns the responses to bytes sent at once and to one more request, which shows whether the
-/// connection is kept.
+/// Returns the responses to bytes that are sent at once, and to one more request, which shows
+/// whether the connection is kept.
 async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
     let mut reader = Reader(Raw::connect(address).await);
     reader.0.send(octets).await;
@@ -196,15 +196,15 @@ async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Op
     for is_head in heads {
         responses.push(reader.response(*is_head).await);
     }
-    // A connection that is already closed may refuse it.
+    // If the connection is already closed, sending may fail.
     let last = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
     reader.0.try_send(last).await;
     responses.push(reader.response(false).await);
     responses
 }
 
-/// Returns the bytes of a request, the same with its target escaped as the edge does it, and
-/// whether it is a HEAD request.
+/// The bytes of a request, the same bytes with the target escaped as by the edge, and whether it is
+/// a HEAD request.
 type TwiceWritten = (Vec<u8>, Vec<u8>, bool);
 
 fn requests() -> impl Strategy<Value = TwiceWritten> {
@@ -250,7 +250,8 @@ fn scripts() -> impl Strategy<Value = Script> {
         any::<bool>(),
     )
         .prop_map(|(status, length, fields, pieces, fails, is_exact)| {
-            // hyper relies on a body's known size, and treats an empty one as a length of zero.
+            // hyper relies on a body's reported size, and treats a size of zero as `Content-Length:
+            // 0`.
             let is_exact = is_exact && !fails && length != Length::TooLong;
             let length = if pieces.is_empty() && length == Length::TooLong { Length::Absent } else { length };
             Script { status, length, fields, pieces, fails, is_exact }
@@ -273,13 +274,13 @@ fn both_paths_answer_the_same_octets_alike() {
     let hyper = by_hyper(Arc::clone(&script));
     let escaped_ones = Cell::new(0);
     let mut runner = TestRunner::new(Config { cases: 600, failure_persistence: None, ..Config::default() });
-    // One request, or two in one write.
+    // One request is sent, or two in a single write.
     let sent = (prop::collection::vec(requests(), 1..3), scripts());
     let agree = |(requests, scripted): (Vec<TwiceWritten>, Script)| {
         *script.lock() = scripted.clone();
         let escaped = requests.iter().map(|(_, escaped, _)| &escaped[..]).collect::<Vec<_>>().concat();
-        // The edge escapes the target of the first request; for hyper alone the client has escaped
-        // it.
+        // The edge escapes the target of the first request. For hyper alone, the test's client has
+        // escaped it.
         let (first, first_escaped, _) = &requests[0];
         let octets = [first, &escaped[first_escaped.len()..]].concat();
         let heads: Vec<bool> = requests.iter().map(|(.., is_head)| *is_head).collect();
@@ -287,8 +288,8 @@ fn both_paths_answer_the_same_octets_alike() {
         let by_hyper = runtime.block_on(exchanged(hyper, &escaped, &heads));
         let is_answered = by_edge[0].as_ref().is_some_and(|response| response.status != 400);
         escaped_ones.set(escaped_ones.get() + usize::from(is_answered && first != first_escaped));
-        // How much of a broken response is sent may differ; that it is broken and ends the
-        // connection may not.
+        // The two paths may send different parts of a broken response. But on both, the response
+        // must be broken and end the connection.
         let whole = |response: Option<Received>| {
             response.filter(|response| response.is_whole && !(response.is_until_close && scripted.is_broken()))
         };

@@ -1,4 +1,4 @@
-//! Tests of choosing the certificate for a client, and of replacing pairs of files.
+//! Tests of choosing the certificate for a client, and of replacing certificate files.
 
 use super::*;
 
@@ -13,13 +13,14 @@ async fn each_name_gets_its_certificate_and_others_the_first() {
         ("A.TEST", &a),
         ("y.b.test", &b),
         ("x.b.test", &c),
-        // No name.
+        // A client that connects to an address sends no name.
         ("127.0.0.1", &a),
     ] {
         let stream = edge.connect(&client, name).await.unwrap();
         assert_eq!(leaf(&stream), CertificatePair::read(paths).unwrap().key.cert[0], "{name}");
     }
-    // This client verifies, and so notices that there is no certificate for its name.
+    // This client verifies certificates, so its handshake fails because no certificate has its
+    // name.
     let error = edge.connect(&client, "other.test").await.unwrap_err().to_string();
     assert!(error.contains("a.test"), "{error}");
 }
@@ -51,7 +52,7 @@ async fn of_two_keys_for_a_name_the_client_gets_the_first_it_understands() {
     let edge = secure_with(live(&[&modern, &common]), EdgeLimits::default());
     let mut provider = pair::provider();
     for (schemes, shown) in [(3, &modern), (2, &common)] {
-        // ECDSA with two hashes comes first in this list, then Ed25519.
+        // The client prefers ECDSA with two different hashes, then Ed25519.
         provider.signature_verification_algorithms.mapping =
             &pair::provider().signature_verification_algorithms.mapping[..schemes];
         let client = authority.client_of(provider.clone(), ALL_VERSIONS);
@@ -79,13 +80,14 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
         ("a.test", "nowhere.test", 200),
         ("a.test", "10.0.0.1", 200),
         ("x.b.test", "y.b.test", 200),
-        // Covered, although a separate connection would get another certificate.
+        // The certificate covers this host, although a separate connection would get another
+        // certificate.
         ("x.b.test", "c.b.test", 200),
         ("c.b.test", "x.b.test", 421),
         ("x.b.test", "a.test", 421),
         ("x.b.test", "nowhere.test", 421),
         ("x.b.test", "127.0.0.1", 200),
-        // If the client names no host, only Host counts.
+        // If the client names no host in the handshake, only `Host` matters.
         ("127.0.0.1", "x.b.test", 200),
         ("127.0.0.1", "a.test", 200),
     ] {
@@ -155,7 +157,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     let secret = "c2VjcmV0";
     let broken = format!("-----BEGIN PRIVATE KEY-----\n{secret}\n{secret}!\n-----END PRIVATE KEY-----\n");
     for (what, chain, key, culprit) in [
-        ("the key does not belong to the first certificate", &other.0[..], &key[..], &paths.key),
+        ("the key does not match the first certificate", &other.0[..], &key[..], &paths.key),
         ("no certificate found", b"", &key, &paths.chain),
         ("no private key found", &chain, b"", &paths.key),
         ("no certificate found", &key, &key, &paths.chain),
@@ -171,7 +173,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
         ),
         ("cannot be read", b"-----BEGIN CERTIFICATE-----\nMIH0\n-----END CERTIFICATE-----\n", &key, &paths.chain),
         ("larger than 1 MiB", &vec![b'x'; (1 << 20) + 1], &key, &paths.chain),
-        ("the key does not belong to the first certificate", &chain, &other.1, &paths.key),
+        ("the key does not match the first certificate", &chain, &other.1, &paths.key),
     ] {
         put(&paths.chain, chain);
         put(&paths.key, key);
@@ -182,7 +184,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
         assert!(news[0].message.starts_with(&format!("{}: ", culprit.display())), "{news:?}");
         assert!(!news[0].message.contains(secret), "{news:?}");
         assert_eq!(certificates.look(now, SETTLING), [], "{what}");
-        // A requested reload reports it again.
+        // A reload that an operator requests reports the problem again.
         assert_eq!(certificates.reload(now), news);
         assert_eq!(certificates.rejections(), [(paths.chain.clone(), Some(news[0].message.clone()))]);
         assert_eq!(in_force(), ["a.test"]);
@@ -192,13 +194,13 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     std::fs::create_dir(&paths.key).unwrap();
     assert!(certificates.look(now, SETTLING)[0].message.contains("not a regular file"));
     std::fs::remove_dir(&paths.key).unwrap();
-    // The pair in force is restored.
+    // The files of the pair in force are restored.
     put(&paths.chain, &chain);
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);
     assert!(news.len() == 1 && news[0].message.contains("is in force as before"), "{news:?}");
     assert_eq!(certificates.rejections(), [(paths.chain.clone(), None)]);
-    // Another valid pair.
+    // The files are replaced with another valid pair.
     put(&paths.chain, &other.0);
     put(&paths.key, &other.1);
     let news = certificates.look(now, SETTLING);
@@ -230,7 +232,7 @@ fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
     let news = certificates.report_all(at("2026-02-01T00:00:00Z"));
     assert_eq!(news.len(), 1, "{news:?}");
     assert!(news[0].message.ends_with("a.pem: in force for a.test, until 2026-04-01"), "{news:?}");
-    // Once a day.
+    // Each warning is reported at most once a day.
     for (now, warnings) in [
         ("2026-03-01T00:00:00Z", 0),
         ("2026-03-20T00:00:00Z", 1),

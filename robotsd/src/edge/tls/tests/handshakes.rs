@@ -1,4 +1,4 @@
-//! Tests of handshakes: deadlines, limits, and clients that speak something else.
+//! Tests of handshakes: their deadlines and limits, and clients that send something else.
 
 use super::*;
 
@@ -11,11 +11,11 @@ async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
             let stream = edge.connect(&client, "a.test").await.unwrap();
             assert_eq!(stream.get_ref().1.handshake_kind(), Some(kind));
             assert_eq!(stream.get_ref().1.protocol_version(), Some(protocol.version));
-            // Reading also processes the tickets of TLS 1.3.
+            // Reading the answer also processes the session tickets of TLS 1.3.
             assert_eq!(Raw::new(stream).ask(&get("a.test")).await.body, "https");
         }
     }
-    // A TLS 1.0 ClientHello, with which no agreement is possible.
+    // This is a TLS 1.0 ClientHello, for which no common version exists.
     let mut old = edge.client().await;
     let hello = [&[3, 1][..], &[7; 32], &[0, 0, 2, 0, 0x2f, 1, 0]].concat();
     old.send([&[22, 3, 1, 0, 4 + hello.len() as u8, 1, 0, 0, hello.len() as u8], &hello[..]].concat()).await;
@@ -33,7 +33,7 @@ async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_witho
         assert_eq!((answer.status(), &*answer.body), (400, "400 this port speaks TLS: use https://\n"), "{request}");
         assert_eq!(client.rest().await, "");
     }
-    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "a request without TLS");
+    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "the client sent a request without TLS");
     for garbage in
         [&b"\x16\x03\x01\xff\xff garbage"[..], b"\x00", b"\x80\x2e\x01\x00\x02", b"\r\nGET / HTTP/1.1\r\n\r\n"]
     {
@@ -45,7 +45,7 @@ async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_witho
     assert_eq!(edge.ask_secured(&authority.client(&[]), "a.test", "a.test").await.status(), 200);
 }
 
-/// Limits that end nothing for taking too long.
+/// Limits whose deadlines never pass during a test.
 fn no_deadlines() -> EdgeLimits {
     const HOUR: Duration = Duration::from_secs(3600);
     EdgeLimits { tls_handshake: HOUR, first_byte: HOUR, header_read: HOUR, ..EdgeLimits::default() }
@@ -58,10 +58,10 @@ async fn a_handshake_has_a_deadline() {
         edge.sent(begun).await.rest().await;
     }
     edge.counts(ConnectionErrorKind::Slow, 3).await;
-    assert_eq!(edge.reports(ConnectionErrorKind::Slow).await, "no TLS handshake in time");
+    assert_eq!(edge.reports(ConnectionErrorKind::Slow).await, "the TLS handshake was not complete in time");
 }
 
-/// Builds the first message of a client.
+/// Builds the ClientHello of a client.
 fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
     let name = ServerName::try_from("a.test").unwrap();
     let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();
@@ -91,7 +91,7 @@ async fn a_hello_has_a_bound() {
     let mut client = edge.sent(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff").await;
     client.try_send([0; 32 * 1024]).await;
     client.rest().await;
-    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "a ClientHello of more than 16384 bytes");
+    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "the ClientHello is longer than 16384 bytes");
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn rfc_8446_5_1_a_hello_may_have_several_records() {
             [&[22, 3, 1, high, low], fragment].concat()
         });
         let mut client = edge.sent(records.collect::<Vec<u8>>()).await;
-        // A ServerHello.
+        // The server has answered with a ServerHello (type 2).
         assert_eq!(client.bytes(6).await[5], 2, "{length}");
     }
 }
@@ -149,7 +149,7 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
     for client in &mut slow[..8] {
         client.rest().await;
     }
-    // Once secured and idle, it is closed last, gracefully.
+    // A connection that has completed its handshake and is idle is closed last, and gracefully.
     for _ in 0..4 {
         assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
     }
@@ -163,8 +163,8 @@ async fn a_large_hello_counts_before_it_is_whole() {
     let client = authority.client(&[]);
     let hello = [&b"\x16\x03\x01\x40\x00\x01\x00\x30\x00"[..], &[0; 8 * 1024]].concat();
     let _large = Raw::many(3, edge.address, hello).await;
-    // Further bytes are read only from the first connection; it gives up its slot like any stalled
-    // handshake.
+    // The first connection has the only permit, so further bytes are read only from it. Its
+    // handshake is ended for another, like any that has stalled.
     edge.reports(ConnectionErrorKind::Full).await;
     assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
 }
