@@ -82,9 +82,9 @@ impl Directory {
         DirectoryBuilder { settings: DirectorySettings::new(path.into()) }
     }
 
-    /// Returns the sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or for lookups. They
-    /// follow the folder while the map, a clone of it, a layer that uses it, or the directory
-    /// exists.
+    /// Returns the sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or for lookups. The map
+    /// follows changes of the folder as long as the map, one of its clones, a layer that uses it,
+    /// or this directory exists.
     pub fn sites(&self) -> &SiteMap {
         &self.sites
     }
@@ -103,20 +103,20 @@ impl Directory {
         ignored.iter().map(line).collect()
     }
 
-    /// Lists the folder again now. Does not read the files of open sites; [`LiveRobots::reload`]
-    /// does.
+    /// Lists the folder again now, and opens a site for each new file. Does not read the files of
+    /// open sites again; use [`LiveRobots::reload`] for that.
     ///
     /// Waits for the file system, and for a scan that is in progress. No other method of this type
-    /// waits for either.
+    /// does.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be listed; the sites stay as they are.
+    /// If the folder cannot be listed. The sites do not change then.
     pub fn rescan(&self) -> Result<(), Rejection> {
         self.shared.scan(Age::Settled).map(drop)
     }
 
-    /// Returns why changes are found only by polling, if the file system reports no events.
+    /// Returns why changes are found only by polling; `None` if the file system reports changes.
     pub fn watch_problem(&self) -> Option<String> {
         self.shared.watched.get().and_then(Watched::problem)
     }
@@ -143,12 +143,12 @@ impl DirectoryBuilder {
     }
 
     /// Sets a callback that configures each site by its host (`*` for `default.txt`): policy,
-    /// registry, check, gate and so on. It is called again for each new file, so it should read the
-    /// current value of any setting that changes at run time. The directory's compile cache,
-    /// watcher and polling replace those set here. [`WhenMissing::Fail`] is treated as
-    /// [`WhenMissing::Unavailable`], so that one bad file does not keep the others out. If there
-    /// are many files, several threads call this at once. Default: the builder unchanged. A second
-    /// call replaces the first.
+    /// registry, check, gate and so on. The callback is also called for each new file, so it should
+    /// use the current value of settings that change at run time. The directory's compile cache,
+    /// watcher and polling interval replace those that the callback sets. [`WhenMissing::Fail`] is
+    /// treated as [`WhenMissing::Unavailable`], so that one unusable file does not prevent the
+    /// other sites from opening. If there are many files, several threads call the callback at
+    /// once. Default: the builder is not changed. A second call replaces the first.
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable
@@ -161,22 +161,22 @@ impl DirectoryBuilder {
     }
 
     /// Adds a callback for the events of the folder. The callback delays the next scan of the
-    /// folder, so it must not call [`Directory::rescan`]. A second call adds to the first.
+    /// folder, so it must not call [`Directory::rescan`]. A second call adds a callback.
     pub fn on_event(mut self, listener: impl Fn(&DirectoryEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self
     }
 
-    /// Shares compiled files with other sites, too. Default: shared only within the folder. A
-    /// second call replaces the first.
+    /// Shares compiled files with sites outside the folder that use the same cache. Default: files
+    /// are shared only within the folder. A second call replaces the first.
     pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
         self.settings.compile_cache = compile_cache.clone();
         self
     }
 
-    /// Sets how often the folder and each file are polled for changes that the file system has not
-    /// reported. Default: [`Watcher::DEFAULT_POLL`](crate::source::Watcher::DEFAULT_POLL). A second
-    /// call replaces the first.
+    /// Sets the interval for polling the folder and each file, to find changes that the file system
+    /// has not reported. Default: [`Watcher::DEFAULT_POLL`](crate::source::Watcher::DEFAULT_POLL).
+    /// A second call replaces the first.
     #[cfg(feature = "watch")]
     pub fn poll_every(mut self, poll: Duration) -> Self {
         self.settings.poll = poll.max(Watcher::MIN_POLL);

@@ -202,7 +202,7 @@ fn an_answer_that_does_not_end_is_given_up() {
     let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
     let verifier = Verifier::builder(&registry).without_names().fetcher(&fetcher).start().expect("a verifier");
     let problem = until("problem", || verifier.status().lists.remove(0).problem);
-    assert!(problem.contains("there was no whole answer in time"), "{problem}");
+    assert!(problem.contains("the response did not arrive in time"), "{problem}");
     assert_eq!(verifier.range(playbot(&registry), public(INSIDE), SystemTime::now()), Some(NOT_LOADED));
 }
 
@@ -302,8 +302,8 @@ fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     until("all three", || (said.lock().len() >= 3).then_some(()));
     let first = said.lock().clone();
     for want in [
-        "40 of 40 published lists cannot be fetched, so they refute no claim, such as ",
-        "has no effect, because no row of the registry names that list: did you mean ",
+        "40 of 40 published lists cannot be fetched and cannot refute claims, for example ",
+        "has no effect, because no row of the registry contains this URL: did you mean ",
         "nothing can refute a claim: ",
     ] {
         assert_eq!(first.iter().filter(|line| line.contains(want)).count(), 1, "{want}: {first:?}");

@@ -116,7 +116,7 @@ fn what_cannot_be_used_keeps_the_registry_and_is_said_once() {
         followed.server.answers(wrong.clone());
         followed.clock.pass(HOUR * 2);
         let said = followed.event(1);
-        assert!(said.ends_with("; the one before stays in force"), "{said}");
+        assert!(said.ends_with("; the previous version stays in force"), "{said}");
         assert!(followed.knows("HouseBot") && !followed.knows("OtherBot"), "{wrong:.80}");
         assert!(followed.registry.status().problem.is_some());
         followed.clock.pass(HOUR * 2);
@@ -141,7 +141,7 @@ fn a_large_change_waits_until_it_is_accepted() {
     followed.clock.pass(HOUR * 2);
     let short = hash(without).short();
     let gone = "the search engine \"Googlebot\" is gone";
-    let said = format!("version {short} waits to be accepted: {gone}; the one before stays in force");
+    let said = format!("version {short} waits to be accepted: {gone}; the previous version stays in force");
     assert_eq!(followed.event(1), said);
     assert_eq!(followed.registry.status().waiting, Some((hash(without), gone.to_owned())));
     assert!(followed.knows("Googlebot") && followed.knows("HouseBot") && !followed.knows("OtherBot"));

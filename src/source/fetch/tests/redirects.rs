@@ -228,8 +228,8 @@ fn a_site_keeps_its_version_and_the_message_says_what_would_be_right() {
     let reload = live.reload_blocking();
     assert!(matches!(reload.outcome, ReloadOutcome::Kept { .. }), "{reload}");
     let expected = format!(
-        "the redirect leads to a forbidden address: http://{}/status is at 127.0.0.1, a loopback \
-         address, and was named by a server with a public address: if the file is kept there, configure that URL itself",
+        "the redirect leads to a forbidden address: http://{}/status has the loopback address \
+         127.0.0.1, but the redirecting server has a public address; if the file is kept there, configure this URL directly",
         admin.address
     );
     assert!(reload.to_string().contains(&expected), "{reload}");
