@@ -40,9 +40,8 @@ impl RobotsLayer {
     ///
     /// - The layer answers `/robots.txt` on the outermost router, if it is added with
     ///   `Router::layer`. `route_layer` only runs if a route matches. A layer in a nested router
-    ///   judges requests, but does not see `/robots.txt`. The first time such a layer judges a
-    ///   request that no outer layer has judged, it logs a warning
-    ///   ([`Status::nested_only`](crate::live::Status::nested_only)).
+    ///   judges requests, but does not see `/robots.txt`. For the first request that no outer layer
+    ///   has judged, it logs a warning ([`Status::nested_only`](crate::live::Status::nested_only)).
     /// - The layer must also wrap the app's final fallback. If the fallback is replaced later, by
     ///   `Router::fallback` or by merging a router with a fallback, the status for `/robots.txt` is
     ///   404. So add the layer last, after `merge`, `nest` and fallbacks. If it must be added

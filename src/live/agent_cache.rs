@@ -4,8 +4,9 @@
 //! own cache, so after a reload no result of the previous version is returned. A lookup compares
 //! whole headers, because comparing only their hashes once blocked everyone. Each slot holds the
 //! first and the last header whose hash selects it, so clients cannot grow the cache beyond its
-//! limit. The first header of a slot is never replaced, so reading it needs no write; reading the
-//! last header takes a guard, because another thread may replace it.
+//! limit. The first header of a slot is never replaced, so reading it is cheap: no reference count
+//! has to be updated. The last header may be replaced by another thread while it is being read, so
+//! a guard keeps it alive.
 //!
 //! Most sites see few headers. A cache therefore starts small and grows when headers replace each
 //! other. The additional slots of all caches of a [`CompileCache`](crate::internals::CompileCache)

@@ -226,7 +226,7 @@ impl Publisher {
         self.content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the bytes of the version that stays if another one is rejected.
+    /// Returns the bytes of the version that stays live if a candidate is rejected.
     pub(super) fn before(&self) -> Option<&[u8]> {
         let live = self.content.as_ref().map(|content| &**content.body());
         live.or_else(|| self.versions.current().map(|last| &**last.version.bytes()))

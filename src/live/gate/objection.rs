@@ -1,4 +1,4 @@
-//! Why the gate refuses a version, the lists of pages that it watches, and the pending version.
+//! The types for objections of the gate, for lists of important pages, and for the pending version.
 //!
 //! **The gate shares a handle to the important pages** ([`WatchedPages`]). The lists of pages may
 //! be updated for hours while the gate stays the same. An updated list alone neither holds nor

@@ -132,8 +132,8 @@ impl StateWriter {
         let spawned = thread::Builder::new().name("robots-state".into()).spawn(move || writer.work());
         queue.is_running = spawned.is_ok();
         if !queue.is_running {
-            // The system provides no thread, so the jobs are written here. Failed ones are tried
-            // again when another job is called.
+            // The system cannot start a thread, so the jobs run here. Failed jobs are retried when
+            // another job is queued.
             drop(self.drain(queue));
         }
     }
@@ -150,7 +150,8 @@ impl StateWriter {
             if due <= now {
                 queue = self.retry_some(queue);
             } else if Arc::strong_count(&self) == 1 {
-                // No site and no directory is left; each tried to write when it was dropped.
+                // All sites and directories were dropped. Each has tried to write its changes when
+                // it was dropped.
                 break;
             } else {
                 queue = self.called.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner).0;
@@ -159,7 +160,8 @@ impl StateWriter {
         queue.is_running = false;
     }
 
-    /// Writes the first few failed jobs again. If one succeeds, the others may succeed too.
+    /// Retries the first few failed jobs. If one of them succeeds, the others are due at once,
+    /// because they may succeed, too.
     fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
         let tried: Vec<_> = queue.later.drain(..few).collect();
@@ -171,13 +173,14 @@ impl StateWriter {
         queue
     }
 
-    /// Writes the queued jobs.
+    /// Runs the queued jobs.
     fn drain<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         while let Some(job) = queue.jobs.pop_front() {
             queue.is_writing = true;
             drop(queue);
             place(&*job).is_called = false;
-            // A panic in one job must not stop the others; the panic hook has reported it.
+            // Panics of jobs are caught, so that the other jobs run. The panic hook has already
+            // reported them.
             let is_written = catch_unwind(AssertUnwindSafe(|| job.write())).unwrap_or(true);
             queue = self.queue.lock();
             queue.is_writing = false;
@@ -227,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// A write that fails until the test allows it.
+    /// A job that fails until the test lets it succeed.
     #[derive(Default)]
     struct Played {
         place: Mutex<QueuePlace>,
@@ -252,18 +255,19 @@ mod tests {
         let mut queue = writer.queue.lock();
         jobs.iter().for_each(|job| queue.put_later(job.clone()));
         assert_eq!((queue.later.len(), queue.wait, queue.due.is_some()), (2, RETRY_FIRST, true));
-        // Both fail each time: the pause grows once per round, not once per job.
+        // Both jobs fail each time. The pause grows once per round, not once per job.
         for seconds in [2, 4, 8, 16, 30, 30] {
             queue = writer.retry_some(queue);
             assert_eq!((queue.jobs.len(), queue.later.len()), (0, 2));
             assert_eq!(queue.wait, Duration::from_secs(seconds));
         }
-        // One of the two can be written, so the other one is due at once.
+        // One of the two jobs succeeds, so the other is due at once.
         jobs[0].is_writable.store(true, Ordering::Relaxed);
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, Duration::ZERO));
         assert!(queue.due.is_some_and(|due| due <= Instant::now()));
-        // After that, the pauses start again, and end with the last job.
+        // After that, the pauses start with the shortest again. There are no more pauses when the
+        // last job has succeeded.
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, 2 * RETRY_FIRST));
         jobs[1].is_writable.store(true, Ordering::Relaxed);
@@ -280,7 +284,7 @@ mod tests {
         for job in jobs.iter().chain(&jobs) {
             writer.call_later(job.clone());
         }
-        // One job has been called meanwhile, and is tried once.
+        // One failed job has been queued again in the meantime. It runs only once.
         writer.call(jobs[0].clone());
         let queue = writer.retry_some(writer.queue.lock());
         assert_eq!((queue.jobs.len(), queue.later.len()), (0, TRIED_AT_ONCE + 3));
@@ -297,14 +301,14 @@ mod tests {
         writer.call(job.clone());
         let is_over = AtomicBool::new(false);
         let counts = thread::scope(|scope| {
-            // The retry timer fires all the time.
+            // One thread retries failed jobs all the time.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     writer.queue.lock().due = Some(Instant::now());
                     writer.called.notify_one();
                 }
             });
-            // And the job is called, as when a version goes live.
+            // Another thread queues the job, as when a version goes live.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     writer.call(job.clone());

@@ -207,8 +207,8 @@ impl CrawlerCache {
     }
 }
 
-/// Reports whether a status is a client error other than 429, which only asks clients to retry
-/// later.
+/// Reports whether `status` is a client error. 429 is excluded, because it only asks clients to
+/// retry later.
 fn is_client_error(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
 }

@@ -43,7 +43,7 @@ pub struct Watcher {
 
 /// A watched file or folder. Dropping this value stops watching.
 #[derive(Debug)]
-#[must_use = "dropping it ends the watching"]
+#[must_use = "dropping it stops watching"]
 pub struct Watched {
     handle: Arc<Handle>,
     id: WatchId,
