@@ -103,7 +103,7 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
     }
 }
 
-/// The crawler that a request claims to come from, for handlers inside [`RobotsLayer::for_axum08`]:
+/// The crawler that a request claims to be from, for handlers inside [`RobotsLayer::for_axum08`]:
 /// an agent that is registered or declares itself a crawler. If claims are checked, the `identity`
 /// of the record is the result of the check.
 ///

@@ -31,8 +31,8 @@ use crate::policy::{Action, Decision, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::{ProductToken, RequestPath};
 
-/// The answer to a request; the error case is a rate-limited request that the caller's store must
-/// count first.
+/// The answer to a request, or, as the error, a rate-limited request that the caller's store must
+/// count before it is answered.
 pub(super) type Judged = Result<Answer, Box<RateLimited>>;
 
 /// A request that a store must count, with the data to answer it after the store has replied.
@@ -102,9 +102,9 @@ impl Enforcer {
         let wait = match wait {
             None => take(),
             Some(Duration::ZERO) => {
-                // The request passes whatever this returns. A token is taken anyway, so that the
-                // local bucket agrees with the store's bucket if this process has to count alone
-                // later.
+                // The request passes, whether or not the local bucket has a token. A token is still
+                // taken, so that the local bucket agrees with the store's bucket if this process
+                // has to count alone later.
                 take();
                 None
             }

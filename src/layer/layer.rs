@@ -259,9 +259,9 @@ impl RobotsLayer {
     }
 
     /// Adds a callback for every request of a crawler, allowed or not, including requests for
-    /// `/robots.txt`. [`Record`](super::Record) defines which agents count as crawlers. The
-    /// callback runs before the request is forwarded and must not block. If it panics, the decision
-    /// is unchanged, the other observers are still called, and
+    /// `/robots.txt`. See [`Record`](super::Record) for the agents that are crawlers in this sense.
+    /// The callback runs before the request is forwarded and must not block. If it panics, the
+    /// decision is unchanged, the other observers are still called, and
     /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts the panic. A second
     /// call adds another callback.
     ///

@@ -2,8 +2,8 @@
 //! client sent.
 //!
 //! A nested router strips its prefix from the request's URI. The outermost router stores the whole
-//! URI as [`OriginalUri`]. A request passes the layers of all routers that it passes, so the first
-//! layer that judges it adds a mark to its extensions.
+//! URI as [`OriginalUri`]. Each of the routers that handle a request may have a layer, so the first
+//! layer that judges the request adds a mark to its extensions.
 //!
 //! **The axum variant of the layer is behind a version-specific feature (`axum08`).** axum's
 //! routers store the whole target in a type of their own, so reading it requires a dependency on
@@ -45,8 +45,8 @@ pub(super) const fn has_route(_: &Extensions) -> bool {
     false
 }
 
-/// Reports whether the request is judged by its own target although the outermost router received
-/// another target.
+/// Reports whether the layer judges the request by a target that differs from the target that the
+/// outermost router received.
 #[cfg(feature = "axum08")]
 pub(super) fn is_stripped(request: &OriginalRequest<'_>) -> bool {
     let original = original_uri(request.extensions).map(Uri::path_and_query);

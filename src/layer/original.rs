@@ -82,9 +82,9 @@ impl<'a> OriginalRequest<'a> {
         Self { method, ..self }
     }
 
-    /// Sets the target that the client sent: path and query, or a whole URL. It takes precedence
-    /// over [`RobotsLayer::target_from`](super::RobotsLayer::target_from). The client's HTTP
-    /// version is then unknown, because the version of the proxy's own request may differ.
+    /// Sets the target that the client sent: path and query, or a whole URL. This target takes
+    /// precedence over [`RobotsLayer::target_from`](super::RobotsLayer::target_from). The client's
+    /// HTTP version is then unknown, because the version of the proxy's own request may differ.
     pub const fn with_target(self, target: &'a [u8]) -> Self {
         Self { target: TargetIs::Given(target), version: None, ..self }
     }

@@ -132,7 +132,7 @@ impl Record {
     ///
     /// - `;form=resolved` is the form of the path that matches the rule, if the path as sent does
     ///   not match ([`PathForm`]).
-    /// - `;reason=search-engine`: the mode refuses other crawlers, but only tags those of search
+    /// - `;reason=search-engine`: the mode refuses other crawlers, but only tags crawlers of search
     ///   engines that people use ([`Reason::SearchEngine`]).
     /// - `;reason=impostor`: the request is tagged because of its sender ([`Reason::Impostor`]).
     ///   The verdict may then be `allow`, and rule and line are omitted if no rule decided.
@@ -140,7 +140,7 @@ impl Record {
     ///   ([`Identity::outcome`](crate::agent::Identity::outcome)).
     pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");
 
-    /// Creates the record of a decision; `None` if none of the agents is a crawler.
+    /// Creates the record of a decision; `None` if the agents do not include a crawler.
     pub(super) fn new(
         content: &Content,
         policy: &Policy,

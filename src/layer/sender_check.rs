@@ -46,15 +46,14 @@ impl SenderCheck {
 
     /// Sets a function that finds the listener that received a request. The results of claims are
     /// counted separately for each site and listener, because at one of the listeners all requests
-    /// may come through a proxy. Default: all requests count for a single listener. A second call
-    /// replaces the function.
+    /// may come through a proxy. Default: there is only one listener. A second call replaces the
+    /// function.
     pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// Returns the sender of a request that claims to come from these agents. The function does not
-    /// wait: if evidence is missing, it is requested for later requests, and the claim is
-    /// undecided.
+    /// Returns the sender of a request with these agents. The function does not wait: if evidence
+    /// is missing, it is requested for later requests, and the claim is undecided.
     pub(super) fn sender(
         &self,
         origin: &str,

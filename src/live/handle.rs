@@ -371,7 +371,7 @@ impl LiveRobots {
 
     /// Returns the reloads with a new outcome and the changes of the kill switch, newest last: at
     /// most [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY) entries. With a state
-    /// directory, they include those of earlier processes.
+    /// directory, the history includes the entries of earlier processes.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.site.record.lock().history.iter().cloned().collect()
     }

@@ -5,7 +5,7 @@
 //! 3. A candidate that is not a robots.txt or is truncated is rejected, and the last good version
 //!    stays live.
 //! 4. A version that the gate objects to is held until its hash is accepted.
-//! 5. Everything else is published.
+//! 5. Any other candidate is published.
 //!
 //! **Rolling back makes a version pending.** So the status shows all held versions in one place,
 //! all are released by being accepted, and the same rule applies to all: a pending version does not
@@ -158,7 +158,8 @@ impl Publisher {
         let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
-                // The version is already remembered, so no other change has to be saved.
+                // The new states of the rolled-back versions must be saved, even if `publish` has
+                // nothing else to save because the version is already known.
                 self.unsaved.get_or_insert(Durability::Process);
             }
             return self.publish(version, compiled, now);
@@ -187,7 +188,7 @@ impl Publisher {
         Ok(outcome)
     }
 
-    /// Publishes the version that was accepted before the current one. The current one becomes
+    /// Publishes the version that was accepted before the current one. The current version becomes
     /// pending.
     pub(super) fn roll_back(&mut self, now: SystemTime) -> Result<ReloadOutcome, NoSuchVersion> {
         let left = self.versions.roll_back().ok_or(NoSuchVersion::Before)?;

@@ -195,7 +195,7 @@ impl fmt::Display for Rejection {
             },
             RejectionKind::NotAFile => f.write_str("this is not a regular file"),
             RejectionKind::TooLarge => {
-                write!(f, "the file is larger than {} MiB; crawlers read 500 KiB", MAX_FILE >> 20)
+                write!(f, "the file is larger than {} MiB; crawlers read only 500 KiB", MAX_FILE >> 20)
             }
             RejectionKind::Empty => {
                 write!(f, "the file is empty, perhaps because it was truncated: {}", FileKind::NO_RESTRICTIONS)
@@ -204,7 +204,7 @@ impl fmt::Display for Rejection {
             RejectionKind::Html => f.write_str("the file is an HTML page, not a robots.txt"),
             RejectionKind::NoField => write!(f, "{}; {}", FileKind::NO_ROBOTS_TXT, FileKind::NO_RESTRICTIONS),
             RejectionKind::Cut => {
-                write!(f, "the file was cut, or is still being written: {}", self.why.as_deref().unwrap_or_default())
+                write!(f, "the file is truncated or still being written: {}", self.why.as_deref().unwrap_or_default())
             }
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
             RejectionKind::Gated => match &self.pending {

@@ -120,8 +120,9 @@ impl Snapshot {
         misspelled.collect()
     }
 
-    /// Returns one line for each override of the policy that has no effect because the file lacks
-    /// its rule. Empty for a file of a [`Directory`](crate::source::Directory).
+    /// Returns one line for each override of the policy that has no effect because the file does
+    /// not contain the rule of the override. Empty for a file of a
+    /// [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =

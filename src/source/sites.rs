@@ -75,8 +75,8 @@ pub(crate) enum SitesGuard<'s> {
 }
 
 impl SitesGuard<'_> {
-    /// Returns the site of a host. The host is determined only if there is a map. A request without
-    /// a host belongs to the site for `*`.
+    /// Returns the site of a host. `host` is called only if the sites are a map, because one
+    /// [`LiveRobots`] applies to all hosts. A request without a host belongs to the site for `*`.
     pub(crate) fn find<'h>(&self, host: impl FnOnce() -> Option<(&'h [u8], Option<Scheme>)>) -> Option<&LiveRobots> {
         let hosts = match self {
             Self::One(live) => return Some(live),

@@ -264,9 +264,9 @@ impl Gate {
     /// that the previous version already disallowed do not count. Default: no pages. A second call
     /// adds pages.
     ///
-    /// A single page never counts, although it is more than 1 % of a list of less than a hundred
-    /// pages. A rule that matches one page was probably written for that page, while an accidental
-    /// rule matches a folder or every query.
+    /// A single page other than the front page never counts, although it is more than 1 % of a list
+    /// of less than a hundred pages. A rule that matches one page was probably written for that
+    /// page, while an accidental rule matches a folder or every query.
     pub fn pages(mut self, pages: &WatchedPages) -> Self {
         self.pages.push(pages.clone());
         self

@@ -180,7 +180,7 @@ impl ProblemKind {
             Self::Save => "the live version is saved again",
             Self::Switch => "the kill switch is saved again",
             Self::History => "the history is saved again",
-            Self::Behind => "the live version is no older than the one before the restart",
+            Self::Behind => "the live version is no older than the version before the restart",
             Self::UnreadSwitch => "the file of the kill switch is valid again",
             Self::Damaged => "",
             Self::Unwritable => "the state directory can be written again",

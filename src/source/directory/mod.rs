@@ -21,8 +21,8 @@ use crate::source::watch::Watched;
 #[cfg(feature = "watch")]
 use crate::source::watch::Watcher;
 
-/// A live folder of robots.txt files, each named after its host. New files add sites, and each file
-/// is reloaded when it changes.
+/// A live folder of robots.txt files, each named after its host. A site is opened for each new
+/// file, and each file is reloaded when it changes.
 ///
 /// | file | host |
 /// |---|---|

@@ -264,16 +264,16 @@ const STEP: u64 = 10 * 60;
 /// Tolerance for a clock that is set back a little.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// A path, with the times, in seconds since the epoch, when its crawler was last verified there.
-/// The fields have the same order as in the file.
+/// The saved result of a path: when its crawler was last verified on it. Times are in seconds since
+/// the epoch. The fields have the same order as in the file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct VerifiedPath {
     crawler: Box<str>,
     listener: Box<str>,
-    /// Last verification by a signature.
+    /// When the crawler was last verified by a signature.
     signed: Option<u64>,
     site: Box<str>,
-    /// Last verification by an address.
+    /// When the crawler was last verified by its address.
     verified: Option<u64>,
 }
 

@@ -1,12 +1,12 @@
-//! The queue of addresses to look up. It shares the look-ups fairly among networks: this decides
+//! The queue of addresses to look up. It shares the look-ups fairly among networks: it decides
 //! which address is looked up next, and which address is dropped if the queue is full. Also
 //! contains `RecentMarks`, a lock-free filter for repeated notes.
 //!
-//! The next look-up is for the network with the fewest look-ups in progress or ahead in the queue.
-//! Networks are /24 (IPv4) or /64 (IPv6), and also /48 (IPv6), because one customer may have many
-//! /64 networks. If these numbers are equal, the order of arrival decides. So a client with many
-//! addresses that claim to be crawlers mainly delays its own network. It delays other networks only
-//! by its look-ups in progress.
+//! The next look-up is the one that had the fewest look-ups of its own network ahead of it when it
+//! arrived. Its /24 (IPv4) or /64 (IPv6) is compared first, and then its /48 (IPv6), because one
+//! customer may have many /64 networks. If these numbers are equal, the order of arrival decides.
+//! So a client with many addresses that claim to be crawlers mainly delays its own network. It
+//! delays other networks only by its look-ups in progress.
 
 use crate::live::Mutex;
 use std::sync::Arc;

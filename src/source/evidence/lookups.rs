@@ -230,10 +230,10 @@ type NameKey = (PublicAddress, u32);
 
 /// Outcomes of checks by reverse DNS names, by address.
 ///
-/// Verified addresses are kept separately. Only the operator can assign names that verify, so other
-/// clients cannot displace these entries. The other addresses are divided into 256 shards by their
-/// network (/24 or /48). So the addresses of a network with many addresses displace only the few
-/// other networks in the same shard.
+/// Verified addresses are kept separately. Only operators can assign reverse DNS names that verify
+/// an address, so other clients cannot displace these entries. The other addresses are divided into
+/// 256 shards by their network (/24 or /48). So the addresses of a network with many addresses
+/// displace only the few other networks in the same shard.
 #[derive(Debug)]
 pub(super) struct KnownNames {
     verified: Generations<NameKey, Known>,

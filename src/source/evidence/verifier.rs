@@ -147,9 +147,9 @@ impl Verifier {
         self.inner.version.change();
     }
 
-    /// Returns the client's address in the form that is needed to check claims; `None` if the
-    /// address does not identify the client ([`PublicAddress::of`]). For example, the address of a
-    /// trusted proxy that did not forward the client's address does not identify the client.
+    /// Returns the client's address for checking claims; `None` if the address does not identify
+    /// the client ([`PublicAddress::of`]). For example, the address of a trusted proxy that did not
+    /// forward the client's address does not identify the client.
     pub fn public_address(&self, address: Option<IpAddr>) -> Option<PublicAddress> {
         let proxies = self.inner.trusted_proxies.load();
         PublicAddress::of(address, |address| proxies.contains(address)).ok()

@@ -213,7 +213,7 @@ impl FetcherBuilder {
     ///
     /// # Errors
     ///
-    /// If it contains no certificate, or an unreadable one.
+    /// If `pem` contains no certificate, or a certificate that cannot be parsed.
     #[cfg(feature = "tls")]
     pub fn trust_only(mut self, pem: &[u8]) -> io::Result<Self> {
         self.client.tls.distrust_system();
@@ -225,7 +225,7 @@ impl FetcherBuilder {
     ///
     /// # Errors
     ///
-    /// If it contains no certificate, or an unreadable one.
+    /// If `pem` contains no certificate, or a certificate that cannot be parsed.
     #[cfg(feature = "tls")]
     pub fn trust(mut self, pem: &[u8]) -> io::Result<Self> {
         let trusted = self.client.tls.trust(pem);

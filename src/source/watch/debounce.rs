@@ -154,7 +154,8 @@ impl Debounce {
         Some(job)
     }
 
-    /// Keeps the result of a read until all events of writes before the read must have arrived.
+    /// Keeps the result of a read for [`SETTLE`]. If the file was being written during the read,
+    /// the event of this write arrives within that time.
     pub(super) fn settle(&mut self, held: ReadResult, now: Instant) {
         self.settling = Some((now + SETTLE, held));
     }

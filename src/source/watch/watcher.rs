@@ -74,9 +74,10 @@ impl Watcher {
     /// it reappears. The content at the time of this call is not reported as a change, so read the
     /// file after this call.
     ///
-    /// The callback runs on a thread of the watcher; if the file changes meanwhile, it runs again.
-    /// As for a robots.txt, a change is not reported before the file is complete. Contents are
-    /// compared up to [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
+    /// The callback runs on a thread of the watcher. If the file changes while the callback runs,
+    /// it runs again afterwards. As for a robots.txt, a change is not reported before the file is
+    /// complete. Contents are compared up to
+    /// [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
     pub fn file(&self, path: impl Into<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Watched {
         let path = path.into();
         let read = contents(path.clone());

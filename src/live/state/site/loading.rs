@@ -174,7 +174,7 @@ impl SiteStore {
     fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
         let path = self.path_of(listed.hash);
         let bytes = self.whole(self.disk.read(&path))?;
-        let bytes = self.whole(bytes.ok_or_else(|| format!("{}: this is missing", path.display())))?;
+        let bytes = self.whole(bytes.ok_or_else(|| format!("{}: the file is missing", path.display())))?;
         let version = Version::new(bytes, &listed.origin, listed.modified);
         let version = (version.hash() == listed.hash).then_some(version);
         let version = self.whole(version.ok_or_else(|| damaged_file(&path)))?;
@@ -190,5 +190,5 @@ impl SiteStore {
 }
 
 fn damaged_file(path: &Path) -> String {
-    format!("{}: this is damaged and ignored", path.display())
+    format!("{}: the file is damaged and is ignored", path.display())
 }
