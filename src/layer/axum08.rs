@@ -42,10 +42,10 @@ impl RobotsLayer {
     ///   `Router::layer`. `route_layer` only runs if a route matches. A layer in a nested router
     ///   judges requests, but does not see `/robots.txt`. For the first request that no outer layer
     ///   has judged, it logs a warning ([`Status::nested_only`](crate::live::Status::nested_only)).
-    /// - The layer must also wrap the app's final fallback. If the fallback is replaced later, by
-    ///   `Router::fallback` or by merging a router with a fallback, the status for `/robots.txt` is
-    ///   404. So add the layer last, after `merge`, `nest` and fallbacks. If it must be added
-    ///   earlier, merge [`RobotsLayer::robots_txt_route`].
+    /// - The layer must also wrap the app's final fallback. Otherwise, for example if the fallback
+    ///   is replaced later, by `Router::fallback` or by merging a router with a fallback, requests
+    ///   for `/robots.txt` get 404. So add the layer last, after `merge`, `nest` and fallbacks. If
+    ///   it must be added earlier, merge [`RobotsLayer::robots_txt_route`].
     /// - The client's address is that of the connection, `ConnectInfo<SocketAddr>`, if the app is
     ///   served with `into_make_service_with_connect_info::<SocketAddr>()`. Behind a proxy,
     ///   [`RobotsLayer::forwarded_for`] finds the client's address. [`RobotsLayer::address_from`]

@@ -32,7 +32,7 @@ pub struct RobotsLayer {
 
 impl RobotsLayer {
     /// Creates a layer for one site ([`LiveRobots`](crate::live::LiveRobots)) or for several sites,
-    /// chosen by host ([`Sites`](crate::source::Sites)).
+    /// which are selected by the host of the request ([`Sites`](crate::source::Sites)).
     ///
     /// The layer judges the target of the request as the layer receives it. In a nested axum
     /// router, the target lacks the prefix of the router, so the rules do not match and disallowed

@@ -16,8 +16,8 @@ use crate::check::{Breach, DrasticChange, Finding, Page, PageLoss, Report, Sever
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
-/// Maximum number of objections of one kind that are listed. Only the number of the others is
-/// reported.
+/// Maximum number of objections of one kind that are listed. If there are more, only their number
+/// is reported.
 const SHOWN: usize = 3;
 
 /// One reason why a version does not go live without an operator. `Display` prints it as one clause

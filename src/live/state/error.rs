@@ -232,8 +232,8 @@ impl Problems {
     }
 
     /// Sets or ends a problem like [`Problems::set`]. Listeners get the message that `shown`
-    /// returns for the problem. They are notified only if the problem changes, not if only the
-    /// message does.
+    /// returns for the problem. They are notified if the problem changes, but not if only the
+    /// message changes.
     pub(super) fn set_shown(&self, kind: ProblemKind, problem: Option<String>, shown: impl Fn(&str) -> String) {
         let before = match &problem {
             Some(problem) => self.current.lock().insert(kind, problem.clone()),

@@ -1,8 +1,8 @@
-//! A folder that contains a robots.txt file for each host: the handle, and how it is opened. The
-//! folder is listed in `scan`.
+//! A folder that contains a robots.txt file for each host: its handle and its builder. The module
+//! `scan` lists the folder.
 //!
-//! **A directory is one site with many robots.txt files.** They are named `SITE/HOST` in status,
-//! log and state.
+//! **In robotsd, a directory is one site with many robots.txt files.** In the status, the log and
+//! the state directory, each file has the name `SITE/HOST`.
 
 mod scan;
 
@@ -33,15 +33,15 @@ use crate::source::watch::Watcher;
 /// | `127.0.0.1.txt`, `[::1].txt` | that address |
 /// | `default.txt` | every other host |
 ///
-/// Names that begin with a dot or do not end in `.txt` are ignored without an event. Examples:
-/// `example.com`, and `robots.txt` in a folder of that name. Other names that are not valid hosts
-/// are reported once and ignored. If several names mean the same host, the first in byte order
-/// counts, and the others are ignored.
+/// Names that begin with a dot or do not end in `.txt`, such as `example.com`, are ignored without
+/// an event. Other names that do not contain a valid host are reported once and ignored. If several
+/// names contain the same host, the first in byte order is used, and the others are ignored.
 ///
-/// An unusable file affects no other site. As with any [`LiveRobots`], its site keeps the last good
-/// version; a site that never had one has no rules. A removed file is treated in the same way,
-/// because a robots.txt removed by accident would otherwise open the whole site. Its site is
-/// removed when the folder is opened again, or immediately if it never had a good version.
+/// An unusable file does not affect other sites. As with any [`LiveRobots`], the site of the file
+/// keeps its last good version; a site that never had a good version has no rules. If a file is
+/// removed, its site also keeps the last good version, because otherwise a robots.txt that is
+/// removed by accident would allow everything on the site. The site of a removed file is removed
+/// when the folder is opened again, or immediately if it never had a good version.
 ///
 /// An override of a policy that matches no rule or crawler of one file may be meant for another
 /// file. With the feature `tracing`, an override that has no effect on any file is logged as a
@@ -61,7 +61,7 @@ use crate::source::watch::Watcher;
 #[derive(Clone)]
 pub struct Directory {
     shared: Arc<DirectoryState>,
-    /// Same map as in `shared`. Its entries keep `shared` alive, so whatever holds the map still
+    /// The same map as in `shared`. This clone keeps `shared` alive, so every clone of it still
     /// follows the folder.
     sites: SiteMap,
 }
