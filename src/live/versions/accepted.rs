@@ -34,7 +34,7 @@ pub(in crate::live) enum AcceptedState {
     Superseded,
 }
 
-keywords!(AcceptedState, "the standing of a version", {
+keywords!(AcceptedState, "the state of an accepted version", {
     Accepted = "accepted",
     RolledBack = "held",
     Superseded = "left",

@@ -47,7 +47,7 @@ pub struct FetcherBuilder {
 /// The body of a response, in parts as they arrive. If this value is dropped, the connection is
 /// closed when the next part arrives.
 #[derive(Debug)]
-#[must_use = "the request ends without it"]
+#[must_use = "dropping it ends the request"]
 pub struct FetchBody(mpsc::Receiver<Result<Bytes, FetchError>>);
 
 impl Fetcher {

@@ -161,9 +161,9 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let name = text.split(" {").next().unwrap_or(&text);
             let mended = match name {
                 "CaUsedAsEndEntity" => {
-                    ": it belongs to a certificate authority, not to a server: make one with basicConstraints=CA:FALSE"
+                    ": it belongs to a certificate authority, not to a server; make one with basicConstraints=CA:FALSE"
                 }
-                "InvalidPurposeContext" => ": it is not for servers: make one with extendedKeyUsage=serverAuth",
+                "InvalidPurposeContext" => ": it is not for servers; make one with extendedKeyUsage=serverAuth",
                 _ => "",
             };
             let separated =
