@@ -1,7 +1,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
-// The crate page is also the registry page, where links lead to docs.rs. Here they lead to the
-// items: if a link is defined twice, the first definition counts.
+// `CRATE.md` is also displayed by the registry, so its links refer to docs.rs. `crate_links.md` is
+// included before it, so that the same links refer to the items here: if a link is defined twice,
+// the first definition counts.
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("docs/crate_links.md"))]
 #![cfg_attr(
     all(feature = "axum08", feature = "watch", feature = "tls"),
@@ -25,7 +26,7 @@ pub use robots_core::rate;
 #[doc(inline)]
 pub use robots_core::{agent, check, identity, policy, rules};
 
-// The front page: the items that applications use most.
+// The items that applications use most.
 #[cfg(feature = "axum08")]
 #[doc(no_inline)]
 pub use crate::layer::axum08::CrawlerRequest;
@@ -41,8 +42,8 @@ pub use crate::rules::RobotsTxt;
 #[doc(no_inline)]
 pub use crate::source::{HostMap, Sites};
 
-/// The building blocks of a proxy or an integration with another framework: a request as its client
-/// sent it, the decision and the answer, and the service that the layer creates.
+/// The building blocks for a proxy or for an integration with another framework: the original
+/// request, the decision and the answer, and the service that the layer creates.
 #[cfg(feature = "layer")]
 pub mod parts {
     pub use crate::layer::answer::{Answer, Outcome};
@@ -111,7 +112,7 @@ pub mod internals {
     pub use robots_core::internals::{AddressClass, Grace, first_few};
 }
 
-/// The code on the project's front page, compiled by the documentation tests.
+/// The examples in `README.md`, which the documentation tests compile.
 #[cfg(all(doctest, feature = "axum08", feature = "watch"))]
 #[doc = include_str!("../README.md")]
 struct ProjectPage;

@@ -1,4 +1,4 @@
-//! The layer's answer to a request, and how it is carried out.
+//! The layer's answer to a request: a response, or how the request is forwarded.
 
 use bytes::Bytes;
 use http::{Extensions, Request, Response};
@@ -7,22 +7,23 @@ use super::nesting::OuterDecision;
 use super::record::{self, Record};
 use crate::policy::Action;
 
-/// The answer to a request. It owns its parts, so no snapshot is held while the request is
-/// forwarded.
+/// The answer to a request. It does not borrow from the snapshot, so a replaced snapshot can be
+/// freed while the request is being forwarded.
 #[derive(Debug)]
 #[must_use]
 #[non_exhaustive]
 pub struct Answer {
     /// The outcome of the request.
     pub outcome: Outcome,
-    /// The client, and the decision about its request. Present if the request is tagged, refused or
-    /// observed; for other crawler requests only if someone needs it
+    /// The client, and the decision about its request. `Some` if the request is tagged, refused or
+    /// observed; for other crawler requests, only if the record is requested by
     /// ([`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler),
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records)).
     pub record: Option<Box<Record>>,
-    /// Whether the record is also put in the extensions if the request simply passes.
+    /// Whether the record is also added to the extensions if the request passes unchanged.
     pub(super) in_extensions: bool,
-    /// The mark of a request that may meet other layers.
+    /// Extensions to add to the request: the decision of this layer, for inner layers
+    /// ([`OuterDecision`]).
     pub(super) extensions: Extensions,
 }
 
@@ -32,7 +33,7 @@ pub struct Answer {
 pub enum Outcome {
     /// The request is forwarded unchanged.
     Pass,
-    /// The request is forwarded with a field that carries the verdict.
+    /// The request is forwarded with a field that contains the verdict.
     Tag,
     /// The layer responds itself, with a refusal or the robots.txt. Boxed to keep the common case
     /// small.
@@ -40,12 +41,12 @@ pub enum Outcome {
 }
 
 impl Answer {
-    /// Creates the answer that forwards a request unchanged and without a record.
+    /// Creates the answer to forward a request unchanged and without a record.
     pub(super) fn pass() -> Self {
         Self { outcome: Outcome::Pass, record: None, in_extensions: false, extensions: Extensions::new() }
     }
 
-    /// Adds the mark to a request that is forwarded.
+    /// Adds a mark for inner layers to the forwarded request.
     pub(super) fn with(mut self, mark: Option<OuterDecision>) -> Self {
         if let Some(mark) = mark {
             self.extensions.insert(mark);
@@ -54,12 +55,12 @@ impl Answer {
     }
 
     /// Returns the response if the layer answers the request itself; otherwise prepares the request
-    /// to be forwarded. Nothing else in the layer changes a request.
+    /// to be forwarded. This is the only function that changes requests.
     ///
     /// Removes a client's own `Robots-Verdict` field, spelled with hyphen or underscore. A tagged
-    /// request gets our field, and its [`Record`] as an extension. The response to a refused
-    /// request gets the record too. If the extensions already contain the record of a tagged
-    /// request, an outer layer has tagged it, and its field is kept.
+    /// request gets the layer's field, and its [`Record`] as an extension. The response to a
+    /// refused request gets the record, too. If an outer layer has already tagged the request, the
+    /// field and the record of that layer are kept.
     pub fn respond<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         let Self { outcome, record, in_extensions, extensions } = self;
         let record = record.filter(|record| in_extensions || record.action != Action::Pass);
@@ -82,7 +83,7 @@ impl Answer {
                 return Some(*response);
             }
         }
-        // The record of a request that an outer layer has tagged is kept.
+        // A new record does not replace the record of an outer layer that has tagged the request.
         if let Some(record) = record.filter(|record| record.action == Action::Tag || !is_tagged(request.extensions())) {
             request.extensions_mut().insert(*record);
         }

@@ -25,7 +25,8 @@ use crate::source::IntoSites;
 impl RobotsLayer {
     /// Creates a layer for an app on axum 0.8. It judges the target that the outermost router
     /// received ([`OriginalUri`](axum::extract::OriginalUri)), so it also works in nested routers
-    /// at any depth. There, [`RobotsLayer::new`] sees targets without their prefix.
+    /// at any depth. In nested routers, [`RobotsLayer::new`] sees targets without the prefix of the
+    /// router.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -39,25 +40,26 @@ impl RobotsLayer {
     ///
     /// - The layer answers `/robots.txt` on the outermost router, if it is added with
     ///   `Router::layer`. `route_layer` only runs if a route matches. A layer in a nested router
-    ///   judges requests, but does not see `/robots.txt`. It logs a warning when it first judges a
-    ///   request that no outer layer has judged
-    ///   ([`Status::nested_only`](crate::live::Status::nested_only)).
-    /// - The layer must also wrap the app's final fallback. A later `Router::fallback`, or that of
-    ///   a merged router, replaces the wrapped fallback, and `/robots.txt` is then answered with
-    ///   404. So add the layer last, after `merge`, `nest` and fallbacks. If it has to be
-    ///   elsewhere, merge [`RobotsLayer::robots_txt_route`].
+    ///   judges requests, but does not see `/robots.txt`. For the first request that no outer layer
+    ///   has judged, it logs a warning ([`Status::nested_only`](crate::live::Status::nested_only)).
+    /// - The layer must also wrap the app's final fallback. Otherwise, for example if the fallback
+    ///   is replaced later, by `Router::fallback` or by merging a router with a fallback, requests
+    ///   for `/robots.txt` get 404. So add the layer last, after `merge`, `nest` and fallbacks. If
+    ///   it must be added earlier, merge [`RobotsLayer::robots_txt_route`].
     /// - The client's address is that of the connection, `ConnectInfo<SocketAddr>`, if the app is
     ///   served with `into_make_service_with_connect_info::<SocketAddr>()`. Behind a proxy,
     ///   [`RobotsLayer::forwarded_for`] finds the client's address. [`RobotsLayer::address_from`]
-    ///   replaces this.
-    /// - If several layers serve the same [`LiveRobots`](crate::live::LiveRobots), make them clones
-    ///   of one layer. The outermost layer judges, and observers are notified once of a decision.
-    ///   An inner layer judges again if it has observers of its own; if the method, the target or
-    ///   the `User-Agent` has changed in between; or if the request is exempt or passes because of
-    ///   signs of a person.
-    /// - An outer layer that rewrites the target changes what is judged. Then put the robots layer
-    ///   outside it, or set [`RobotsLayer::target_from`], which takes precedence.
-    /// - Other major versions of axum have their own `OriginalUri`, which is not read.
+    ///   replaces `ConnectInfo`.
+    /// - If several layers serve the same [`LiveRobots`](crate::live::LiveRobots), use clones of
+    ///   one layer. The outermost layer then judges a request, and observers are notified of its
+    ///   decision only once. An inner layer judges the request again if it has other observers; if
+    ///   the method, the target or the `User-Agent` has changed between the layers; or if the
+    ///   request is exempt or passes because of evidence for a person.
+    /// - If an outer layer rewrites the target, the rewritten target is judged. To judge the
+    ///   original target, put the robots layer outside that layer, or set
+    ///   [`RobotsLayer::target_from`], which takes precedence.
+    /// - This layer does not support other major versions of axum, which have their own
+    ///   `OriginalUri`.
     pub fn for_axum08(sites: impl IntoSites) -> Self {
         Self::new(sites).with(|enforcer| {
             enforcer.nested_target = Some(original_uri);
@@ -67,8 +69,8 @@ impl RobotsLayer {
     }
 
     /// Returns a router with one route, `/robots.txt`, which [`RobotsLayer::robots_txt_service`]
-    /// answers. Merge it into the outermost router of an app whose layer does not receive these
-    /// requests.
+    /// answers. Merge this router into the outermost router of an app if its layer does not receive
+    /// requests for `/robots.txt`.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -84,7 +86,7 @@ impl RobotsLayer {
     }
 }
 
-/// Returns the address of the connection as axum stores it, or as a test sets it.
+/// Returns the address of the connection from axum's extensions, including the extension for tests.
 fn connected_address(extensions: &Extensions) -> Option<IpAddr> {
     let connected = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip());
     connected.or_else(|| extensions.get::<MockConnectInfo<SocketAddr>>().map(|MockConnectInfo(address)| address.ip()))
@@ -101,21 +103,22 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
     }
 }
 
-/// The crawler that a request claims to come from, for handlers inside [`RobotsLayer::for_axum08`]:
-/// an agent that is registered or declares itself a crawler. If claims are checked, its `identity`
-/// is the result.
+/// The crawler that a request claims to be from, for handlers inside [`RobotsLayer::for_axum08`]:
+/// an agent that is registered or declares itself a crawler. If claims are checked, the `identity`
+/// of the record is the result of the check.
 ///
-/// `Option<CrawlerRequest>` is `None` for all other clients. It is `None` for every client in these
-/// cases:
+/// `Option<CrawlerRequest>` is `None` for all other clients. It is also `None` for crawlers in
+/// these cases:
 ///
 /// - no robots.txt is known;
 /// - the kill switch has turned enforcement off;
 /// - the host belongs to no site, and any client can send such a host;
 /// - the layer is missing, or is a [`RobotsLayer::new`] without
-///   [`RobotsLayer::with_crawler_extension`]. This cannot be detected, because the layer puts
-///   nothing into a person's request.
+///   [`RobotsLayer::with_crawler_extension`]. This cannot be detected, because requests without an
+///   extension may also be requests of people.
 ///
-/// `CrawlerRequest` without `Option` is for a page for crawlers only: all other clients get 404.
+/// Use `CrawlerRequest` without `Option` for pages that are only for crawlers. All other clients
+/// then get 404.
 ///
 /// ```
 /// use tower_robots::layer::axum08::CrawlerRequest;
@@ -129,8 +132,8 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 /// # let _: axum::Router = axum::Router::new().route("/", axum::routing::get(page));
 /// ```
 ///
-/// A page that differs by agent needs `Vary: User-Agent`; otherwise a cache serves one agent's page
-/// to another.
+/// If the content of a page depends on the agent, the response needs `Vary: User-Agent`; otherwise,
+/// a cache may send the page for one agent to another agent.
 #[derive(Clone, Debug)]
 pub struct CrawlerRequest(pub Record);
 

@@ -1,8 +1,9 @@
-//! The hot path, from top to bottom: site, snapshot, agent, verdict, decision, answer.
+//! The steps of judging a request, in order: find the site, load the snapshot, recognise the
+//! agents, evaluate the rules, decide, and create the answer.
 //!
-//! A request loads its snapshot once. A request that passes allocates nothing. The path, address
-//! and cookies of a request are only read once a group applies to its agent; for other requests the
-//! cost does not depend on the path.
+//! The snapshot is loaded only once per request. A request that passes does not allocate memory.
+//! The path, address and cookies of a request are read only if a group applies to its agent, so for
+//! other requests the cost does not depend on the path.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -30,10 +31,11 @@ use crate::policy::{Action, Decision, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::{ProductToken, RequestPath};
 
-/// The answer to a request, or a rate-limited request that the caller's store must count first.
+/// The answer to a request, or, as the error, a rate-limited request that the caller's store must
+/// count before it is answered.
 pub(super) type Judged = Result<Answer, Box<RateLimited>>;
 
-/// A request that a store counts, with the data needed to answer it once the store has replied.
+/// A request that a store must count, with the data to answer it after the store has replied.
 pub(super) struct RateLimited {
     pub(super) request: RateLimitedRequest,
     live: LiveRobots,
@@ -42,7 +44,7 @@ pub(super) struct RateLimited {
     identity: Option<Identity>,
 }
 
-/// A request that is being judged, with its client, the layer, and the version to judge it by.
+/// A request that is being judged, with its client, the layer, and the version whose rules apply.
 struct JudgedRequest<'j> {
     layer: &'j Enforcer,
     live: &'j LiveRobots,
@@ -59,7 +61,7 @@ struct JudgedRequest<'j> {
 }
 
 impl Enforcer {
-    /// Returns the answer to a request whose rate is counted in this process.
+    /// Judges a request, counts it in this process, and returns the answer.
     pub(super) fn answer(&self, request: OriginalRequest<'_>) -> Answer {
         self.answer_judged(self.judge(request), request, None)
     }
@@ -100,8 +102,9 @@ impl Enforcer {
         let wait = match wait {
             None => take(),
             Some(Duration::ZERO) => {
-                // The request passes whatever this returns. Taking a token keeps the local bucket
-                // in step with the store's, in case this process has to count alone.
+                // The request passes, whether or not the local bucket has a token. A token is still
+                // taken, so that the local bucket agrees with the store's bucket if this process
+                // has to count alone later.
                 take();
                 None
             }
@@ -128,7 +131,7 @@ impl Enforcer {
         unless_it_panics(live, || self.judge_for(live, request)).unwrap_or_else(|| Ok(Answer::pass()))
     }
 
-    /// Judges a request for a site, counts it if it has a rate limit, and answers it.
+    /// Judges the request by the rules of `live`. If the request has a rate limit, also counts it.
     fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>) -> Judged {
         let snapshot = &live.load();
         let request = &self.with_target(request);
@@ -150,7 +153,8 @@ impl Enforcer {
         self.with_agents(content, request, self.agent_lookups.as_deref(), |agents| {
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
-            // Browsers end here, without a record, a claim or a mark.
+            // Requests of browsers are answered here, without a record and without checking a
+            // claim.
             if snapshot.policy.passes_over(content.rules(), agents) {
                 return Ok(Answer::pass());
             }
@@ -173,7 +177,7 @@ impl Enforcer {
         unless_it_panics(live, answer).unwrap_or_else(Answer::pass)
     }
 
-    /// Answers `/robots.txt`, which every agent may always read.
+    /// Answers `/robots.txt`, which every agent may always fetch.
     fn robots_txt(
         &self,
         live: &LiveRobots,
@@ -184,7 +188,7 @@ impl Enforcer {
         live.site.counts.note_robots_txt_request();
         let Some(response) = robots_txt::serve(snapshot, request) else { return Answer::pass() };
         let record = match content {
-            // A panic here must not keep the client from getting the file.
+            // If creating the record panics, the client must still get the file.
             Some(content) if self.records_crawlers() => {
                 guarded(live, || self.record_of_reader(live, snapshot, content, request)).unwrap_or_default()
             }
@@ -192,14 +196,14 @@ impl Enforcer {
         };
         if let Some(record) = &record {
             let mut event = Event::new(record, *request);
-            // This is not a gRPC call, so there is no other status to set.
+            // The request is not a gRPC call, so `grpc_status` is not set.
             event.status = Some(response.status());
             self.observers.notify(live, &event);
         }
         self.with_record(Outcome::Respond(response.into()), record)
     }
 
-    /// Returns the record of a crawler that reads `/robots.txt`.
+    /// Returns the record of a crawler's request for `/robots.txt`.
     fn record_of_reader(
         &self,
         live: &LiveRobots,
@@ -224,7 +228,7 @@ impl Enforcer {
     }
 
     /// Reports whether evidence about the sender of a request is being fetched. `lookups` counts
-    /// the lookups of its agents.
+    /// the agent lookups of this function.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -232,9 +236,11 @@ impl Enforcer {
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return false };
         let snapshot = live.load();
         let Some(content) = enforced_content(&snapshot) else { return false };
-        // A panic in the application's functions is counted when the layer judges the request.
+        // Panics of the application's functions are ignored here, because the layer counts them
+        // when it judges the request.
         let awaited = AssertUnwindSafe(|| {
-            // A signature may cover the target, so use the target that the request is judged by.
+            // A signature may cover the target, so the request must have the same target as when it
+            // is judged.
             let request = self.with_target(request);
             self.with_agents(content, &request, lookups, |agents| {
                 check.is_awaited(&request, agents, || self.address(&request))
@@ -244,14 +250,13 @@ impl Enforcer {
     }
 }
 
-/// Returns the content that requests are judged by; `None` if no robots.txt is known or enforcement
-/// is off.
+/// Returns the content whose rules apply; `None` if no robots.txt is known or enforcement is off.
 fn enforced_content(snapshot: &Snapshot) -> Option<&Content> {
     if snapshot.enforcement() == Enforcement::On { snapshot.content.as_deref() } else { None }
 }
 
-/// Returns the result of a step of judging. If the step panics, counts the panic and returns
-/// `None`; the request then passes, because an internal error must not block a visitor.
+/// Runs a step of judging. If it panics, counts the panic and returns `None`. The caller must then
+/// let the request pass, because an internal error must not block visitors.
 fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T> {
     let judged = catch_unwind(AssertUnwindSafe(judge)).ok();
     if judged.is_none() {
@@ -261,7 +266,7 @@ fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T
 }
 
 impl<'j> JudgedRequest<'j> {
-    /// Decides about the request, counts it if it has a rate limit, and answers it.
+    /// Decides about the request. If it has a rate limit, also counts it.
     fn judge(&self) -> Judged {
         let layer = self.layer;
         let decision = if layer.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(self.request.extensions)) {
@@ -271,13 +276,13 @@ impl<'j> JudgedRequest<'j> {
             self.decide()
         };
         let bucket = self.bucket(&decision);
-        // `None` means that nothing has looked up the address yet; only a failed lookup counts as
-        // missing.
+        // The address is missing only if a lookup has failed. `get` returns `None` if the address
+        // was not looked up yet.
         if self.address.get() == Some(&None) {
             self.count_missing_address(bucket.as_ref().map(|(key, ..)| key));
         }
         let Some((key, quota, mode)) = bucket else {
-            // Few requests need a record.
+            // A record is created only if it is needed, which is rare.
             return Ok(if self.is_recorded(&decision) { self.complete(decision) } else { self.pass(&decision) });
         };
         let wait = match layer.counting {
@@ -291,23 +296,23 @@ impl<'j> JudgedRequest<'j> {
                     identity: self.identity,
                 }));
             }
-            // The request was refused a moment ago, perhaps because it exceeded its crawl delay. It
-            // is still refused for that, even if its time has come since. Nothing is taken from the
-            // bucket.
+            // Another layer has just refused the request, perhaps because it exceeded its crawl
+            // delay. The refusal is repeated even if the delay is over since. No token is taken
+            // from the bucket.
             Counting::Before => Some(self.snapshot.look(&key, quota).err().unwrap_or(Duration::from_nanos(1))),
         };
         Ok(self.complete(wait.map_or(decision, |wait| decision.too_soon(wait))))
     }
 
-    /// Counts a claim that matters to the policy but is not checked.
+    /// Counts the request if the policy depends on its claim and the claim was not checked.
     fn count_unchecked_claim(&self) {
         if self.identity.is_none() && self.snapshot.policy.heeds_claims(self.agents) {
             self.live.site.counts.count_unchecked_claim();
         }
     }
 
-    /// Counts a request whose client has no address, if the policy needs one: for exempt networks,
-    /// for the bucket of a crawl delay, or to check the claim.
+    /// Counts a request whose client address is unknown, if the policy needs the address: for
+    /// exempt networks, for the bucket of a crawl delay, or to check the claim.
     fn count_missing_address(&self, bucket: Option<&RateKey<'_>>) {
         let policy = &self.snapshot.policy;
         let is_undecided = || self.identity == Some(Identity::Undecided(UndecidedReason::Address));
@@ -322,8 +327,8 @@ impl<'j> JudgedRequest<'j> {
 
     /// Returns the decision of the policy, based on the verdict of the rules.
     fn decide(&self) -> Decision<'j> {
-        // The policy may call this twice, because it computes the action under another mode
-        // separately.
+        // The address is computed only once: the policy may call this twice, because it also
+        // computes the action under another mode.
         let address = || self.address();
         let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
         facts.address = Some(&address);
@@ -335,11 +340,11 @@ impl<'j> JudgedRequest<'j> {
         *self.address.get_or_init(|| self.layer.address(self.request))
     }
 
-    /// Returns the bucket that the request takes from, with its quota and the rate mode; `None` if
-    /// the request is not limited. A request without a rate limit costs nothing here.
+    /// Returns the key of the request's rate limit bucket, with the quota and the rate mode; `None`
+    /// if the request has no rate limit.
     ///
     /// The key of the bucket depends on the identity. A verified crawler has a bucket of its own,
-    /// so a client that spoofs its name cannot use it up; see [`rate`](crate::rate).
+    /// so that clients that spoof its name cannot exhaust the bucket; see [`rate`](crate::rate).
     fn bucket(&self, decision: &Decision<'_>) -> Option<(RateKey<'j>, Quota, RateMode)> {
         let rate_limit = decision.rate_limit?;
         let policy = &self.snapshot.policy;
@@ -353,10 +358,11 @@ impl<'j> JudgedRequest<'j> {
         Some((key, Quota::new(rate_limit.interval, policy.rate_burst()), rate_limit.mode))
     }
 
-    /// Returns the answer to a request that needs no record, as most do.
+    /// Returns the answer to a request that does not need a record, like most requests.
     #[inline]
     fn pass(&self, decision: &Decision<'_>) -> Answer {
-        // Without a group, judging the request again costs less than setting a mark.
+        // No mark is needed: if no group applies, judging the request again costs less than adding
+        // a mark.
         if decision.reason == Reason::NoGroup {
             return Answer::pass();
         }
@@ -367,8 +373,8 @@ impl<'j> JudgedRequest<'j> {
         Answer::pass().with(self.mark(decision))
     }
 
-    /// Completes the answer once the decision is made: weighs the evidence for a person, notifies
-    /// the observers, and builds the response if the request is refused.
+    /// Creates the answer for a decision: considers the evidence for a person, notifies the
+    /// observers, and creates the response if the request is refused.
     fn complete(&self, decision: Decision<'_>) -> Answer {
         let decision = if decision.reason.is_reported() {
             self.snapshot.policy.weigh(decision, &human_evidence(self.request))
@@ -391,7 +397,7 @@ impl<'j> JudgedRequest<'j> {
         self.layer.with_record(outcome, record).with(mark)
     }
 
-    /// Returns the record of a decision, if an observer or the application wants it.
+    /// Returns the record of a decision, if an observer or the application needs it.
     fn record(&self, decision: &Decision<'_>) -> Option<Box<Record>> {
         if !self.is_recorded(decision) {
             return None;
@@ -407,8 +413,8 @@ impl<'j> JudgedRequest<'j> {
         decision.reason.is_reported() || self.layer.records_crawlers() && may_be_of_crawler(self.agents, decision)
     }
 
-    /// Notifies the observers, and builds the response if the request is refused. Observers that an
-    /// outer layer has notified of the same decision are skipped.
+    /// Notifies the observers, and creates the response if the request is refused. Observers that
+    /// an outer layer has notified of the same decision are skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request);
         let outcome = match record.action {
@@ -431,8 +437,9 @@ impl<'j> JudgedRequest<'j> {
     /// Returns the application's own refusal, or the default one.
     fn refusal(&self, event: &Event<'_>) -> Response<Bytes> {
         let custom = match &self.layer.refuse_with {
-            // 429 is the only 4xx status about a rate. Any other would tell the crawler that it may
-            // not have the page.
+            // A custom refusal is not used for a rate limit, because crawlers interpret only 429 as
+            // a rate limit. Any other 4xx status would mean that the page is not available to the
+            // crawler.
             Some(custom) if event.record.reason != Reason::Limited => guarded(self.live, || custom(event)),
             _ => None,
         };
@@ -447,17 +454,18 @@ impl<'j> JudgedRequest<'j> {
     }
 }
 
-/// In nested routers, one request meets several layers.
+/// Functions for requests that pass several layers, in nested routers.
 impl Enforcer {
-    /// Returns the mark of an outer layer, if that layer judged this request for the same site and
-    /// by the same input.
+    /// Returns the mark of an outer layer, if that layer has judged this request for the same site
+    /// and with the same input.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target?;
         let mark = request.extensions.get::<OuterDecision>()?;
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
 
-    /// Reports whether an outer layer has already done for this site all that this layer would do.
+    /// Reports whether an outer layer has already done everything for this site that this layer
+    /// would do.
     fn is_done_by(&self, mark: &OuterDecision, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
             self.crawler_records == CrawlerRecords::InExtensions && request.extensions.get::<Record>().is_none();
@@ -468,7 +476,7 @@ impl Enforcer {
 
 impl JudgedRequest<'_> {
     /// Counts a request if a router has stripped part of its target, or if only a layer in a nested
-    /// router judges it.
+    /// router has judged it.
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}
@@ -480,13 +488,12 @@ impl JudgedRequest<'_> {
         }
     }
 
-    /// Returns the mark of an outer layer that has come to the same decision.
+    /// Returns the mark of the outer layer, if that layer has made the same decision.
     fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }
 
-    /// Returns the mark for inner layers that the request may meet, based on the mark of an outer
-    /// layer.
+    /// Returns the mark for inner layers. It includes the observers in the mark of an outer layer.
     fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
         layer.nested_target?;

@@ -40,7 +40,8 @@ pub(super) struct Enforcer {
     pub(super) agent_lookups: Option<Arc<AgentLookups>>,
     pub(super) robots_txt: RobotsTxtPlace,
     pub(super) notes: Arc<LayerNotes>,
-    /// Finds the target that the outermost nested router received; `None` if routers do not nest.
+    /// Function that finds the target that the outermost router received; `None` for a layer that
+    /// does not support nested routers.
     pub(super) nested_target: Option<fn(&Extensions) -> Option<&Uri>>,
 }
 
@@ -68,13 +69,14 @@ pub(super) enum RobotsTxtPlace {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
     Here,
-    /// In a store that the caller of the judgement uses.
+    /// In a store. The caller of the [`Judgement`](crate::parts::Judgement) counts the request
+    /// there.
     InStore,
-    /// Nowhere: the request was counted and refused a moment ago.
+    /// Nowhere, because another layer has just counted and refused the request.
     Before,
 }
 
-/// Whether a crawler's request that simply passes has a [`Record`](super::record::Record).
+/// Whether a crawler's request gets a [`Record`](super::record::Record) although it passes unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CrawlerRecords {
     /// Only for observers.
@@ -85,7 +87,7 @@ pub(super) enum CrawlerRecords {
 }
 
 impl Enforcer {
-    /// Returns the sender of a request that names these agents.
+    /// Returns the sender of a request with these agents.
     pub(super) fn sender(
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
@@ -111,20 +113,20 @@ impl Enforcer {
             return Some(peer);
         }
         let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), trusts);
-        // If a proxy names no client, the client is unknown.
+        // If the field contains no client, the client's address is unknown.
         (way.hops.len() > 1).then(|| way.client().ip())
     }
 
-    /// Returns why no client address is found, and how to change that.
+    /// Returns advice on how to provide the client's address of this request.
     pub(super) fn without_address(&self, request: &OriginalRequest<'_>) -> &'static str {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
             None => "give the layer RobotsLayer::address_from, or use RobotsLayer::for_axum08",
             Some(None) => {
-                "RobotsLayer::address_from found none: serve an axum app with \
+                "RobotsLayer::address_from returned none; serve an axum app with \
                  into_make_service_with_connect_info::<SocketAddr>()"
             }
             Some(Some(_)) => {
-                "a proxy of RobotsLayer::forwarded_for named no client: configure it to send X-Forwarded-For"
+                "a proxy of RobotsLayer::forwarded_for did not forward the client's address; configure it to send X-Forwarded-For"
             }
         }
     }
@@ -138,15 +140,15 @@ impl Enforcer {
         self.crawler_records > CrawlerRecords::Omit || self.observers.follow_crawlers()
     }
 
-    /// Returns the request with the target that its client sent, as far as the layer can find it.
+    /// Returns the request with the target that its client sent, if the layer can find that target.
     pub(super) fn with_target<'r>(&self, request: OriginalRequest<'r>) -> OriginalRequest<'r> {
         let request = self.target_from.as_ref().map_or(request, |target| request.looked_up(&**target));
         self.nested_target.map_or(request, |target| request.looked_up(target))
     }
 
-    /// Calls `judge` with the request's agents. They come from the lines that a trusted proxy kept,
-    /// or else from the request's own lines. Nearly every request has only one line; its agents are
-    /// borrowed from the cache.
+    /// Calls `judge` with the request's agents. The agents are recognised from the `User-Agent`
+    /// lines that a trusted proxy kept, if any, and otherwise from the request's own lines. Nearly
+    /// every request has only one line, whose agents are borrowed from the cache.
     #[inline]
     pub(super) fn with_agents<T>(
         &self,
@@ -166,7 +168,7 @@ impl Enforcer {
     }
 
     /// Returns the `User-Agent` lines that a trusted proxy kept; empty if the request's own lines
-    /// count.
+    /// must be used.
     pub(super) fn kept_lines<'r>(&self, request: &OriginalRequest<'r>) -> &'r [HeaderValue] {
         self.agent_from.as_ref().and_then(|agent| agent(request.extensions)).unwrap_or_default()
     }

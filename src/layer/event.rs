@@ -21,19 +21,20 @@ use crate::policy::Reason;
 #[cfg(feature = "tracing")]
 use crate::rules::Access;
 
-/// Fetch Metadata Request Headers, section 2.
+/// Fields of "Fetch Metadata Request Headers", section 2.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Returns the signs of a person in the fields of a request.
+/// Returns the evidence in the fields of a request that a person sent it.
 pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence<'a> {
     let field = |name: &HeaderName| request.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     let cookies = request.headers.get_all(COOKIE).into_iter();
     let evidence = cookies.fold(HumanEvidence::default(), |evidence, value| evidence.cookies(value.as_bytes()));
     let site = field(&SEC_FETCH_SITE);
     if site.is_empty() {
-        // Most crawlers send no `Sec-Fetch-Site`, and the other fields only count with it.
+        // Most crawlers do not send `Sec-Fetch-Site`, and without it the other fields are not
+        // evidence.
         return evidence;
     }
     evidence
@@ -45,7 +46,7 @@ pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence
 /// [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) and
 /// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
 ///
-/// The record is owned, because it stays in the extensions; the request is borrowed.
+/// The record is a type without borrowed data, because it is also stored in extensions.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
@@ -53,8 +54,8 @@ pub struct Event<'a> {
     pub record: &'a Record,
     /// The request as it was judged.
     pub request: OriginalRequest<'a>,
-    /// The status of the layer's own response: a refusal, or the robots.txt. The refusal of a gRPC
-    /// call has status 200.
+    /// The status of the layer's own response, which is a refusal or the robots.txt; `None` if the
+    /// request is forwarded. The refusal of a gRPC call has status 200.
     pub status: Option<StatusCode>,
     /// The gRPC status of a refused call, such as 7 for `PERMISSION_DENIED`.
     pub grpc_status: Option<u16>,
@@ -83,7 +84,7 @@ pub(super) type IdentityFrom = Arc<dyn Fn(&Extensions) -> Option<Identity> + Sen
 #[cfg(feature = "verify")]
 pub(super) type ListenerFrom = Arc<dyn Fn(&Extensions) -> Option<Arc<str>> + Send + Sync>;
 pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
-/// Makes a response whose status is final.
+/// Creates the response to a refused request, with its final status.
 pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
 
 /// The sender of a request, as far as it was checked.
@@ -91,8 +92,8 @@ pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + 
 pub(super) struct Sender {
     /// `None` if claims are not checked.
     pub(super) identity: Option<Identity>,
-    /// The crawler that only the signature of the request names. It replaces the agents that the
-    /// `User-Agent` names.
+    /// The crawler that signed the request, if the `User-Agent` does not contain a crawler's name.
+    /// It replaces the agents of the `User-Agent`.
     pub(super) signer: Option<Agent>,
 }
 
@@ -101,7 +102,8 @@ impl Sender {
         Self { identity: Some(identity), signer: None }
     }
 
-    /// Returns the agents that the request is judged by.
+    /// Returns the agents whose rules apply to the request: the signer or, without one, the claimed
+    /// agents.
     pub(super) fn agents<'a>(&'a self, claimed: &'a [Agent]) -> &'a [Agent] {
         self.signer.as_ref().map_or(claimed, std::slice::from_ref)
     }
@@ -120,7 +122,7 @@ pub(super) enum Interest {
 #[derive(Clone, Default)]
 pub(super) struct Observers {
     list: Arc<Vec<(Interest, Observer)>>,
-    /// Whether an outer layer has already written the trace event of the decision.
+    /// Whether an outer layer has already logged the trace event of the decision.
     #[cfg(feature = "tracing")]
     is_traced: bool,
 }
@@ -152,7 +154,7 @@ impl Observers {
         Arc::ptr_eq(&self.list, &others.list) || self.without(others).list.is_empty()
     }
 
-    /// Returns these observers without `others`, which were notified already.
+    /// Returns these observers without `others`, which were already notified.
     pub(super) fn without(&self, others: &Self) -> Self {
         let is_other = |own: &Observer| others.list.iter().any(|(_, it)| Arc::ptr_eq(own, it));
         Self {
@@ -170,7 +172,7 @@ impl Observers {
     }
 }
 
-/// Writes a trace event, without the query, which may contain secrets.
+/// Logs a trace event. The path is logged without the query, which may contain secrets.
 #[cfg(feature = "tracing")]
 fn trace(event: &Event<'_>) {
     let record = event.record;
@@ -178,7 +180,7 @@ fn trace(event: &Event<'_>) {
     let message = match (record.reason, record.access) {
         (Reason::Limited | Reason::LimitObserved, _) => "the request exceeds the crawl delay of its group",
         (_, Some(Access::Disallow)) => "robots.txt disallows the request",
-        // A request that is refused because of its sender may be allowed by robots.txt.
+        // The request was refused or tagged because of its sender. The rules may allow it.
         _ => "an impostor sent the request",
     };
     let limit = record.limit.as_deref();
@@ -188,23 +190,24 @@ fn trace(event: &Event<'_>) {
         identity = record.identity.map(|identity| identity.to_string()),
         host = event.request.host(),
         path = %path.escape_ascii(),
-        // Uses the names of `would`, so that the two differ only if the mode `Refuse` would act
-        // differently.
+        // The values are the same as for `would`, so that the two differ only if the mode `Refuse`
+        // would change the action.
         decision = if record.reason == Reason::Limited { "limit" } else { record.action.as_str() },
         reason = record.reason.as_str(),
         would = record.would.as_str(),
-        // The rule of a rate-limited request allows it, so the line is that of the crawl delay.
+        // For a rate-limited request, `line` is the line of the crawl delay and `rule` is omitted,
+        // because the rule allows the request.
         rule = record.rule.as_deref().filter(|_| limit.is_none()),
         line = limit.map_or(record.line, |limit| Some(limit.line)),
         delay = limit.map(|limit| limit.interval.as_secs_f64()),
-        // In seconds, rounded up to whole milliseconds.
+        // The value is in seconds, rounded up to whole milliseconds.
         wait = limit.map(|limit| (limit.wait.as_secs_f64() * 1e3).ceil() / 1e3),
         "{message}"
     );
 }
 
-/// Returns the result of a function that runs after the decision. If the function panics, counts
-/// the panic and returns `None`; the panic hook has reported it.
+/// Runs a function of the application after the decision. If the function panics, counts the panic
+/// and returns `None`. The panic hook has already reported it.
 pub(super) fn guarded<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
     let called = catch_unwind(AssertUnwindSafe(function)).ok();
     if called.is_none() {

@@ -1,21 +1,21 @@
-//! The hops that a request claims to have passed, last hop first, and the client that they name
-//! (`X-Forwarded-For`, and `Forwarded` of RFC 7239).
+//! Parses `X-Forwarded-For`, and `Forwarded` of RFC 7239: the hops that a request claims to have
+//! passed, last hop first, and the client's address.
 //!
-//! Each proxy appends on the right, so the right end comes from a trusted proxy, while any client
-//! can write the left end. Both fields are therefore read from the right. An entry cannot change
-//! the entries to its right: a quote that a client leaves open does not swallow the entry of its
-//! proxy.
+//! Each proxy appends an entry on the right, so the rightmost entries come from trusted proxies,
+//! while clients can forge the leftmost entries. So both fields are parsed from right to left. An
+//! entry cannot change the meaning of entries on its right: if a client sends an unclosed quote,
+//! the entry of the next proxy is still parsed correctly.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::HeaderValue;
 use http::header::{FORWARDED, HeaderMap, HeaderName};
 
-/// The way of a request back to its client, as far as trusted proxies report it.
+/// The path of a request from its client, as far as trusted proxies report it.
 #[derive(Debug)]
 pub struct ForwardedWay {
     /// The addresses from the peer to the client; never empty. The client is the first address that
-    /// is not trusted, or the farthest one if all are trusted. The port is 0 if none is given.
+    /// is not trusted or, if all are trusted, the last one. The port is 0 if the entry has no port.
     pub hops: Vec<SocketAddr>,
     /// The scheme of the client's request, as written.
     pub scheme: Option<Vec<u8>>,
@@ -23,15 +23,15 @@ pub struct ForwardedWay {
     pub host: Option<Vec<u8>>,
 }
 
-/// Maximum number of hops that are read. Real requests pass fewer proxies of one operator.
+/// Maximum number of hops that are parsed. Real requests pass fewer proxies of the same operator.
 const MAX_HOPS: usize = 32;
 
 impl ForwardedWay {
-    /// Reads the fields of a request from a trusted peer.
+    /// Parses the fields of a request from a trusted peer.
     ///
-    /// Uses `X-Forwarded-*` if there is an `X-Forwarded-For`, else `Forwarded`. Proxies write
-    /// `X-Forwarded-For` unless configured otherwise, and a proxy that does leaves a client's
-    /// `Forwarded` unchanged. The two are never mixed.
+    /// Uses `X-Forwarded-*` if there is an `X-Forwarded-For`, and `Forwarded` otherwise; the two
+    /// are never combined. By default, proxies set `X-Forwarded-For` and forward a client's own
+    /// `Forwarded` unchanged, so `Forwarded` could be forged.
     pub fn read(fields: &HeaderMap, peer: SocketAddr, trusts: impl Fn(IpAddr) -> bool) -> Self {
         if !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED) {
             let (hops, client) = way_back(peer, forwarded(fields), trusts);
@@ -48,7 +48,7 @@ impl ForwardedWay {
     }
 }
 
-/// Returns the addresses from the peer to the client, and the last hop, which is the client's.
+/// Returns the addresses from the peer to the client, and the hop of the client.
 fn way_back(
     peer: SocketAddr,
     hops: impl Iterator<Item = Option<Hop>>,
@@ -56,7 +56,7 @@ fn way_back(
 ) -> (Vec<SocketAddr>, Option<Hop>) {
     let mut way = vec![peer];
     let mut last = None;
-    // An unreadable entry, and those before it, could come from anyone.
+    // Parsing ends at an invalid entry, because that entry and those on its left may be forged.
     for hop in hops.map_while(|hop| hop).take(MAX_HOPS) {
         let is_trusted = trusts(hop.address.ip());
         way.push(hop.address);
@@ -68,7 +68,7 @@ fn way_back(
     (way, last)
 }
 
-/// Returns the last entry of a list, which the nearest proxy has added.
+/// Returns the last entry of a list, which the nearest proxy added.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
     let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
@@ -83,16 +83,18 @@ struct Hop {
     host: Option<Vec<u8>>,
 }
 
-/// Returns the hops in `X-Forwarded-For`, with `None` for an entry that is not an address.
+/// Returns the hops in `X-Forwarded-For`, from right to left, with `None` for an entry that is not
+/// an address.
 fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(X_FORWARDED_FOR).iter().rev().map(HeaderValue::as_bytes);
     let entries = lines.flat_map(|line| line.rsplit(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
-    // Empty list elements do not count (RFC 9110, section 5.6.1).
+    // Empty list elements are ignored (RFC 9110, section 5.6.1).
     let entries = entries.filter(|entry| !entry.is_empty());
     entries.map(|entry| Some(Hop { address: node(entry)?, scheme: None, host: None }))
 }
 
-/// Returns the hops in `Forwarded`, with `None` for an element that is malformed or has no address.
+/// Returns the hops in `Forwarded`, from right to left, with `None` for an element that is
+/// malformed or has no address.
 fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(FORWARDED).iter().rev().map(HeaderValue::as_bytes);
     let elements = lines.flat_map(|line| {
@@ -110,7 +112,8 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// Parses an element: pairs separated by semicolons, no name repeated (RFC 7239, section 4).
+/// Parses an element of `Forwarded`: pairs separated by semicolons, without repeated names (RFC
+/// 7239, section 4).
 fn hop(element: &[u8]) -> Option<Hop> {
     let (mut address, mut scheme, mut host) = (None, None, None);
     let mut rest = Some(element);
@@ -136,7 +139,8 @@ fn hop(element: &[u8]) -> Option<Hop> {
     Some(Hop { address: node(&address?)?, scheme, host })
 }
 
-/// Splits at the last delimiter outside quotes. Returns the text before and after it.
+/// Splits at the last delimiter outside quotes. Returns the bytes before the delimiter, if there is
+/// one, and those after it.
 fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
     for (at, octet) in text.iter().enumerate().rev() {
@@ -169,7 +173,7 @@ fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Parses an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`,
-/// `[2001:db8::1]:80`. Returns `None` for a hidden address (`unknown`, `_name`).
+/// `[2001:db8::1]:80`. Returns `None` for an obfuscated address (`unknown`, `_name`).
 fn node(text: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let (address, port) = match text.strip_prefix('[') {
@@ -185,7 +189,7 @@ fn node(text: &[u8]) -> Option<SocketAddr> {
             }
         },
     };
-    // A port may be hidden too (RFC 7239, section 6.3).
+    // The port may also be obfuscated (RFC 7239, section 6.3).
     let port = if port.starts_with('_') { 0 } else { port.parse().ok()? };
     Some(SocketAddr::new(address.to_canonical(), port))
 }
@@ -201,7 +205,7 @@ mod tests {
         lines.iter().map(|line| (name.clone(), HeaderValue::from_bytes(line.as_bytes()).unwrap())).collect()
     }
 
-    /// Returns the addresses up to the first entry without one.
+    /// Returns the addresses up to the first invalid entry.
     fn by_x_forwarded_for(lines: &[&str]) -> Vec<String> {
         let hops = x_forwarded_for(&fields("x-forwarded-for", lines)).map_while(|hop| hop).collect::<Vec<_>>();
         hops.iter().map(|hop| hop.address.to_string()).collect()
@@ -280,8 +284,8 @@ mod tests {
     }
 
     proptest! {
-        /// The entry that a proxy appends is read first, whatever its client sends, and nothing
-        /// panics.
+        /// The entry that a proxy appends is parsed first, whatever its client sends, and the
+        /// parser does not panic.
         #[test]
         fn the_entry_that_a_proxy_appends_is_read_first(
             sent in proptest::collection::vec(any::<u8>(), 0..200),

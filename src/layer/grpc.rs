@@ -1,15 +1,15 @@
-//! gRPC's form for an answer that does not come from the application: a response with the status in
-//! its head and no body ("trailers-only" in the specification).
+//! gRPC responses that do not come from the application: the gRPC status is in the head, and there
+//! is no body ("Trailers-Only" in the specification).
 //!
-//! A gRPC client reads neither the HTTP status nor a page. For `403` it reports an unknown error,
-//! and for `502` an error that it may not retry.
+//! A gRPC client expects such a response instead of an HTTP error page. For a `403` page, it would
+//! report an unknown error, and for `502` an error that it must not retry.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::original::OriginalRequest;
 
-/// The gRPC status codes that a proxy or a layer answers with.
+/// The gRPC status codes in responses of a proxy or a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GrpcCode {
@@ -17,13 +17,13 @@ pub enum GrpcCode {
     Cancelled = 1,
     /// The message is not valid for this call.
     InvalidArgument = 3,
-    /// There was no answer in time.
+    /// The response did not arrive in time.
     DeadlineExceeded = 4,
-    /// The caller may not do this.
+    /// The caller does not have permission for this call.
     PermissionDenied = 7,
     /// The caller sends too many calls, or too much data.
     ResourceExhausted = 8,
-    /// The call does not exist here, or not with this encoding.
+    /// The server does not implement this call, or not with this encoding.
     Unimplemented = 12,
     /// The server is unreachable at the moment; the call may be retried.
     Unavailable = 14,
@@ -33,7 +33,7 @@ impl GrpcCode {
     /// Returns the fields of a response that contains only this status. The response needs the HTTP
     /// status 200 and an empty body.
     ///
-    /// The message is for people, in UTF-8. It is cut after 1,024 bytes.
+    /// The message is for people. It is cut to at most 1,024 bytes.
     pub fn fields(self, message: &str) -> HeaderMap {
         let mut fields = HeaderMap::with_capacity(4);
         fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -52,11 +52,12 @@ impl GrpcCode {
 
 impl OriginalRequest<'_> {
     /// Reports whether the content type is that of a gRPC call: `application/grpc`, alone or with a
-    /// message format, such as `application/grpc+proto`. Any request can have this content type;
-    /// [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) checks more.
+    /// message format, such as `application/grpc+proto`. Any client can send this content type, so
+    /// [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) checks further conditions.
     ///
-    /// gRPC-Web, for browsers, is another protocol. Its clients map the HTTP status to a gRPC
-    /// status: 403 to `PERMISSION_DENIED` and 429 to `RESOURCE_EXHAUSTED`.
+    /// gRPC-Web, for browsers, is another protocol with other content types. Its clients convert
+    /// the HTTP status to a gRPC status: 403 to `PERMISSION_DENIED` and 429 to
+    /// `RESOURCE_EXHAUSTED`.
     pub fn has_grpc_type(request: &HeaderMap) -> bool {
         const TYPE: &[u8] = b"application/grpc";
         request.get(CONTENT_TYPE).is_some_and(|value| {
@@ -70,8 +71,8 @@ impl OriginalRequest<'_> {
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// Maximum size of a message before escaping, in bytes. Escaping may triple it, and clients accept
-/// 8 KiB of fields.
+/// Maximum size of a message before escaping, in bytes. Escaping may triple the size, and clients
+/// accept at most 8 KiB of fields.
 const MAX_MESSAGE: usize = 1024;
 
 /// Returns the gRPC status in the fields of a response.

@@ -1,4 +1,4 @@
-//! The layer, its builder methods, and the judgement of a request before it is answered.
+//! The layer with its builder methods, and the judgement of a request.
 
 use std::marker::PhantomData;
 use std::net::IpAddr;
@@ -32,12 +32,13 @@ pub struct RobotsLayer {
 
 impl RobotsLayer {
     /// Creates a layer for one site ([`LiveRobots`](crate::live::LiveRobots)) or for several sites,
-    /// chosen by host ([`Sites`](crate::source::Sites)).
+    /// which are selected by the host of the request ([`Sites`](crate::source::Sites)).
     ///
-    /// The layer judges the target of the request as it receives it. In a nested axum router the
-    /// target lacks its prefix, so a disallowed crawler passes. Use `RobotsLayer::for_axum08` there
-    /// (feature `axum08`). With that feature,
-    /// [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts such requests.
+    /// The layer judges the target of the request as the layer receives it. In a nested axum
+    /// router, the target lacks the prefix of the router, so the rules do not match and disallowed
+    /// crawlers pass. Use `RobotsLayer::for_axum08` in nested routers (feature `axum08`). With that
+    /// feature, [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts such
+    /// requests.
     pub fn new(sites: impl IntoSites) -> Self {
         let enforcer = Enforcer {
             sites: sites.into_sites(),
@@ -67,9 +68,10 @@ impl RobotsLayer {
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
     /// function.
     ///
-    /// An app on axum 0.8 needs no such function: `RobotsLayer::for_axum08` reads the target that
-    /// the outermost router received. The example is for a proxy that keeps the original target in
-    /// a field, and a service of yours that reads this field if the peer is trusted:
+    /// An app on axum 0.8 does not need this function, because `RobotsLayer::for_axum08` uses the
+    /// target that the outermost router received. In this example, a proxy sends the original
+    /// target in a field, and an outer service of the application stores it in an extension if the
+    /// peer is trusted:
     ///
     /// ```
     /// # use http::Uri;
@@ -89,39 +91,44 @@ impl RobotsLayer {
     }
 
     /// Sets a function that finds the client's address. It is needed for exempt networks of the
-    /// policy, for crawl delays and for a `Verifier`. Behind a proxy, the function returns the
-    /// proxy's address; [`forwarded_for`](Self::forwarded_for) then finds the client's. There is no
-    /// default, because only the server knows addresses; `RobotsLayer::for_axum08` reads axum's
-    /// `ConnectInfo<SocketAddr>`. A second call replaces the function.
+    /// policy, for crawl delays and for a `Verifier`. Behind a proxy, the function should return
+    /// the proxy's address, and [`forwarded_for`](Self::forwarded_for) then finds the client's.
+    /// There is no default, because only the server knows the address of a connection.
+    /// `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call replaces the
+    /// function.
     ///
-    /// Without an address, no network is exempt, all clients that claim to be the same crawler
-    /// share its crawl delay, and no address verifies or refutes a claim. When the policy first
-    /// needs an address and finds none, the layer logs a warning (`tower_robots::layer`).
-    /// [`Status::without_address`](crate::live::Status::without_address) counts all such requests.
+    /// Without an address, a request is not exempt by its network, all clients that claim to be the
+    /// same crawler share one crawl delay, and claims are neither verified nor refuted by address.
+    /// The first time that the policy needs an unknown address, the layer logs a warning
+    /// (`tower_robots::layer`). [`Status::without_address`](crate::live::Status::without_address)
+    /// counts all such requests.
     ///
-    /// The function is called for requests that a group applies to. If it panics, the request
-    /// passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. With hyper,
-    /// tonic and similar servers, the code that accepts a connection puts its address into the
-    /// extensions of each request.
+    /// The function is called only if a group applies to the agent of the request. If it panics,
+    /// the request passes, and [`Status::faults`](crate::live::Status::faults) counts the panic.
+    /// With hyper, tonic and similar servers, the code that accepts a connection puts its address
+    /// into the extensions of each request.
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.address_from = Some(Arc::new(address)))
     }
 
-    /// Trusts these proxies to name the client. If [`address_from`](Self::address_from) finds an
-    /// address in one of these networks, the client is read from `X-Forwarded-For`, or from
-    /// `Forwarded` (RFC 7239) if there is no `X-Forwarded-For`. The client is the first address,
-    /// read from the right, that is in none of these networks.
+    /// Trusts these proxies to forward the client's address. If
+    /// [`address_from`](Self::address_from) returns an address in one of these networks, the
+    /// client's address is taken from `X-Forwarded-For`, or from `Forwarded` (RFC 7239) if there is
+    /// no `X-Forwarded-For`. It is the rightmost address in the field that is not in one of these
+    /// networks.
     ///
-    /// - Anyone can write the entries to its left, so they are ignored. Reading also stops at an
-    ///   invalid entry. The fields are ignored if the peer is not a trusted proxy.
-    /// - If all entries that were read are trusted proxies, the leftmost one is the client.
-    /// - If a proxy names no client, the client is unknown, as without
+    /// - The entries on the left of the client's are ignored, because clients can forge them. An
+    ///   invalid entry, and all entries on its left, are ignored, too. If the peer is not a trusted
+    ///   proxy, the fields are ignored.
+    /// - If all valid entries are trusted proxies, the leftmost one is the client.
+    /// - If a trusted proxy sends no address, the client's address is unknown, as without
     ///   [`address_from`](Self::address_from).
-    /// - By default no proxy is trusted. A second call adds to the first.
+    /// - By default, no proxy is trusted. A second call adds proxies.
     ///
-    /// Name every proxy on the way, and nothing else. The layer believes the fields of every peer
-    /// in these networks, so any of these peers can claim to be a client in an exempt network. A
-    /// proxy that writes only `Forwarded` must remove an `X-Forwarded-For` sent by a client.
+    /// List every proxy between the clients and the application, and nothing else. The layer trusts
+    /// the fields of every peer in these networks, so each of these peers can pretend to be a
+    /// client in an exempt network. If a proxy sets only `Forwarded`, it must remove the
+    /// `X-Forwarded-For` of clients.
     ///
     /// ```
     /// use std::net::SocketAddr;
@@ -135,9 +142,9 @@ impl RobotsLayer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Takes a list of [`Network`](crate::policy::Network)s, addresses or strings, and not an
-    /// iterator. A `Result` is an iterator too: an `Err` would yield nothing, and no proxy would be
-    /// trusted, without any error.
+    /// The argument is a list of [`Network`](crate::policy::Network)s, addresses or strings. An
+    /// iterator is not accepted, because a `Result` is an iterator, too: an `Err` would silently be
+    /// an empty list of proxies.
     ///
     /// ```compile_fail,E0277
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots, policy::Network};
@@ -154,15 +161,15 @@ impl RobotsLayer {
         Ok(self.with(|enforcer| enforcer.trusted_proxies = proxies))
     }
 
-    /// Sets a function that finds the client's `User-Agent`, for a proxy that sends its own name in
-    /// that field and keeps the client's in another. The function returns every line of the other
-    /// field. If it returns `None` or no line, and by default, the request's own `User-Agent` is
-    /// used. If the function panics, the request passes, and
+    /// Sets a function that finds the client's `User-Agent`, for a proxy that sends its own
+    /// `User-Agent` and forwards the client's in another field. The function must return all lines
+    /// of the other field. If it returns `None` or an empty list, or is not set, the request's own
+    /// `User-Agent` is used. If the function panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
     /// function.
     ///
-    /// Any client can send such a field. Put it in the extensions only for requests from a proxy
-    /// that sets or removes it.
+    /// Any client can send such a field. So store it in the extensions only for requests from a
+    /// proxy that always sets or removes the field.
     pub fn agent_from(
         self,
         agent: impl for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync + 'static,
@@ -170,21 +177,21 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.agent_from = Some(Arc::new(agent)))
     }
 
-    /// Sets a function that returns the result of checking who sent the request, if something in
-    /// front of the layer has checked that, such as a CDN. If the function returns `None`, the
-    /// layer's `Verifier`, if any, checks the claim. If the function panics, the request passes,
-    /// and [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces
-    /// the function.
+    /// Sets a function that returns the identity of the sender, if it was already checked in front
+    /// of the layer, for example by a CDN. If the function returns `None`, the layer's `Verifier`,
+    /// if any, checks the claim. If the function panics, the request passes, and
+    /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
+    /// function.
     pub fn identity_from(self, identity: impl Fn(&Extensions) -> Option<Identity> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
     }
 
-    /// Exempts requests that the application has authenticated, such as those of a logged-in
-    /// session: they pass and are not counted. `/robots.txt` is answered as usual. The function
-    /// should read a result that an outer layer has put into the extensions; the mere presence of a
-    /// cookie or field proves nothing. If the function panics, the request passes, and
-    /// [`Status::faults`](crate::live::Status::faults) counts the panic. By default only the policy
-    /// exempts requests. A second call replaces the function.
+    /// Exempts requests that the application has authenticated, such as requests of a logged-in
+    /// session. Exempt requests pass and are not counted. `/robots.txt` is answered as usual. The
+    /// function should use a result that an outer layer has stored in the extensions, because the
+    /// mere presence of a cookie or field proves nothing. If the function panics, the request
+    /// passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. By default,
+    /// only the policy exempts requests. A second call replaces the function.
     ///
     /// ```
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
@@ -199,34 +206,34 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.exempt_if = Some(Arc::new(is_exempt)))
     }
 
-    /// Lets a store that several processes share count the requests. The [`Judgement`] that
-    /// [`decide`](Self::decide) returns names the bucket to count in. [`respond`](Self::respond)
-    /// cannot wait for a store, so it counts in this process.
+    /// Counts rate-limited requests in a store that several processes share. The caller counts: the
+    /// [`Judgement`] that [`decide`](Self::decide) returns contains the key of the bucket.
+    /// [`respond`](Self::respond) cannot wait for a store, so it counts in this process.
     pub fn counted_in_store(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
 
     /// Re-creates the response to a request that another layer of the same sites has just refused,
-    /// for proxies that cannot relay the original refusal and fetch it separately. Nothing is
-    /// counted. If the request is not refused for another reason, it is answered with 429, because
-    /// it must have exceeded its crawl delay.
+    /// for proxies that cannot forward the original refusal and fetch it separately. Requests are
+    /// not counted again. If no other reason for the refusal is found, the response is 429, because
+    /// the request must have exceeded its crawl delay.
     pub fn refusals_only(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
 
-    /// Silences the warning that this layer gets no requests for `/robots.txt`, because another
-    /// server, such as a CDN, answers them. By default, the layer warns once it has judged 100
-    /// crawler requests without seeing a request for `/robots.txt`
+    /// Declares that another server, such as a CDN, answers requests for `/robots.txt`. This
+    /// disables the warning about 100 judged crawler requests without any for `/robots.txt`
     /// ([`Status::unserved`](crate::live::Status::unserved)).
     pub fn robots_txt_served_elsewhere(self) -> Self {
         self.with(|enforcer| enforcer.robots_txt = RobotsTxtPlace::Elsewhere)
     }
 
     /// Returns a service that answers every request, whatever its path, as the layer answers
-    /// `/robots.txt`. Mount it on a route if requests for `/robots.txt` do not reach the layer, for
-    /// example because it is added with `Router::route_layer` or to a single route. The service
-    /// answers 404 if no site has the host, or if no robots.txt is known yet and the application
-    /// should answer ([`WhenMissing::Relay`](crate::live::WhenMissing::Relay)).
+    /// `/robots.txt`. Use it for a route `/robots.txt` if these requests do not reach the layer,
+    /// for example because the layer was added with `Router::route_layer` or to a single route. The
+    /// service answers with 404 if no site has the host of the request, or if no robots.txt is
+    /// known yet and the application should answer
+    /// ([`WhenMissing::Relay`](crate::live::WhenMissing::Relay)).
     ///
     /// In an app on axum 0.8, merge `RobotsLayer::robots_txt_route` instead.
     pub fn robots_txt_service(&self) -> RobotsTxtService {
@@ -239,9 +246,10 @@ impl RobotsLayer {
     /// - requests that robots.txt disallows, whether they are refused, tagged or only observed;
     /// - requests that exceed their crawl delay
     ///   ([`Reason::Limited`](crate::policy::Reason::Limited));
-    /// - requests of impostors that the policy tags or refuses, or would if the mode allowed it.
+    /// - requests of impostors that the policy tags or refuses, or would tag or refuse under the
+    ///   mode `refuse`.
     ///
-    /// [`Record::would`](super::Record::would) is the outcome under the mode `refuse`. The callback
+    /// [`Record::would`](super::Record::would) is the action under the mode `refuse`. The callback
     /// runs before the request is forwarded and must not block. If it panics, the decision is
     /// unchanged, the other observers are still called, and
     /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts the panic. A second
@@ -251,9 +259,9 @@ impl RobotsLayer {
     }
 
     /// Adds a callback for every request of a crawler, allowed or not, including requests for
-    /// `/robots.txt`. [`Record`](super::Record) defines which agents count as crawlers. The
-    /// callback runs before the request is forwarded and must not block. If it panics, the decision
-    /// is unchanged, the other observers are still called, and
+    /// `/robots.txt`. See [`Record`](super::Record) for the agents that are crawlers in this sense.
+    /// The callback runs before the request is forwarded and must not block. If it panics, the
+    /// decision is unchanged, the other observers are still called, and
     /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts the panic. A second
     /// call adds another callback.
     ///
@@ -274,9 +282,9 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.observers.add(Interest::Crawlers, Arc::new(observer)))
     }
 
-    /// Counts how often the agents of a `User-Agent` line were found in the cache. Give the layer
-    /// of each thread its own counters; see [`AgentLookups`]. By default nothing is counted. A
-    /// second call replaces the counters.
+    /// Counts the cache hits and misses for the agents of `User-Agent` lines. The layer of each
+    /// thread should have its own counters; see [`AgentLookups`]. By default, lookups are not
+    /// counted. A second call replaces the counters.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -295,33 +303,34 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.agent_lookups = Some(counts))
     }
 
-    /// Makes [`Answer::record`] available for every request of a crawler, allowed or not.
+    /// Adds a record to the [`Answer`] for every request of a crawler, allowed or not.
     pub fn with_crawler_records(self) -> Self {
         self.with(|enforcer| enforcer.crawler_records = enforcer.crawler_records.max(CrawlerRecords::InAnswer))
     }
 
-    /// Puts a [`Record`](super::Record) into the extensions of every crawler's request, allowed or
-    /// not, so that handlers know which agent sent it. Responses of the layer itself get the record
-    /// too. `RobotsLayer::for_axum08` enables this.
+    /// Adds a [`Record`](super::Record) to the extensions of every crawler's request, allowed or
+    /// not, so that handlers know which agent sent the request. Responses of the layer itself get
+    /// the record, too. `RobotsLayer::for_axum08` enables this.
     pub fn with_crawler_extension(self) -> Self {
         self.with(|enforcer| enforcer.crawler_records = CrawlerRecords::InExtensions)
     }
 
-    /// Sets a function that makes the response to a refused request. The default response is 403
-    /// with text or problem details (RFC 9457). The function returns a `Response<Bytes>`, axum's
-    /// `Html` (feature `axum08`), or a pair of a status and one of these:
+    /// Sets a function that creates the response to a refused request. The default response is 403
+    /// with plain text or problem details (RFC 9457). The function may return a `Response<Bytes>`,
+    /// axum's `Html` (feature `axum08`), or a pair of a status and one of these:
     /// `(StatusCode, Html(page))`.
     ///
-    /// A response with status 200, which `Response::new(page)` has, is sent with 403, because a
-    /// crawler would otherwise take it for the page. Any other status is kept, and so is the status
-    /// of a pair. A request that exceeds its crawl delay is still answered with 429
-    /// ([`Event::limited`]). A second call replaces the function.
+    /// If the status of the response is 200, as after `Response::new(page)`, it is changed to 403,
+    /// because crawlers would otherwise treat the refusal as the page. Any other status, and the
+    /// status of a pair, are kept. The function is not called for a request that exceeds its crawl
+    /// delay, which is always answered with 429 ([`Event::limited`]). A second call replaces the
+    /// function.
     ///
     /// The function is also called for gRPC calls ([`OriginalRequest::is_grpc_call`]), and its
-    /// response is sent unchanged. A gRPC client cannot read a page; [`Event::refusal`] and
-    /// [`Event::refusal_with_status`] make a response that it can read.
+    /// response is sent unchanged. A gRPC client does not understand an HTML page; use
+    /// [`Event::refusal`] or [`Event::refusal_with_status`] to create a gRPC response.
     ///
-    /// The layer completes every response of the function: it sets `Cache-Control` to `no-store`,
+    /// The layer completes the response of the function: it sets `Cache-Control` to `no-store`,
     /// adds `User-Agent` to `Vary`, removes the body if the method is `HEAD`, and puts the
     /// [`Record`] into the extensions. If the function panics, the default refusal is sent, and
     /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts the panic.
@@ -333,8 +342,8 @@ impl RobotsLayer {
     }
 
     /// Returns the response if the layer answers the request itself. Otherwise prepares the request
-    /// to be forwarded and returns `None`. This function does everything that the service does, for
-    /// code that calls no Tower service. Observers are notified.
+    /// to be forwarded and returns `None`. This function does everything that the [`Robots`]
+    /// service does, for code that does not use Tower services. Observers are notified.
     ///
     /// In an axum app with `middleware::from_fn_with_state`:
     ///
@@ -356,11 +365,11 @@ impl RobotsLayer {
         self.enforcer.answer(OriginalRequest::of(request)).respond(request)
     }
 
-    /// Decides about a request once, without changing it. [`Judgement::respond`] makes the answer,
+    /// Decides about a request, without changing it. [`Judgement::respond`] creates the answer,
     /// either immediately or after a [store](Self::counted_in_store) has counted the request.
     /// Observers are notified.
     ///
-    /// For a service that decides about requests that other servers answer:
+    /// Example of a service that decides about requests which other servers answer:
     ///
     /// ```
     /// use http::{Method, Request, StatusCode};
@@ -383,8 +392,8 @@ impl RobotsLayer {
         Judgement { enforcer: &self.enforcer, request, judged: self.enforcer.judge(*request) }
     }
 
-    /// Converts the layer for places that need the inner service's response type, such as
-    /// `tower::util::option_layer`. The response body keeps its type, which must implement
+    /// Converts the layer so that its service has the same response body type as the inner service,
+    /// as required by `tower::util::option_layer`, for example. This type must implement
     /// `From<Bytes>`, as axum's body does.
     ///
     /// ```
@@ -403,8 +412,8 @@ impl RobotsLayer {
     }
 
     /// Returns the client's address as found by [`address_from`](Self::address_from) and
-    /// [`forwarded_for`](Self::forwarded_for), for observers that log it. Such an observer captures
-    /// a clone of the layer.
+    /// [`forwarded_for`](Self::forwarded_for), for observers that log the address. The observer
+    /// needs its own clone of the layer.
     pub fn client_address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
         self.enforcer.address(request)
     }
@@ -423,8 +432,8 @@ impl<S> Layer<S> for RobotsLayer {
     }
 }
 
-/// Creates [`Robots`] services whose responses have the inner service's body type. Made by
-/// [`RobotsLayer::same_body`].
+/// Creates [`Robots`] services with the same response body type as the inner service.
+/// [`RobotsLayer::same_body`] returns this layer.
 #[derive(Clone, Debug)]
 pub struct SameBodyLayer(RobotsLayer);
 
@@ -438,9 +447,10 @@ impl<S> Layer<S> for SameBodyLayer {
 
 robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 
-/// The judgement of a request: its answer, or the bucket that must be counted first.
+/// The judgement of a request: the answer, or a rate limit bucket. In the latter case, the request
+/// must be counted before it is answered.
 ///
-/// For a service that counts requests in a store that several processes share:
+/// Example of a service that counts requests in a store which several processes share:
 ///
 /// ```
 /// use std::time::Duration;
@@ -472,9 +482,9 @@ pub struct Judgement<'r> {
 }
 
 impl Judgement<'_> {
-    /// Returns the bucket that the request takes from; `None` if it is not limited. If there is a
-    /// bucket, observers are notified when the request is answered; otherwise they have been
-    /// notified already.
+    /// Returns the rate limit bucket of the request; `None` if the request has no rate limit. If
+    /// there is a bucket, observers are notified by [`respond`](Self::respond); otherwise, they
+    /// were already notified.
     pub const fn rate_limited(&self) -> Option<&RateLimitedRequest> {
         match &self.judged {
             Ok(_) => None,
@@ -484,9 +494,9 @@ impl Judgement<'_> {
 
     /// Returns the answer to the request. `wait` is the time to wait according to the store, or
     /// zero if the request passes. With `None`, a request with a [bucket](Self::rate_limited) is
-    /// counted in this process. A request that the store lets pass is counted here too, so that
-    /// this process's bucket does not hold more tokens than the store's if this process has to
-    /// count alone.
+    /// counted only in this process. Requests that pass according to the store also take a token
+    /// from the local bucket, so that this bucket does not have more tokens than the store's bucket
+    /// if this process has to count alone later.
     pub fn respond(self, wait: Option<Duration>) -> Answer {
         self.enforcer.answer_judged(self.judged, *self.request, wait)
     }

@@ -1,30 +1,32 @@
-//! A Tower layer that serves a site's robots.txt and enforces it for crawlers, in applications on
-//! axum, tonic, hyper or any other Tower stack.
+//! A Tower layer that serves a site's robots.txt and enforces it for crawlers, for applications
+//! that use axum, tonic, hyper or any other Tower stack.
 //!
-//! How a request is handled, in this order:
+//! A request is handled in these steps:
 //!
-//! 1. If the host belongs to none of the sites, the request passes unchanged, and so does a request
-//!    without a host. The first such request is logged. A site with the pattern `*` matches any
-//!    host; an application that serves its pages under any host needs one.
+//! 1. If the request has no host, or if its host belongs to none of the sites, the request passes
+//!    unchanged. The first such request is logged. An application that serves its pages under any
+//!    host needs a site with the pattern `*`, which matches any host.
 //! 2. `/robots.txt` (any query) is answered from the live snapshot: `GET` and `HEAD` with
-//!    validators, other methods with 405. It is never refused. While the robots.txt is unknown, the
-//!    inner service answers or the client gets 503, depending on
+//!    validators, other methods with 405. These requests are never refused. While no robots.txt is
+//!    known, the inner service answers or the client gets 503, depending on
 //!    [`WhenMissing`](crate::live::WhenMissing).
-//! 3. Every line of the `User-Agent` field is recognised, and the [`Policy`](crate::policy::Policy)
-//!    decides.
-//! 4. A refused request is answered with 403, quoting rule and line. A tagged request is forwarded
-//!    with a [`Record`] in its extensions and a `Robots-Verdict` field. Any other request is
-//!    forwarded unchanged. Search engines that people use are tagged when other crawlers are
-//!    refused, unless an override says otherwise.
+//! 3. The agents in every line of the `User-Agent` field are recognised, and the
+//!    [`Policy`](crate::policy::Policy) decides.
+//! 4. The response to a refused request is 403 with the rule and its line number. A tagged request
+//!    is forwarded with a [`Record`] in its extensions and a `Robots-Verdict` field. Any other
+//!    request is forwarded unchanged. If the policy refuses crawlers, search engines that people
+//!    use are only tagged, unless an override requires something else.
 //!
 //! A refused gRPC call
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered
-//! with the gRPC status `PERMISSION_DENIED`, in fields only: its clients read neither 403 nor a
-//! page. gRPC-Web calls are answered like any other request, because their clients do read 403.
+//! with the gRPC status `PERMISSION_DENIED`, without a body, because gRPC clients understand
+//! neither 403 nor an HTML page. gRPC-Web calls are answered like any other request, because their
+//! clients understand 403.
 //!
 //! Under the modes [`Mode::Off`](crate::policy::Mode::Off) and
-//! [`Mode::Observe`](crate::policy::Mode::Observe) the layer only records. Except for
-//! `/robots.txt`, responses are the same as without the layer, unless an override says otherwise.
+//! [`Mode::Observe`](crate::policy::Mode::Observe) the layer only records requests. Except for
+//! `/robots.txt`, responses are the same as without the layer, unless an override sets another
+//! mode.
 //!
 //! If the policy refuses and enforces crawl delays
 //! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)), an allowed request that exceeds
@@ -35,32 +37,34 @@
 //! A client's own `Robots-Verdict` field, spelled with hyphen or underscore, never reaches the
 //! inner service.
 //!
-//! Requests are judged by the agent they *claim* to come from. With the feature `verify`, a
-//! `Verifier` can check that claim (`RobotsLayer::verifier`), and so can a function of the
-//! application ([`RobotsLayer::identity_from`]). Without either, a false claim is not detected. The
-//! path is the one in [`http::Uri`], so a fragment is already removed.
+//! Requests are judged by the agent that they *claim* to be from. With the feature `verify`, a
+//! `Verifier` can check this claim (`RobotsLayer::verifier`), and so can a function of the
+//! application ([`RobotsLayer::identity_from`]). Without such a check, false claims are not
+//! detected.
 //!
 //! Put the layer outside caches, and outside every layer that rewrites paths or methods, because it
-//! must judge the request as the client sent it. If it can only be inside, set
+//! must judge the request as the client sent it. If the layer must be inside such a layer, set
 //! [`RobotsLayer::target_from`] to find the original target. The layer is ready when the inner
-//! service is. A concurrency limit inside it therefore delays `/robots.txt` too, unless the limit
+//! service is ready. So a concurrency limit inside it also delays `/robots.txt`, unless the limit
 //! sheds load.
 //!
 //! # In axum
 //!
 //! Use `RobotsLayer::for_axum08` (feature `axum08`) for an app on axum 0.8. A nested router strips
-//! its prefix from the target. This variant judges the whole target at any depth, and judges a
-//! request only once even if it meets several such layers for one site. [`RobotsLayer::new`] in a
-//! nested router sees `/drafts/x` when the client sent `/blog/drafts/x`, and lets a crawler pass.
+//! its prefix from the target. This variant judges the whole target at any depth. It judges each
+//! request only once, even if the request passes several such layers for one site. A
+//! [`RobotsLayer::new`] in a nested router sees `/drafts/x` if the client sent `/blog/drafts/x`, so
+//! the rules do not match and disallowed crawlers pass.
 //!
-//! Put it on the outermost router with `Router::layer`, after all routes, `merge`, `nest` and the
-//! fallback. The layer does not wrap what is added later, and if it does not wrap the fallback, it
-//! does not answer `/robots.txt`. A `route_layer` never sees `/robots.txt`, because no route
-//! matches it. `RobotsLayer::for_axum08` also works in a `ServiceBuilder` within an axum app. The
-//! chapter `axum` covers all cases, and the layer's place among other layers.
+//! Add the layer to the outermost router with `Router::layer`, after all routes, `merge`, `nest`
+//! and the fallback. It does not wrap routes that are added later. If it does not wrap the
+//! fallback, it does not answer `/robots.txt`. A `route_layer` does not receive requests for
+//! `/robots.txt`, because no route matches them. `RobotsLayer::for_axum08` also works in a
+//! `ServiceBuilder` within an axum app. The chapter `axum` describes all cases, and the order of
+//! this layer and other layers.
 //!
-//! Networks are exempt by the client's address. `for_axum08` finds it if the app is served with
-//! `into_make_service_with_connect_info::<SocketAddr>()`. [`RobotsLayer::new`] needs
+//! Exempt networks require the client's address. `for_axum08` finds the address if the app is
+//! served with `into_make_service_with_connect_info::<SocketAddr>()`. [`RobotsLayer::new`] needs
 //! [`RobotsLayer::address_from`].
 //!
 //! ```
@@ -80,15 +84,15 @@
 //! # Ok::<(), tower_robots::live::Rejection>(())
 //! ```
 //!
-//! A handler learns which crawler sent a request from `axum08::CrawlerRequest`. In other frameworks
-//! it reads the [`Record`] in the extensions, which [`RobotsLayer::with_crawler_extension`]
-//! enables.
+//! To find out which crawler sent a request, a handler uses the extractor `axum08::CrawlerRequest`.
+//! In other frameworks, it uses the [`Record`] in the extensions, which
+//! [`RobotsLayer::with_crawler_extension`] enables.
 //!
 //! # In any Tower stack
 //!
-//! Your own code can call [`RobotsLayer::respond`], which does all that the service does. For a
-//! request that a proxy describes, call [`RobotsLayer::decide`]; its
-//! [`Judgement`](crate::parts::Judgement) makes the answer.
+//! If you do not use Tower services, call [`RobotsLayer::respond`], which does everything that the
+//! service does. If a proxy asks for a decision about its own request, call
+//! [`RobotsLayer::decide`], which returns a [`Judgement`](crate::parts::Judgement).
 //!
 //! ```
 //! use bytes::Bytes;
@@ -142,7 +146,7 @@ pub(crate) mod rate_limit;
 pub(crate) mod record;
 pub(crate) mod refusal;
 
-// Requests that meet several layers.
+// Requests that pass several layers.
 mod nesting;
 
 pub use self::event::Event;

@@ -1,15 +1,17 @@
-//! Requests in nested routers of axum 0.8. Each is judged once, by the target that the client sent.
+//! Requests in nested routers of axum 0.8. Each request is judged once, by the target that the
+//! client sent.
 //!
 //! A nested router strips its prefix from the request's URI. The outermost router stores the whole
-//! URI as [`OriginalUri`]. A request meets the layers of all routers on its way, so the first layer
-//! that judges it leaves a mark.
+//! URI as [`OriginalUri`]. Each of the routers that handle a request may have a layer, so the first
+//! layer that judges the request adds a mark to its extensions.
 //!
 //! **The axum variant of the layer is behind a version-specific feature (`axum08`).** axum's
 //! routers store the whole target in a type of their own, so reading it requires a dependency on
-//! axum. The dependency appears in no signature here. The plain layer does not read this type,
-//! because a feature that another crate enables must not change how requests are judged. It counts
-//! requests that it judges by a stripped target, and logs the first. The axum layer does the same
-//! if it is only in a nested router, which receives no requests for `/robots.txt`.
+//! axum. The public signatures here do not use types of axum. The plain layer does not use the
+//! stored target, because a feature that another crate enables must not change how requests are
+//! judged. It only counts the requests that it judges by a stripped target, and logs the first. The
+//! axum layer counts and logs requests that only a layer in a nested router judges, because such a
+//! layer does not receive requests for `/robots.txt`.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{MatchedPath, NestedPath, OriginalUri};
@@ -30,35 +32,35 @@ pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
     extensions.get::<OriginalUri>().map(|original| &original.0)
 }
 
-/// Reports whether the matched route of the application is exactly `/robots.txt`. The layer answers
-/// instead of this route.
+/// Reports whether the application has a route for exactly `/robots.txt` that matches the request.
+/// The layer answers instead of this route.
 #[cfg(feature = "axum08")]
 pub(super) fn has_route(extensions: &Extensions) -> bool {
     extensions.get::<MatchedPath>().is_some_and(|route| route.as_str() == "/robots.txt")
 }
 
-/// Without the feature, the matching route is unknown.
+/// Without the feature `axum08`, the matching route is unknown.
 #[cfg(not(feature = "axum08"))]
 pub(super) const fn has_route(_: &Extensions) -> bool {
     false
 }
 
-/// Reports whether the request is judged by its own target, although the outermost router received
-/// another one.
+/// Reports whether the layer judges the request by a target that differs from the target that the
+/// outermost router received.
 #[cfg(feature = "axum08")]
 pub(super) fn is_stripped(request: &OriginalRequest<'_>) -> bool {
     let original = original_uri(request.extensions).map(Uri::path_and_query);
     original.is_some_and(|original| request.own_uri().is_some_and(|own| own.path_and_query() != original))
 }
 
-/// Without the feature, no router is known to strip targets.
+/// Without the feature `axum08`, stripped targets cannot be detected.
 #[cfg(not(feature = "axum08"))]
 pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
     false
 }
 
-/// Reports whether the request is in a nested router without a mark, although an outer layer could
-/// have left one.
+/// Reports whether the request is in a nested router and no outer layer has added a mark, although
+/// it could have.
 #[cfg(feature = "axum08")]
 pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
     request.extensions.get::<NestedPath>().is_some()
@@ -66,18 +68,18 @@ pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -
         && request.target_uri().zip(only_line(request, kept)).is_some()
 }
 
-/// Without the feature, no nested router is known.
+/// Without the feature `axum08`, nested routers cannot be detected.
 #[cfg(not(feature = "axum08"))]
 pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> bool {
     false
 }
 
-/// The mark of a judged request, in its extensions: the site and the input of the decision. Only
-/// this file creates marks, so clients and applications cannot.
+/// The mark of a judged request, in its extensions: the decision with its site and its input. The
+/// type is private, so applications cannot create marks.
 ///
-/// The mark contains what the decision depends on. If something between two layers changes that,
-/// the inner layer judges again. It also judges again if the decision depends on an address or a
-/// cookie, which each layer may find in its own way.
+/// The mark contains the input of the decision. If a service between two layers changes this input,
+/// the inner layer judges the request again. It also judges again if the decision depends on an
+/// address or a cookie, because each layer may determine these in its own way.
 #[derive(Clone)]
 pub(super) struct OuterDecision {
     decision: (Action, Reason),
@@ -93,8 +95,8 @@ pub(super) struct OuterDecision {
 
 impl OuterDecision {
     /// Creates the mark of a request. `kept` contains the `User-Agent` lines that a trusted proxy
-    /// has kept. Returns `None` if there are several lines, which is rare; the request is then
-    /// judged again.
+    /// kept, if any. Returns `None` if there are several lines, which is rare; an inner layer then
+    /// judges the request again.
     pub(super) fn new(
         live: &LiveRobots,
         request: &OriginalRequest<'_>,
@@ -136,7 +138,7 @@ impl OuterDecision {
     }
 }
 
-/// A static, because a constant would be created and dropped at every use.
+/// This is a static, because a constant of this type would be created and dropped at every use.
 pub(super) static AGENT_FIELD: HeaderName = USER_AGENT;
 
 /// Returns the only line of `User-Agent`, or `Some(None)` if there is no line; `None` if there are

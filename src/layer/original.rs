@@ -1,7 +1,7 @@
 //! A request as its client sent it, before proxies and routers rewrote it.
 //!
-//! **`target_from` takes the extensions**, not the request: it must work with any body type and
-//! must not be able to change anything.
+//! **The function of `target_from` gets only the extensions**, not the request, because it must
+//! work with any body type and must not be able to change the request.
 
 use http::header::HOST;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version};
@@ -9,11 +9,11 @@ use http::{Extensions, HeaderMap, Method, Request, Uri, Version};
 use crate::rules::Authority;
 use crate::source::Scheme;
 
-/// The request that is judged: method, target, host and fields as the client sent them.
+/// The request to judge: method, target, host and fields as the client sent them.
 ///
-/// [`OriginalRequest::of`] takes them from an ordinary request. A proxy that wants a decision about
-/// another request sets method, target and host. The target is a byte string, because it may
-/// contain bytes that [`http::Uri`] rejects.
+/// [`OriginalRequest::of`] creates it from an ordinary request. If the ordinary request is a
+/// proxy's question about another request, set the method, target and host of that request. The
+/// target is a byte string, because it may contain bytes that [`http::Uri`] rejects.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 #[non_exhaustive]
@@ -38,7 +38,7 @@ pub struct OriginalRequest<'a> {
 pub(super) enum AnsweredBy {
     /// This process. It also answers requests for `/robots.txt`.
     Layer,
-    /// Another server, which only wants a decision.
+    /// Another server, which only asks for a decision.
     Elsewhere,
 }
 
@@ -49,7 +49,7 @@ enum TargetIs<'a> {
     Given(&'a [u8]),
 }
 
-/// The host of the request. It is only read if there are several sites.
+/// The host of the request. It is needed only if there are several sites.
 #[derive(Clone, Copy, Debug)]
 enum HostIs<'a> {
     InRequest,
@@ -57,7 +57,7 @@ enum HostIs<'a> {
 }
 
 impl<'a> OriginalRequest<'a> {
-    /// Creates the original of a request that arrived as its client sent it.
+    /// Creates the value for a request that has not been changed since its client sent it.
     pub fn of<B>(request: &'a Request<B>) -> Self {
         Self {
             method: request.method(),
@@ -71,7 +71,7 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Marks the request as one that another server answers, which only wants a decision. A request
+    /// Marks the request as answered by another server, which only asks for a decision. A request
     /// for `/robots.txt` then passes, like any exempt request.
     pub const fn answered_elsewhere(self) -> Self {
         Self { answered_by: AnsweredBy::Elsewhere, ..self }
@@ -82,21 +82,21 @@ impl<'a> OriginalRequest<'a> {
         Self { method, ..self }
     }
 
-    /// Sets the target that the client sent: path and query, or a whole URL. It takes precedence
-    /// over [`RobotsLayer::target_from`](super::RobotsLayer::target_from). The client's HTTP
-    /// version is then unknown, because the request that carries the target has its own.
+    /// Sets the target that the client sent: path and query, or a whole URL. This target takes
+    /// precedence over [`RobotsLayer::target_from`](super::RobotsLayer::target_from). The client's
+    /// HTTP version is then unknown, because the version of the proxy's own request may differ.
     pub const fn with_target(self, target: &'a [u8]) -> Self {
         Self { target: TargetIs::Given(target), version: None, ..self }
     }
 
-    /// Sets the host that the client requested, with the port if the client named one; `None` if it
-    /// named no host.
+    /// Sets the host that the client requested, with the port if the client sent one; `None` if the
+    /// client did not send a host.
     pub const fn with_host(self, host: Option<&'a [u8]>) -> Self {
         Self { host: HostIs::Given(host), ..self }
     }
 
-    /// Returns the path and query that are judged. They come from the client, so escape them before
-    /// writing them anywhere.
+    /// Returns the path and query that are judged. Escape them before you print or log them,
+    /// because they come from the client.
     pub fn target(&self) -> &'a [u8] {
         match self.target {
             TargetIs::InRequest => octets(self.uri),
@@ -105,7 +105,7 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Returns the host that the request is for, if it is valid UTF-8.
+    /// Returns the host of the request, if it is valid UTF-8.
     pub fn host(&self) -> Option<&'a str> {
         self.host_octets().and_then(|host| std::str::from_utf8(host).ok())
     }
@@ -114,8 +114,8 @@ impl<'a> OriginalRequest<'a> {
     /// content type](Self::has_grpc_type). If the version is unknown, after
     /// [`with_target`](Self::with_target), the other conditions suffice.
     ///
-    /// The content type alone is not enough. A refused call gets status 200 and no body, which a
-    /// client or cache that does not speak gRPC would take for a page.
+    /// The content type alone is not enough. A refused call is answered with status 200 and without
+    /// a body, which clients and caches without gRPC support would treat as an empty page.
     pub fn is_grpc_call(&self) -> bool {
         // The method is checked first, because few requests use `POST`.
         *self.method == Method::POST
@@ -126,16 +126,16 @@ impl<'a> OriginalRequest<'a> {
     pub(super) fn host_octets(&self) -> Option<&'a [u8]> {
         match (self.host, self.uri.authority()) {
             (HostIs::Given(host), _) => host,
-            // The host comes from an absolute target or HTTP/2's `:authority`, or else from the
-            // `Host` field (RFC 9112, 3.2.2). User information, as in `http://user@host/`, is not
-            // part of the host.
+            // The host is in an absolute target or HTTP/2's `:authority`; otherwise, it is in the
+            // `Host` field (RFC 9112, section 3.2.2). User information, as in `http://user@host/`,
+            // is not part of the host.
             (HostIs::InRequest, Some(authority)) => Some(Authority::split(authority.as_str().as_bytes()).host_and_port),
             (HostIs::InRequest, None) => self.headers.get(HOST).map(|host| host.as_bytes()),
         }
     }
 
-    /// Returns the scheme, if the target contains it. It determines the default port. For a host
-    /// that was set explicitly the scheme is unknown.
+    /// Returns the scheme, if the target contains it. The scheme determines the default port. If
+    /// the host was set explicitly, the scheme is unknown.
     pub(super) fn scheme(&self) -> Option<Scheme> {
         match self.host {
             HostIs::InRequest => self.uri.scheme_str().and_then(Scheme::from_name),
@@ -143,7 +143,7 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Sets the target that `find` finds, unless one was found or set before.
+    /// Sets the target to the result of `find`, unless a target was already found or set.
     pub(super) fn looked_up(self, find: impl FnOnce(&'a Extensions) -> Option<&'a Uri>) -> Self {
         let TargetIs::InRequest = self.target else { return self };
         find(self.extensions).map_or(self, |uri| Self { target: TargetIs::Found(uri), ..self })
@@ -158,7 +158,7 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Returns the request's own URI, unless another target was found or set.
+    /// Returns the request's own URI; `None` if another target was found or set.
     #[cfg(feature = "axum08")]
     pub(super) const fn own_uri(&self) -> Option<&'a Uri> {
         if let TargetIs::InRequest = self.target { Some(self.uri) } else { None }

@@ -1,4 +1,5 @@
-//! Which requests are rate-limited, and their buckets in a store that several processes share.
+//! The buckets of rate-limited requests in a store that several processes share, and the requests
+//! that are never limited.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -10,21 +11,22 @@ use super::original::OriginalRequest;
 use crate::policy::{RateLimit, RateMode};
 use crate::rate::{Quota, RateKey, RateSender};
 
-/// The bucket that a request takes from, for a store that several processes share. See
+/// The rate limit bucket of a request, for a store that several processes share. See
 /// [`Judgement::rate_limited`](crate::parts::Judgement::rate_limited).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimitedRequest {
     /// The origin of the robots.txt that sets the crawl delay: a path, a URL, or the name of an
-    /// inline text. It separates the sites of a layer in the store. Inline files without a name are
-    /// all called `inline`, so name each one if there are several
+    /// inline text. It separates the buckets of different sites in the store. Every inline
+    /// robots.txt without a name has the origin `inline`, so give each a name if there are several
     /// ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
     pub origin: String,
-    /// The name of the bucket among those of the robots.txt, the same in every process. It consists
-    /// of:
+    /// The key of the bucket among the buckets of this robots.txt. It is the same in every process,
+    /// and consists of:
     ///
-    /// - the crawler's product token in lower case, or `*` for all names that may be made up;
-    /// - the evidence about the sender;
+    /// - the crawler's product token in lower case, or `*` for all names that clients may have
+    ///   invented;
+    /// - the result of checking the sender;
     /// - the client's network, if it only claims to be the crawler.
     pub key: String,
     /// Time per request at a steady rate.
@@ -54,15 +56,15 @@ impl RateLimitedRequest {
     }
 }
 
-/// Fetch Metadata Request Headers, section 2.1.
+/// A field of "Fetch Metadata Request Headers", section 2.1.
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Reports whether the request is for a part of a page, which a crawler that renders the page
-/// fetches all at once.
+/// Reports whether the request is for a resource that is part of a page. Such requests have no rate
+/// limit, because crawlers that render pages fetch all parts at once.
 pub(super) fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
-    // Few crawlers send the field, and comparing the names of all fields costs less than hashing
-    // the name.
+    // The names of all fields are compared first, because few crawlers send this field, and the
+    // comparison costs less than hashing the name.
     let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
     let dest = || request.headers.get(SEC_FETCH_DEST);
     RateLimit::is_for_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))

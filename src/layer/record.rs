@@ -1,8 +1,9 @@
-//! The part of a decision that outlives its snapshot, and the field that carries it to an upstream.
+//! The record of a decision, which outlives the snapshot, and the request field that contains it
+//! for an upstream.
 //!
 //! **A record may have no rule.** An impostor's request is refused even if the file allows it or
-//! has no matching rule. Its refusal says only that the claim failed, not what evidence would have
-//! verified it.
+//! has no matching rule. The refusal states only that the claim is false, not how it would have
+//! been verified.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -15,44 +16,45 @@ use crate::policy::{Action, Decision, HumanSigns, Policy, Reason, UnderRefuse};
 use crate::rules::{Access, PathForm};
 
 /// Maximum length of a claimed name, in characters; longer names are cut. The longest registered
-/// name has a third of that.
+/// name is a third as long.
 const MAX_NAME: usize = 128;
 
 /// A crawler's request and the decision about it, for observers and for extensions, which cannot
 /// hold a borrowed [`Decision`].
 ///
-/// A crawler is an agent that is registered or declares itself a crawler, and any other agent that
-/// a group of the robots.txt applies to. Requests of other agents have no record. No request has
-/// one while the robots.txt is unknown or enforcement is off. [`Reason::is_reported`] selects the
-/// requests that are reported: those that robots.txt disallows, that exceed their crawl delay, or
-/// that come from an impostor and are tagged or refused for that.
+/// For this purpose, crawlers are registered agents, agents that declare themselves crawlers, and
+/// other agents with a group in the robots.txt. Requests of other agents have no record. While no
+/// robots.txt is known, or while enforcement is off, there are no records. [`Reason::is_reported`]
+/// selects the requests that are reported: requests that robots.txt disallows, requests that exceed
+/// their crawl delay, and requests of impostors that are tagged or refused for that reason.
 ///
-/// An impostor's request may be allowed, or match no rule. Then group, rule and line describe the
-/// rule that allows it, or are `None`.
+/// If the rules allow an impostor's request, group, rule and line describe the rule that allows it;
+/// they are `None` if no rule matches.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Record {
     /// The agent, with its class, category and product tokens.
     pub agent: Agent,
-    /// The name of an agent that is known only by its product token.
+    /// The product token that the agent obeys, as its name, if it has no other name.
     token: Option<String>,
     /// The result of checking the claim that the request makes about its sender; `None` if claims
     /// are not checked.
     pub identity: Option<Identity>,
-    /// The action taken. A request answered with 429 has the action `Refuse` and the reason
-    /// [`Reason::Limited`]; `would` has a value of its own for this case.
+    /// The action taken. For a request that is answered with 429, the action is `Refuse` and the
+    /// reason is [`Reason::Limited`]; `would` has a separate value for this case.
     pub action: Action,
     /// The reason for the action.
     pub reason: Reason,
     /// The action under the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) after any grace
-    /// period, whatever the current mode is. Shows the effect of that mode before it is enabled.
+    /// period, whatever the current mode is. This shows the effect of that mode before it is
+    /// enabled.
     pub would: UnderRefuse,
-    /// The latest end of the grace period. Until then the request is only observed, because the
-    /// previous file did not disallow or limit it. `None` if no grace period applies, or nothing
-    /// would be done about the request.
+    /// The latest end of the grace period. Until then, the request is only observed, because the
+    /// previous file did not disallow or limit it. `None` if no grace period applies, or if the
+    /// request would pass without the grace period, too.
     pub grace_end: Option<SystemTime>,
-    /// Number of rules in the grace period. Set only for the first request that the grace period of
-    /// a version lets pass.
+    /// Number of rules in the grace period. `Some` only for the first request that passes because
+    /// of the grace period of a version.
     pub grace_rules: Option<usize>,
     /// The verdict of the rules. `None` if they were not evaluated, because no group applies or the
     /// request is exempt, for example a request for `/robots.txt`.
@@ -71,13 +73,13 @@ pub struct Record {
     pub form: PathForm,
     /// The crawl delay that the request exceeded; `None` for any other request.
     pub limit: Option<Box<Limit>>,
-    /// The signs that a person is behind the request.
+    /// The evidence that a person sent the request.
     pub signs: HumanSigns,
     /// The version of the robots.txt.
     pub hash: VersionHash,
 }
 
-/// Serializes the fields for a log, without the signs of a person and the version.
+/// Serializes the fields for a log, without the evidence for a person and the version.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Record {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -115,21 +117,22 @@ pub struct Limit {
     pub group: String,
     /// Time to wait before the next request.
     pub wait: Duration,
-    /// Position among the site's requests that were refused for their rate; spreads their retries.
+    /// Number of the site's earlier requests that were refused because of their rate. It is used to
+    /// spread retries.
     turn: u32,
 }
 
 impl Record {
-    /// The field that carries the verdict to an upstream:
+    /// The request field that contains the verdict for an upstream:
     /// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`. The value is an ASCII
     /// item of RFC 9651. Bytes that are not allowed in a string are percent-encoded. Rules are cut
     /// at 256 bytes, because servers limit the size of a field.
     ///
     /// Further parameters:
     ///
-    /// - `;form=resolved` names the path form that matches the rule, if the path as sent does not
-    ///   ([`PathForm`]).
-    /// - `;reason=search-engine`: the mode refuses other crawlers, but only tags those of search
+    /// - `;form=resolved` is the form of the path that matches the rule, if the path as sent does
+    ///   not match ([`PathForm`]).
+    /// - `;reason=search-engine`: the mode refuses other crawlers, but only tags crawlers of search
     ///   engines that people use ([`Reason::SearchEngine`]).
     /// - `;reason=impostor`: the request is tagged because of its sender ([`Reason::Impostor`]).
     ///   The verdict may then be `allow`, and rule and line are omitted if no rule decided.
@@ -137,7 +140,7 @@ impl Record {
     ///   ([`Identity::outcome`](crate::agent::Identity::outcome)).
     pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");
 
-    /// Returns `None` if none of the agents is a crawler, so the decision is about none of them.
+    /// Creates the record of a decision; `None` if the agents do not include a crawler.
     pub(super) fn new(
         content: &Content,
         policy: &Policy,
@@ -155,7 +158,7 @@ impl Record {
         let own_token = agent.tokens().first().filter(|_| agent.crawler().is_none());
         Some(Box::new(Self {
             agent: agent.clone(),
-            // An agent without a name is named by the product token that it obeys.
+            // If the agent has no name, the product token that it obeys is used as its name.
             token: own_token.map(|token| cut(&token.to_string()).to_owned()),
             identity,
             action: decision.action,
@@ -177,15 +180,15 @@ impl Record {
         }))
     }
 
-    /// Returns the claimed sender: the crawler's name, or the agent's class if it claims none.
-    /// Escape it: it may come from the client.
+    /// Returns the claimed sender: the crawler's name or, if the agent has no name, its class.
+    /// Escape the name, because it may come from the client.
     pub fn name(&self) -> &str {
         self.claimed_name().unwrap_or(self.agent.class().as_str())
     }
 
     /// Returns the name that the agent claims, if any: the registered name, the name of the product
-    /// that declares itself a crawler, or the product token that the agent obeys. Escape it: it may
-    /// come from the client.
+    /// that declares itself a crawler, or the product token that the agent obeys. Escape the name,
+    /// because it may come from the client.
     pub fn claimed_name(&self) -> Option<&str> {
         self.agent.crawler().map(cut).or(self.token.as_deref())
     }
@@ -195,17 +198,19 @@ impl Record {
         self.access == Some(Access::Disallow)
     }
 
-    /// Sets the position of a request that is refused for its rate.
+    /// If the request is refused because of its rate, sets [`Limit::turn`] to the result of `turn`.
     pub(super) fn set_turn(&mut self, turn: impl FnOnce() -> u32) {
         if let Some(limit) = self.limit.as_mut().filter(|_| self.reason == Reason::Limited) {
             limit.turn = turn();
         }
     }
 
-    /// Returns the delay before the client may try again: the wait, plus up to a tenth of it.
+    /// Returns the delay before the client may try again: the time to wait, increased by up to a
+    /// tenth.
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
-        // Multiples of the golden ratio, modulo 1, are spread evenly, however many there are.
+        // Multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1, for any
+        // number of requests.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }
@@ -238,9 +243,10 @@ impl Record {
     }
 }
 
-/// Reports whether a request may come from a crawler. This cheap check rules out most requests.
+/// Reports whether a request may be from a crawler. This is a cheap check before the record is
+/// created.
 pub(super) fn may_be_of_crawler(agents: &[Agent], decision: &Decision<'_>) -> bool {
-    // If no group applies, the agents alone decide.
+    // If no group applies, the request is from a crawler only if one of its agents is one.
     decision.reason != Reason::NoGroup || agents.iter().any(is_crawler)
 }
 
@@ -249,7 +255,7 @@ pub(super) const fn is_crawler(agent: &Agent) -> bool {
     agent.class().is_crawler()
 }
 
-/// Returns the explanation for a request that exceeded its crawl delay; `None` for any other.
+/// Returns the crawl delay that the request exceeded, if any.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     let rate_limit = decision.rate_limit?;
     let delay = rate_limit.delay;
@@ -264,35 +270,36 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     (!decision.wait.is_zero()).then(|| Box::new(limit()))
 }
 
-/// Converts bytes to text. Nearly all input is valid UTF-8, which is quicker to check than to
-/// convert lossily.
+/// Converts bytes to a string, lossily if they are not valid UTF-8. Validity is checked first,
+/// because nearly all input is valid, and the check is faster than a lossy conversion.
 pub fn text(octets: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets), Cow::Borrowed)
 }
 
-/// Returns the part of a claimed name that is kept.
+/// Cuts a claimed name to [`MAX_NAME`] characters.
 fn cut(name: &str) -> &str {
-    // A character has at least one byte.
+    // If the name has at most `MAX_NAME` bytes, it has at most as many characters.
     if name.len() <= MAX_NAME {
         return name;
     }
     name.char_indices().nth(MAX_NAME).map_or(name, |(at, _)| &name[..at])
 }
 
-/// Spelling with an underscore. CGI and its successors treat both spellings as the same name.
+/// The name of the verdict field with an underscore. CGI and similar interfaces do not distinguish
+/// the two spellings.
 const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 
 /// Maximum size of a rule in the field, in bytes.
 const MAX_RULE: usize = 256;
 
-/// Reports whether the field is present, ours or a client's. Comparing the name of each field is
-/// faster than looking up two names that are rarely present, because requests have few fields and
-/// hardly any has a name of this length.
+/// Reports whether a request has a verdict field, in either spelling. Comparing the names of all
+/// fields is faster than two lookups, because requests have few fields, and names of this length
+/// are rare.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == Record::FIELD || *name == WITH_UNDERSCORE)
 }
 
-/// Removes a client's own verdict field.
+/// Removes the verdict fields that a client sent.
 pub(super) fn strip(headers: &mut HeaderMap) {
     if is_present(headers) {
         headers.remove(Record::FIELD);
@@ -300,8 +307,8 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Sets our verdict field. Removes its name from the client's `Connection` field, which would make
-/// a proxy behind this one drop it.
+/// Adds the verdict field. Removes the name of this field from the client's `Connection` field;
+/// otherwise, a proxy behind this one would remove the verdict.
 pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
     headers.insert(Record::FIELD, record.to_field());
     let names_ours = |value: &HeaderValue| options(value).any(|option| option.eq_ignore_ascii_case(b"robots-verdict"));

@@ -1,5 +1,5 @@
-//! The responses to requests that are refused or exceed their crawl delay. Each quotes the deciding
-//! line of the site's robots.txt.
+//! The responses to requests that are refused or exceed their crawl delay. The responses quote the
+//! deciding line of the site's robots.txt.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -21,7 +21,8 @@ use crate::rules::PathForm;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The fields of a refusal, as maps that responses copy, so that no name is hashed per response.
+/// The fields of refusals. Responses copy these maps, so that the names of fields need not be
+/// hashed for each response.
 static PROBLEM: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("application/problem+json"));
 static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; charset=utf-8"));
 
@@ -33,7 +34,7 @@ const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// Buffer size, in bytes, that suffices for nearly every text refusal.
+/// Initial buffer size of a plain-text refusal, in bytes. Nearly all refusals are shorter.
 const TEXT: usize = 384;
 
 /// Maximum length of a rule in the message of a gRPC call, in characters.
@@ -46,19 +47,20 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 /// The delay, in milliseconds, before a gRPC client may retry a call (gRFC A6).
 const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// The problem type for an exceeded quota (the same draft, section 7).
+/// The problem type for an exceeded quota (draft-ietf-httpapi-ratelimit-headers-11, section 7).
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 /// A response to a refused request: a `Response<Bytes>`, axum's `Html`, or a pair of a status and
-/// one of these. See [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with). Sealed: other
-/// crates cannot implement it.
+/// one of these. See [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with). The trait is
+/// sealed: other crates cannot implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a refusal",
     label = "not a refusal",
     note = "a refusal is an `http::Response<Bytes>`, axum's `Html(page)`, or `(StatusCode, Html(page))`"
 )]
 pub trait IntoRefusal: sealed::Sealed {
-    /// Returns the response, with this status unless it has one that was set on purpose.
+    /// Converts the value to a response. The status is `default`, unless the value has another
+    /// status than 200.
     fn into_refusal(self, default: StatusCode) -> Response<Bytes>;
 }
 
@@ -68,7 +70,7 @@ pub(super) mod sealed {
 
 impl sealed::Sealed for Response<Bytes> {}
 
-/// A new response has status 200, which is not a valid status for a refusal.
+/// Replaces status 200, which is not a valid status for a refusal, by the default status.
 impl IntoRefusal for Response<Bytes> {
     fn into_refusal(mut self, default: StatusCode) -> Self {
         if self.status() == StatusCode::OK {
@@ -90,8 +92,8 @@ impl<R: IntoRefusal> IntoRefusal for (StatusCode, R) {
 }
 
 impl<'a> Event<'a> {
-    /// Returns the status of a refusal that sets none. A refused gRPC call has status 200 (gRPC
-    /// over HTTP/2, "Responses").
+    /// Returns the status of a refusal without a status of its own. A refused gRPC call has status
+    /// 200 (gRPC over HTTP/2, "Responses").
     pub(super) fn default_status(&self) -> StatusCode {
         if self.request.is_grpc_call() { StatusCode::OK } else { StatusCode::FORBIDDEN }
     }
@@ -104,12 +106,13 @@ impl<'a> Event<'a> {
         (!id.is_empty() && id.len() <= 128 && id.bytes().all(plain)).then_some(id)
     }
 
-    /// Returns the default refusal: 403 with problem details (RFC 9457) if the client accepts JSON
-    /// by name, else with text. For a request that exceeded its crawl delay it is
-    /// [`limited`](Self::limited).
+    /// Returns the default refusal: 403 with problem details (RFC 9457) if the client explicitly
+    /// accepts JSON, and with plain text otherwise. For a request that exceeded its crawl delay,
+    /// returns the response of [`limited`](Self::limited).
     ///
-    /// A [gRPC call](crate::parts::OriginalRequest::is_grpc_call) gets `PERMISSION_DENIED` with the
-    /// rule in its message: status 200, fields and no body.
+    /// A [gRPC call](crate::parts::OriginalRequest::is_grpc_call) is answered with
+    /// `PERMISSION_DENIED` and a message that contains the rule. Such a response has status 200 and
+    /// no body.
     pub fn refusal(&self) -> Response<Bytes> {
         if self.record.reason == Reason::Limited {
             return self.limited();
@@ -118,8 +121,8 @@ impl<'a> Event<'a> {
     }
 
     /// Returns the default refusal with another status, such as 402, 410 or 451, which the text and
-    /// problem details mention. A gRPC call still gets `PERMISSION_DENIED`, because gRPC has no
-    /// equivalent for these.
+    /// the problem details mention. A gRPC call is still answered with `PERMISSION_DENIED`, because
+    /// gRPC has no equivalents of these statuses.
     pub fn refusal_with_status(&self, status: StatusCode) -> Response<Bytes> {
         if self.request.is_grpc_call() {
             return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
@@ -130,8 +133,8 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Reports whether the client accepts JSON by name. `*/*` does not count, because every crawler
-    /// sends it.
+    /// Reports whether the client explicitly accepts JSON. `*/*` does not count, because most
+    /// crawlers send it.
     pub fn wants_json(&self) -> bool {
         let types = self
             .request
@@ -217,7 +220,7 @@ impl<'a> Event<'a> {
         format!("{problem}\n")
     }
 
-    /// Returns the refusal as a single line.
+    /// Returns the refusal as a single line, for the message of a gRPC call.
     fn grpc_message(&self) -> String {
         let record = self.record;
         let mut out = String::with_capacity(TEXT);
@@ -240,7 +243,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Appends the name of the file that contains the rules.
+    /// Appends "The robots.txt of" and the host.
     fn push_file(&self, out: &mut String) {
         out.push_str("The robots.txt");
         if let Some(host) = self.request.host() {
@@ -252,7 +255,7 @@ impl<'a> Event<'a> {
     fn push_detail(&self, out: &mut String) {
         let record = self.record;
         if record.reason == Reason::Impostor {
-            // Do not tell an impostor which address or key would have been accepted.
+            // The message must not tell an impostor which address or key would have been accepted.
             let is_signed = record.identity.and_then(Identity::method) == Some(IdentityMethod::Signature);
             out.push_str(if is_signed {
                 "The signature of the request is not valid"
@@ -278,12 +281,14 @@ impl<'a> Event<'a> {
 
 impl Event<'_> {
     /// Returns the response to a request that exceeded its crawl delay ([`Reason::Limited`]): 429
-    /// with `Retry-After`, `RateLimit` and `RateLimit-Policy`. It has problem details (RFC 9457) if
-    /// the client accepts JSON by name, else text. The time to wait is rounded up to seconds and
-    /// increased by up to a tenth, so that clients refused together do not retry together.
+    /// with `Retry-After`, `RateLimit` and `RateLimit-Policy`. The body is problem details (RFC
+    /// 9457) if the client explicitly accepts JSON, and plain text otherwise. The time to wait is
+    /// rounded up to seconds and increased by up to a tenth, so that clients refused together do
+    /// not retry together.
     ///
-    /// A [gRPC call](crate::parts::OriginalRequest::is_grpc_call) gets `RESOURCE_EXHAUSTED` with
-    /// the same fields and `grpc-retry-pushback-ms`: status 200 and no body.
+    /// A [gRPC call](crate::parts::OriginalRequest::is_grpc_call) is answered with
+    /// `RESOURCE_EXHAUSTED`, the same fields, and `grpc-retry-pushback-ms`. Such a response has
+    /// status 200 and no body.
     pub fn limited(&self) -> Response<Bytes> {
         let limit = self.record.limit.as_deref();
         let least = whole_seconds(limit.map_or(Duration::ZERO, |limit| limit.wait)).max(1);
@@ -320,7 +325,7 @@ impl Event<'_> {
         self.push_request_id(&mut message);
         let mut response = grpc_response(GrpcCode::ResourceExhausted, &message);
         let wait = self.record.retry_after().as_micros().div_ceil(1000).max(1);
-        // gRPC reads a signed 32-bit number.
+        // gRPC clients parse the value as a signed 32-bit number.
         response.headers_mut().insert(GRPC_RETRY_PUSHBACK_MS, i32::try_from(wait).unwrap_or(i32::MAX).into());
         response
     }
@@ -405,10 +410,11 @@ fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     response
 }
 
-/// Completes the application's own response to a refused request. The default responses are already
-/// complete.
+/// Adds the necessary fields to the application's own response to a refused request. The default
+/// responses already have these fields.
 pub(super) fn complete(response: &mut Response<Bytes>) {
-    // A cache that serves a refusal to other clients would block people.
+    // A refusal must not be cached, because a cache would send it to other clients, including
+    // people.
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, NO_STORE);
     let varies = |value: &HeaderValue| {
@@ -437,10 +443,10 @@ fn push_number(out: &mut String, number: usize) {
     out.push(char::from(b'0' + (number % 10) as u8));
 }
 
-/// Appends text without its control characters, which could forge lines of the page or send
-/// commands to a terminal.
+/// Appends a string, with control characters replaced, because they could forge lines of the
+/// response or control a terminal.
 fn push_printable(out: &mut String, text: &str) {
-    // No early exit, so that the compiler can vectorize the loop.
+    // The loop has no early exit, so that the compiler can vectorise it.
     if text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~')) {
         out.push_str(text);
     } else {
@@ -448,7 +454,8 @@ fn push_printable(out: &mut String, text: &str) {
     }
 }
 
-/// Formats seconds as a person writes them. Most are whole and need no formatter.
+/// Formats seconds, with decimals only if necessary. Most values are whole seconds, which are
+/// faster to format.
 fn seconds(time: Duration) -> String {
     if time.subsec_nanos() == 0 { time.as_secs().to_string() } else { time.as_secs_f64().to_string() }
 }
@@ -457,8 +464,8 @@ fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// Converts an interval to a quota and a window in whole seconds: 10 s is 1 in 10, half a second is
-/// 2 in 1. Precise to milliseconds.
+/// Converts an interval to a quota and a window in whole seconds, with the precision of a
+/// millisecond: 10 s is a quota of 1 in 10 s, and half a second is 2 in 1 s.
 fn policy(interval: Duration) -> (u64, u64) {
     let milliseconds = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
     let (mut a, mut b) = (milliseconds, 1000);

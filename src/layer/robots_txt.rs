@@ -1,6 +1,6 @@
 //! Answers `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
 //!
-//! The fields are built once per version, and responses share their values.
+//! The fields of responses are created once per version. Responses share the values.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use http::{Method, Response, StatusCode};
 use super::original::OriginalRequest;
 use crate::live::{Content, Snapshot, WhenMissing};
 
-/// Seconds after which a client should retry if the robots.txt is not known yet.
+/// Value of `Retry-After`, in seconds, if the robots.txt is not known yet.
 const RETRY: HeaderValue = HeaderValue::from_static("30");
 
 /// Capacity of a response's field map: its own fields, and one that a proxy adds.
@@ -22,7 +22,7 @@ const FIELDS: usize = 7;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Returns the response, or `None` if the inner service must answer.
+/// Returns the response; `None` if the inner service must answer.
 pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Option<Response<Bytes>> {
     let Some(content) = &snapshot.content else {
         return match snapshot.when_missing {
@@ -38,10 +38,10 @@ pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Optio
     })
 }
 
-/// The fields of the responses for a version, as maps that responses copy, so that no name is
-/// hashed per response.
+/// The fields of the responses for a version. Responses copy these maps, so that the names of
+/// fields need not be hashed for each response.
 struct FileFields {
-    /// A strong entity tag, derived only from the bytes, so that all replicas send the same one
+    /// A strong entity tag. It depends only on the bytes, so that all replicas send the same tag
     /// (RFC 9110, section 8.8.3).
     etag: HeaderValue,
     found: HeaderMap,
@@ -50,11 +50,11 @@ struct FileFields {
 
 impl FileFields {
     fn of(content: &Content, max_age: Duration) -> Self {
-        // The text is ASCII digits, words or a formatted date, so it is a valid field value.
+        // The conversion cannot fail, because the values consist of printable ASCII.
         let value = |text: String| HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""));
         let etag = value(format!("\"{}\"", content.hash().short()));
         let mut not_modified = HeaderMap::with_capacity(FIELDS);
-        // Any cache may store the file this long (RFC 9111, section 5.2.2).
+        // Caches may use the response for this time (RFC 9111, section 5.2.2).
         not_modified.insert(CACHE_CONTROL, value(format!("public, max-age={}", max_age.as_secs())));
         not_modified.insert(ETAG, etag.clone());
         if let Some(modified) = content.modified {
@@ -78,7 +78,8 @@ fn file(content: &Content, fields: &FileFields, request: &HeaderMap, body: Bytes
     response
 }
 
-/// Checks the preconditions, `If-None-Match` before `If-Modified-Since` (RFC 9110, section 13.2.2).
+/// Evaluates the preconditions: `If-None-Match` takes precedence over `If-Modified-Since` (RFC
+/// 9110, section 13.2.2).
 fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> bool {
     if request.contains_key(IF_NONE_MATCH) {
         let mut values = request.get_all(IF_NONE_MATCH).into_iter().map(|value| value.as_bytes().trim_ascii());
@@ -90,7 +91,7 @@ fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> b
     let (Some(since), None) = (since.next(), since.next()) else { return false };
     let since = since.to_str().ok();
     let Some(since) = since.and_then(|since| httpdate::parse_http_date(since).ok()) else { return false };
-    // HTTP dates have no fractions of a second.
+    // Fractions of a second are ignored, because HTTP dates have none.
     modified.duration_since(since).map_or(true, |later| later < Duration::from_secs(1))
 }
 

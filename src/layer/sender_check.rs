@@ -1,8 +1,8 @@
-//! Checks who sent a request, using the evidence that a `Verifier` has at hand.
+//! Checks who sent a request, using the current evidence of a `Verifier`.
 //!
-//! **A request without a claim costs only a scan of its field names.** The scan looks for
-//! `Signature-Input`, as for `Robots-Verdict`. Requests have few fields, so this is faster than
-//! looking up a name that is rarely present.
+//! **A request without a claim costs only a scan of its field names.** The name of each field is
+//! compared with `Signature-Input`. Requests have few fields, so this is faster than looking up a
+//! name that is rarely present.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::identity::{FieldLines, IdentityRequest, MessageHead};
 use crate::source::Scheme;
 use crate::source::evidence::{ClaimPath, Verifier};
 
-/// The field that describes the signatures of a request. Without it no signature can be checked.
+/// The field that describes the signatures of a request. A request without this field has no
+/// signatures.
 const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
 /// How a layer checks senders, for [`RobotsLayer::verifier`](super::RobotsLayer::verifier).
@@ -25,7 +26,7 @@ const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 #[must_use]
 pub struct SenderCheck {
     pub(super) verifier: Verifier,
-    /// The site's name in reports. `None` means the origin of its robots.txt.
+    /// The site's name in reports; `None` to use the origin of its robots.txt.
     site: Option<Arc<str>>,
     listener_from: Option<ListenerFrom>,
 }
@@ -36,22 +37,23 @@ impl SenderCheck {
         Self { verifier: verifier.clone(), site: None, listener_from: None }
     }
 
-    /// Sets the site's name in the claims of
+    /// Sets the site's name in the suspect paths of
     /// [`VerifierStatus`](crate::source::evidence::VerifierStatus). Default: the origin of its
     /// robots.txt. A second call replaces the name.
     pub fn site(self, site: impl Into<Arc<str>>) -> Self {
         Self { site: Some(site.into()), ..self }
     }
 
-    /// Sets a function that finds the listener that received a request. Claims are counted per site
-    /// and listener, because at one listener every address may be a proxy's. Default: there is a
-    /// single listener. A second call replaces the function.
+    /// Sets a function that finds the listener that received a request. The results of claims are
+    /// counted separately for each site and listener, because at one of the listeners all requests
+    /// may come through a proxy. Default: there is only one listener. A second call replaces the
+    /// function.
     pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// Returns the sender of a request that claims to come from these agents. It does not wait:
-    /// missing evidence is requested, and the claim is undecided for now.
+    /// Returns the sender of a request with these agents. The function does not wait: if evidence
+    /// is missing, it is requested for later requests, and the claim is undecided.
     pub(super) fn sender(
         &self,
         origin: &str,
@@ -111,8 +113,8 @@ impl SenderCheck {
 
 robots_core::debug_as!(|it| SenderCheck { site: it.site });
 
-/// Comparing each name is faster than looking one up, because requests have few fields and this one
-/// is rarely present.
+/// Reports whether a request has signatures. Comparing the name of each field is faster than a
+/// lookup, because requests have few fields and this field is rarely present.
 fn is_signed(request: &OriginalRequest<'_>) -> bool {
     request.headers.keys().any(|name| *name == SIGNATURE_INPUT)
 }

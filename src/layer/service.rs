@@ -17,19 +17,19 @@ use tower_service::Service;
 use super::enforcer::Enforcer;
 use super::original::OriginalRequest;
 
-/// Serves `/robots.txt` and enforces it for crawlers, in front of `S`. Made by
-/// [`RobotsLayer`](super::RobotsLayer).
+/// A service that serves `/robots.txt` and enforces it for crawlers, in front of the inner service
+/// `S`. [`RobotsLayer`](super::RobotsLayer) creates it.
 ///
 /// The response body is a [`ResponseBody`] around the inner service's body. With
-/// [`RobotsLayer::same_body`](super::RobotsLayer::same_body) it is the inner service's body type
-/// itself.
+/// [`RobotsLayer::same_body`](super::RobotsLayer::same_body), it has the inner service's own body
+/// type.
 pub struct Robots<S, K = AnyBody> {
     pub(super) enforcer: Arc<Enforcer>,
     pub(super) inner: S,
     pub(super) kind: PhantomData<fn() -> K>,
 }
 
-/// How the layer makes the bodies of its responses.
+/// How the service creates the bodies of its responses.
 pub trait BodyKind<B> {
     /// The body type of every response.
     type Body;
@@ -37,7 +37,7 @@ pub trait BodyKind<B> {
     /// Converts the body of an inner service's response.
     fn inner(body: B) -> Self::Body;
 
-    /// Makes the body of a response of the layer.
+    /// Creates the body of the layer's own response.
     fn own(bytes: Bytes) -> Self::Body;
 }
 
@@ -102,8 +102,8 @@ where
 
 robots_core::debug_as!(|it| [S: std::fmt::Debug, K] Robots::<S, K> { inner: it.inner });
 
-/// Answers every request as the layer answers `/robots.txt`. Made by
-/// [`RobotsLayer::robots_txt_service`](super::RobotsLayer::robots_txt_service).
+/// A service that answers every request as the layer answers `/robots.txt`.
+/// [`RobotsLayer::robots_txt_service`](super::RobotsLayer::robots_txt_service) creates it.
 #[derive(Clone)]
 pub struct RobotsTxtService {
     pub(super) enforcer: Arc<Enforcer>,
@@ -169,7 +169,7 @@ where
 
     /// # Panics
     ///
-    /// If it is polled again after it has completed.
+    /// If the future is polled again after it has completed.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProjection::Pass { future } => {

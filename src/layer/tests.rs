@@ -1,4 +1,4 @@
-//! The layer in front of a service that answers with what it saw.
+//! Tests of the layer in front of a service whose response shows the request that reached it.
 
 mod agents;
 mod callbacks;
@@ -51,17 +51,18 @@ fn live(mode: Mode) -> LiveRobots {
     live_by(FILE, Policy::builder().mode(mode))
 }
 
-/// A site with this file under this policy.
+/// Opens a site with this file and this policy.
 fn live_by(file: &str, policy: PolicyBuilder) -> LiveRobots {
     LiveRobots::text(file).policy(policy.build()).open().expect("a robots.txt")
 }
 
-/// A layer of a site that refuses what this file disallows.
+/// Creates a layer that refuses the requests that this file disallows.
 fn refusing_by(file: &str) -> RobotsLayer {
     RobotsLayer::new(live_by(file, Policy::builder().mode(Mode::Refuse)))
 }
 
-/// Answers 200 with the request's own verdict field, so that a test sees what reached it.
+/// Answers with 200 and the verdict field of the request, so that a test can check which field
+/// reached the service.
 async fn app(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let mut response = Response::new(Full::from("app"));
     for name in ["robots-verdict", "robots_verdict", "connection"] {
@@ -94,13 +95,14 @@ fn field<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
     response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
 }
 
-/// The notes of a callback, for the test and for the callback.
+/// Returns a shared value for the notes of a callback: one reference for the test, and one for the
+/// callback.
 fn noting<T>(nothing: T) -> (Arc<Mutex<T>>, Arc<Mutex<T>>) {
     let noted = Arc::new(Mutex::new(nothing));
     (noted.clone(), noted)
 }
 
-/// A request with a field more.
+/// Returns the request with an additional field.
 fn with(mut request: Request<Body>, name: &str, value: impl AsRef<str>) -> Request<Body> {
     add(&mut request, name, value);
     request

@@ -1,5 +1,5 @@
-//! Lets a layer judge by evidence about the sender, and lets a service in front of it wait briefly
-//! for that evidence.
+//! Adds a `Verifier` to a layer, and contains a second layer that waits briefly for evidence about
+//! the sender of a request.
 
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -22,17 +22,18 @@ use super::sender_check::SenderCheck;
 use crate::source::evidence::Verifier;
 
 impl RobotsLayer {
-    /// Lets a `Verifier` check the claims that requests make about their sender. A second call
+    /// Sets the `Verifier` that checks the claims of requests about their sender. A second call
     /// replaces the first.
     ///
-    /// Requests do not wait. A request is judged by the evidence at hand, and missing evidence is
-    /// fetched for the next one. To wait briefly, put a [`VerifyLayer`] outside this layer. The
-    /// policy decides how impostors are handled ([`Impostors`](crate::policy::Impostors)). A signed
-    /// request that names no crawler is judged as a request of the crawler whose keys signed it.
+    /// Requests do not wait. A request is judged with the current evidence, and missing evidence is
+    /// fetched for later requests. If requests should wait briefly for evidence, put a
+    /// [`VerifyLayer`] outside this layer. The policy decides how impostors are handled
+    /// ([`Impostors`](crate::policy::Impostors)). If a signed request does not contain the name of
+    /// a crawler, it is judged as a request of the crawler that signed it.
     ///
-    /// The client's address must be known: without [`RobotsLayer::address_from`] only signatures
-    /// can verify a claim. The scheme of a request, which a signature may cover, is `https` unless
-    /// its target says otherwise.
+    /// The client's address must be known: without [`RobotsLayer::address_from`], only signatures
+    /// can verify claims. A signature may cover the scheme of the request, which is assumed to be
+    /// `https` unless the target contains another scheme.
     ///
     /// ```no_run
     /// use std::net::SocketAddr;
@@ -56,14 +57,14 @@ impl RobotsLayer {
     }
 }
 
-/// Waits for host names that are being looked up, so that the first request from an address is
-/// judged by them. Creates [`Verify`] services.
+/// A layer that waits for the reverse DNS names of an address, so that even the first request from
+/// the address can be verified. Creates [`Verify`] services.
 ///
-/// A [`RobotsLayer`] does not wait. The first requests from an address with unknown host names are
-/// `undecided`, and pass as without a `Verifier`. Put this layer outside the `RobotsLayer` if the
-/// policy grants something only to verified crawlers, or refuses impostors. Requests then wait for
-/// at most 250 ms. A request only waits if it claims to be a crawler whose addresses have host
-/// names, and its address is new.
+/// A [`RobotsLayer`] does not wait. If the names of an address are unknown, the first requests from
+/// it are `undecided`, and are handled as without a `Verifier`. If the policy has exceptions only
+/// for verified crawlers, or refuses impostors, put this layer outside the `RobotsLayer`. A request
+/// then waits for at most 250 ms, and only if it claims to be a crawler that is verified by reverse
+/// DNS names and its address was not looked up yet.
 ///
 /// This layer needs Tokio's timer.
 ///
@@ -85,7 +86,7 @@ pub struct VerifyLayer {
     pub(super) wait: Option<EvidenceWait>,
 }
 
-/// The evidence that a service waits for, and the maximum wait.
+/// The source of the evidence, and the maximum time to wait for it.
 #[derive(Clone)]
 pub(super) struct EvidenceWait {
     enforcer: Arc<Enforcer>,
@@ -93,7 +94,8 @@ pub(super) struct EvidenceWait {
     pub(super) longest: Duration,
 }
 
-/// Waits for evidence in front of `S`. Made by [`VerifyLayer`].
+/// A service that waits for evidence before it calls the inner service `S`. [`VerifyLayer`] creates
+/// it.
 #[derive(Clone)]
 pub struct Verify<S> {
     wait: Option<EvidenceWait>,
@@ -104,13 +106,14 @@ impl VerifyLayer {
     /// Maximum time that a request waits.
     pub const MAX_WAIT: Duration = Duration::from_millis(250);
 
-    /// Waits for evidence from the [`Verifier`] of `layer`. `wait` is capped at
-    /// [`VerifyLayer::MAX_WAIT`]. Requests do not wait if it is zero, or if `layer` has no
-    /// `Verifier`.
+    /// Creates a layer that waits for evidence from the [`Verifier`] of `layer`, for at most
+    /// `wait`, which is limited to [`VerifyLayer::MAX_WAIT`]. Requests do not wait if `wait` is
+    /// zero, or if `layer` has no `Verifier`.
     ///
     /// Both `VerifyLayer` and `RobotsLayer` look up the agents of a request, so
-    /// [`RobotsLayer::count_agent_lookups`] counts it twice. To count once, create the
-    /// `VerifyLayer` from a layer that counts, and serve with one that does not.
+    /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count it once, create the
+    /// `VerifyLayer` from a layer with counters, and serve requests with another layer without
+    /// counters.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::MAX_WAIT);
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();
@@ -118,8 +121,8 @@ impl VerifyLayer {
         Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }
     }
 
-    /// Waits for the evidence about one request, as [`Verify`] does, for code that calls no Tower
-    /// service. Returns at once if no evidence is being fetched.
+    /// Waits for the evidence about one request, as [`Verify`] does, for code that does not use
+    /// Tower services. Returns at once if no evidence is being fetched.
     pub async fn evidence(&self, request: &OriginalRequest<'_>) {
         if let Some(mut waiting) = self.wait.as_ref().and_then(|wait| wait.begin(*request)).map(Box::new) {
             poll_fn(|context| waiting.poll(context, *request)).await;
@@ -136,7 +139,7 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 impl EvidenceWait {
-    /// Starts waiting if evidence about the request is being fetched.
+    /// Returns the state of a wait, if evidence about the request is being fetched.
     fn begin(&self, request: OriginalRequest<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {
@@ -151,7 +154,7 @@ impl EvidenceWait {
         self.enforcer.is_evidence_awaited(request, None)
     }
 
-    /// Resolves when the next lookup ends or the time is up.
+    /// Returns a future that resolves when the next lookup ends, or at `until`.
     fn looked_up(&self, until: Instant) -> LookedUp {
         let verifier = self.verifier.clone();
         Box::pin(async move { timeout_at(until, verifier.looked_up()).await })
@@ -175,7 +178,7 @@ where
             None => State::Called { future: self.inner.call(request) },
             Some(evidence) => {
                 let next = self.inner.clone();
-                // The instance that is ready takes the request.
+                // The service that was polled ready must be called, not its clone.
                 let service = mem::replace(&mut self.inner, next);
                 State::Waiting { waiting: Some(Box::new(Waiting { service, request, evidence })) }
             }
@@ -184,17 +187,17 @@ where
     }
 }
 
-/// Resolves when a lookup has ended, or with an error when the time is up.
+/// A future that resolves when a lookup has ended, or with an error when the time is over.
 type LookedUp = Pin<Box<dyn Future<Output = Result<(), Elapsed>> + Send>>;
 
-/// A waiting request, with the service that is ready for it.
+/// A waiting request, with the service to call, which is ready.
 struct Waiting<S, B> {
     service: S,
     request: Request<B>,
     evidence: WaitingForEvidence,
 }
 
-/// The evidence that one request waits for.
+/// The state of a request that waits for evidence.
 struct WaitingForEvidence {
     wait: EvidenceWait,
     looked_up: LookedUp,
@@ -206,8 +209,8 @@ impl WaitingForEvidence {
         loop {
             match self.looked_up.as_mut().poll(context) {
                 Poll::Ready(Ok(())) => self.looked_up = self.wait.looked_up(self.until),
-                // Checked only after the waker is registered, so that no lookup that ends in
-                // between is missed.
+                // This is checked only after the waker is registered, so that no lookup is missed
+                // that ends in between.
                 Poll::Pending if self.wait.is_still_needed(request) => return Poll::Pending,
                 _ => return Poll::Ready(()),
             }
@@ -232,7 +235,8 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        // Boxed: requests that wait are rare. Taken when the service is called.
+        // The value is boxed, because few requests wait. It is taken out when the service is
+        // called.
         Waiting { waiting: Option<Box<Waiting<S, B>>> },
         Called { #[pin] future: S::Future },
     }
@@ -255,7 +259,7 @@ where
                 waiting.take()
             }
         };
-        // Always `Some` here, because the next statement replaces this state.
+        // The value is always `Some` here, because the next statement replaces this state.
         let Some(mut waiting) = waited else { return Poll::Pending };
         state.set(State::Called { future: waiting.service.call(waiting.request) });
         match state.project() {

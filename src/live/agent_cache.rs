@@ -1,15 +1,16 @@
-//! A cache of agents, by the whole `User-Agent` header they were recognised from.
+//! A cache of agents, keyed by the whole `User-Agent` header that they were recognised from.
 //!
-//! A site sees the same few hundred headers again and again. The cache belongs to one version, so
-//! after a reload it cannot answer from the one before. It compares whole headers, because
-//! comparing only hashes once blocked everyone. Each slot holds the first and the last header that
-//! fell on it, so clients cannot grow the cache beyond its limit. The first header stays as long as
-//! the version: reading it needs no write, while an entry that another thread may replace has to be
-//! held.
+//! A site sees the same few hundred headers again and again. Each version of the robots.txt has its
+//! own cache, so after a reload no result of the previous version is returned. A lookup compares
+//! whole headers, because comparing only their hashes once blocked everyone. Each slot holds the
+//! first and the last header whose hash selects it, so clients cannot grow the cache beyond its
+//! limit. The first header of a slot is never replaced, so reading it is cheap: no reference count
+//! has to be updated. The last header may be replaced by another thread while it is being read, so
+//! a guard keeps it alive.
 //!
-//! Most sites see few headers. So a cache starts small and grows when headers replace each other,
-//! up to the number of slots that all caches of a [`CompileCache`](crate::internals::CompileCache)
-//! share.
+//! Most sites see few headers. A cache therefore starts small and grows when headers replace each
+//! other. The additional slots of all caches of a [`CompileCache`](crate::internals::CompileCache)
+//! are limited ([`Budget`]).
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Deref;
@@ -25,17 +26,17 @@ const SMALL: usize = 8;
 const MIDDLE: usize = 64;
 const LARGE: usize = 1024;
 
-/// Maximum size of a header that is cached, in bytes. Real headers are shorter than half of it; a
-/// longer one is recognised again each time.
+/// Maximum size of a header that is cached, in bytes. Real headers are less than half as long. A
+/// longer header is recognised again on each request.
 const MAX_HEADER: usize = 512;
 
 /// A bounded map from headers to their agents.
 pub(super) struct AgentCache {
-    /// Inline; the larger tables are allocated when the smaller one is too small.
+    /// The initial table, stored inline. A larger table is allocated when this one is too small.
     small: [CacheSlot; SMALL],
     middle: OnceLock<Box<[CacheSlot]>>,
     large: OnceLock<Box<[CacheSlot]>>,
-    /// Number of headers that others replaced in the largest table.
+    /// Number of headers that were replaced in the largest table so far.
     lost: AtomicU32,
     budget: Arc<Budget>,
     hasher: foldhash::fast::RandomState,
@@ -69,11 +70,11 @@ impl Deref for FoundAgents<'_> {
     }
 }
 
-/// Number of slots that the caches of many versions may have in total, in addition to their initial
-/// slots.
+/// Number of additional slots that all caches may still allocate, besides the initial slots of
+/// each.
 pub(super) struct Budget {
     left: AtomicUsize,
-    /// The value of an unused slot: the agent of an empty header, so that no slot needs an
+    /// The entry of an unused slot: the agents of an empty header. With it, a slot needs no
     /// `Option`.
     unused: Arc<CachedAgents>,
 }
@@ -109,8 +110,8 @@ impl AgentCache {
         }
     }
 
-    /// Returns the agents of a header, and recognises them if the cache does not hold them. The
-    /// result is for a local variable.
+    /// Returns the agents of a header; recognises them if they are not cached. The result must not
+    /// be stored, because it may hold a guard of the slot.
     pub(super) fn get(
         &self,
         header: &[u8],
@@ -123,7 +124,7 @@ impl AgentCache {
             return FoundAgents::Shared(Guard::from_inner(Arc::new(found)));
         }
         let slots = self.largest();
-        // The low bits of the hash, whatever the width of `usize`.
+        // Uses the low bits of the hash, so that the slot does not depend on the width of `usize`.
         let slot = &slots[self.hash(header) as usize & (slots.len() - 1)];
         if let Some(first) = slot.first.get()
             && *first.header == *header
@@ -140,7 +141,7 @@ impl AgentCache {
         let is_taken = !before.header.is_empty();
         drop(before);
         let entry = Arc::new(CachedAgents { header: header.into(), agents: recognise(header) });
-        // Another thread may have set the first entry meanwhile, for another header.
+        // Another thread may have filled the first entry in the meantime, with another header.
         if slot.first.set(entry.clone()).is_err() {
             slot.last.store(entry.clone());
             if is_taken {
@@ -157,8 +158,8 @@ impl AgentCache {
         }
     }
 
-    /// Grows after as many headers were replaced as there are slots; one or two headers that share
-    /// a slot are not enough.
+    /// Allocates the next larger table once as many headers were replaced as the table has slots.
+    /// One or two headers that compete for a slot do not cause growth.
     fn grow_if_crowded(&self, slots: &[CacheSlot]) {
         let lost = self.lost.fetch_add(1, Ordering::Relaxed);
         let (next, size) = match slots.len() {
@@ -170,17 +171,17 @@ impl AgentCache {
             return;
         }
         if next.set((0..size).map(|_| self.budget.unused_slot()).collect()).is_err() {
-            // Another thread was faster.
+            // Another thread has allocated the table first.
             self.budget.give_back(size);
             return;
         }
         self.lost.store(0, Ordering::Relaxed);
-        // The smaller slots are not read again.
+        // The smaller table is not read again, so its entries are released.
         slots.iter().for_each(|slot| slot.last.store(self.budget.unused.clone()));
     }
 
     fn hash(&self, header: &[u8]) -> u64 {
-        // Only the bytes: `hash_one` would also include the length.
+        // Hashes only the bytes; `hash_one` would also hash the length.
         let mut hasher = self.hasher.build_hasher();
         hasher.write(header);
         hasher.finish()
@@ -198,9 +199,9 @@ robots_core::debug_as!(|_it| AgentCache {});
 
 /// Counts of cache lookups, one per `User-Agent` line.
 ///
-/// Counting is a load and a store instead of an atomic addition to a word that every core writes.
-/// So each serving thread needs a layer with its own counts. If two threads share counts, some
-/// lookups are lost, but none is counted twice. Any thread may read.
+/// Counting is a load and a store, which is cheaper than an atomic addition to memory that all
+/// cores write. So each serving thread needs a layer with its own counts. If two threads share
+/// counts, some lookups are lost, but none is counted twice. Any thread may read the counts.
 #[derive(Default)]
 #[repr(align(64))]
 pub struct AgentLookups {
@@ -214,8 +215,8 @@ impl AgentLookups {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of lookups that had to recognise the line. Such a line is new, was
-    /// replaced in the cache, or is too long to be cached.
+    /// Returns the number of lookups that had to recognise the line. Such a line was not seen
+    /// before, was replaced in the cache, or is too long to be cached.
     pub fn misses(&self) -> u64 {
         self.misses.load(Ordering::Relaxed)
     }
@@ -260,7 +261,8 @@ mod tests {
             };
             cache.get(header.as_bytes(), Some(&lookups), recognise).first().crawler().map(str::to_owned)
         };
-        // Several times as many as there are slots, so that most fall on an occupied slot.
+        // There are several times as many headers as slots, so most headers select an occupied
+        // slot.
         for round in 0..3 {
             for number in 0..LARGE * 4 {
                 let header = format!("Bot{number}/1.0 (+https://example.com/bot)");
@@ -284,7 +286,7 @@ mod tests {
         let class = |header: &[u8]| cache.get(header, None, |header| recognizer.agents(header)).first().class();
         let empty = recognizer.agents(b"").first().class();
         assert_eq!(class(b""), empty);
-        // Every slot is occupied, and the empty header takes one back.
+        // Every slot is occupied by another header; the empty header is cached again.
         (0..SMALL * 8).for_each(|number| assert_ne!(class(format!("Bot{number}/1.0").as_bytes()), empty));
         assert_eq!(class(b""), empty);
     }

@@ -1,5 +1,5 @@
-//! The clocks of a site (the system's, unless a test sets another), and HTTP dates. A clock or a
-//! file may give any time, for example in 1969 or in the year 10000.
+//! The clocks of a site (the system's, unless a test sets another), and HTTP dates. Clocks and
+//! files may have any time, for example in 1969 or in the year 10000.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,9 +11,10 @@ pub(crate) use self::tests::TestClock;
 #[derive(Clone)]
 pub(crate) struct Clock {
     read: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-    /// When the steady clock started; `None` if a test's clock replaces both.
+    /// When the steady clock started; `None` if a test's clock replaces both the wall clock and the
+    /// steady clock.
     since: Option<Instant>,
-    /// A test's clock that replaces both clocks; only its wall clock can jump.
+    /// A test's clock that replaces both clocks. Setting it changes only the wall clock.
     #[cfg(test)]
     pub(super) steady: Option<TestClock>,
 }
@@ -27,8 +28,9 @@ impl Clock {
         Self { read, since: None }
     }
 
-    /// Creates a clock with the system's time at its last tick, some milliseconds ago. On systems
-    /// that have it, this costs a fifth of reading the exact clock.
+    /// Creates a clock that returns the time of the system's last clock tick, which is up to some
+    /// milliseconds old. If the system has such a clock, reading it takes a fifth of the time of
+    /// the exact clock.
     pub(crate) fn coarse() -> Self {
         Self::new(coarse_time)
     }
@@ -38,8 +40,8 @@ impl Clock {
     }
 
     /// Returns the steady time for rate limits and grace periods, which setting the system's clock
-    /// does not change. It counts from a moment that is the same for all sites with the same
-    /// [`beginning`](Self::beginning).
+    /// does not change. Sites whose clocks have the same [`beginning`](Self::beginning) get the
+    /// same steady time.
     pub(crate) fn elapsed(&self) -> Duration {
         #[cfg(test)]
         if let Some(steady) = &self.steady {
@@ -82,10 +84,11 @@ fn coarse_time() -> SystemTime {
 
 robots_core::debug_as!(|it| Clock { now: it.now() });
 
-/// Seconds from 1970 to the year 10000, which has no four-digit date.
+/// The first second of the year 10000, since 1970. HTTP dates have four-digit years.
 const END: u64 = 253_402_300_800;
 
-/// Formats an HTTP date; `None` if HTTP has none for the time: before 1970 and after 9999.
+/// Formats an HTTP date; `None` if the time is before 1970 or after 9999, because HTTP has no dates
+/// for such times.
 pub(super) fn http(time: SystemTime) -> Option<String> {
     let age = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     (age.as_secs() < END).then(|| httpdate::fmt_http_date(time))
@@ -120,7 +123,7 @@ mod tests {
             self.0.lock().0
         }
 
-        /// Returns how much time has passed, whatever the clock was set to.
+        /// Returns how much time has passed, regardless of how the wall clock was set.
         pub(crate) fn elapsed(&self) -> Duration {
             self.0.lock().1
         }

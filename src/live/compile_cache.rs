@@ -1,9 +1,9 @@
-//! Compiles equal files of many sites once, and contains what else the sites of a process share to
-//! limit memory.
+//! Compiles equal files of many sites once, and contains the other data that the sites of a process
+//! share to limit memory.
 //!
-//! **An earlier version is not parsed again for a comparison.** The publisher finds it in the
-//! `CompileCache`, which contains every version that any site holds, or among the rules of the
-//! grace period. A pending version stays compiled, so accepting it costs nothing.
+//! **An earlier version is not parsed again for a comparison.** The publisher finds its compiled
+//! form in the `CompileCache`, which contains every version that any site holds, or among the rules
+//! of the grace period. A pending version stays compiled, so accepting it compiles nothing.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +19,8 @@ use crate::rate::{NetworkBuckets, SiteBuckets};
 use crate::rules::{Reading, RobotsTxt};
 
 /// Number of slots that the agent caches of a [`CompileCache`] may have in total, in addition to
-/// the eight each starts with. With 10,000 sites, all slots filled with headers of 90 bytes took 26
-/// MiB (`benches/sites.rs`).
+/// the initial eight slots of each cache. With 10,000 sites, all slots filled with headers of 90
+/// bytes took 26 MiB (`benches/sites.rs`).
 const PLACES: usize = 64 << 10;
 
 /// Lets sites share compiled files, and limits the total memory of their agent caches and of the
@@ -35,15 +35,15 @@ pub struct CompileCache {
 }
 
 struct SharedCompilations {
-    /// By hash; several entries for one hash only if the settings of sites differ.
+    /// By hash. A hash has several entries only if the settings of sites differ.
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
     networks: Arc<NetworkBuckets>,
     /// Number of sites that have joined.
     sites: AtomicU64,
-    /// The rate limit buckets of sites with a name, by name.
+    /// The rate limit buckets of sites that have a name, by name.
     counted: Mutex<HashMap<String, SiteBuckets>>,
-    /// The start time of the buckets.
+    /// The start time of the buckets' steady clock.
     began: Instant,
 }
 
@@ -63,18 +63,20 @@ pub(super) struct CompileSettings {
 }
 
 impl CompileCache {
-    /// Returns the buckets for a site that joins. Sites of the same name share them.
+    /// Returns the buckets for a site that joins. Sites with the same name share their buckets.
     pub(super) fn join(&self, name: Option<&str>) -> SiteBuckets {
         let new =
             || SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks));
         let Some(name) = name else { return new() };
-        // Only complete entries are inserted.
+        // The entry is complete when it is inserted, so a panic cannot leave a partial entry
+        // behind.
         let mut counted = self.shared.counted.lock();
         if let Some(buckets) = counted.get(name) {
             return buckets.clone();
         }
         if counted.len() == counted.capacity() {
-            // Before the map grows, so that its size follows the number of sites.
+            // Unused entries are removed before the map grows, so that its size follows the number
+            // of sites.
             counted.retain(|_, buckets| buckets.is_shared());
         }
         counted.entry(name.to_owned()).or_insert_with(new).clone()
@@ -90,24 +92,25 @@ impl CompileCache {
         find(&self.shared.versions.lock(), hash, settings, &settings.options())
     }
 
-    /// Compiles a version, unless a site holds it already compiled.
+    /// Returns a compiled version; compiles it unless a site holds it already compiled.
     pub(super) fn compile(&self, hash: VersionHash, robots: RobotsTxt, settings: &CompileSettings) -> Arc<Compiled> {
         let options = settings.options();
         if let Some(compiled) = find(&self.shared.versions.lock(), hash, settings, &options) {
             return compiled;
         }
-        // Not under the lock: one long file would delay every other site.
+        // Compiles without holding the lock: one long file would delay every other site.
         let (reading, registry) = (settings.reading, &settings.registry);
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);
         let mut versions = self.shared.versions.lock();
-        // Two sites may have compiled the same version at once; both then use the first.
+        // If two sites have compiled the same version at once, both use the result that was stored
+        // first.
         if let Some(first) = find(&versions, hash, settings, &options) {
             return first;
         }
         if versions.len() == versions.capacity() {
-            // Before the map grows, so that its size follows the live versions and the cost is
-            // spread.
+            // Unused versions are removed before the map grows, so that its size follows the number
+            // of live versions and the cost is amortised.
             versions.retain(|_, compilations| {
                 compilations.retain(|compilation| compilation.compiled.strong_count() > 0);
                 !compilations.is_empty()

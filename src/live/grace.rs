@@ -9,7 +9,7 @@ use robots_core::internals::Grace;
 use super::versions::{AcceptedVersion, AcceptedVersions, Version, VersionHash};
 use crate::rules::RuleSet;
 
-/// How long a version is compared with earlier ones, and the running comparison.
+/// The length of the grace period, and the grace period that is running.
 #[derive(Default)]
 pub(super) struct GracePeriod {
     pub(super) length: Duration,
@@ -20,7 +20,8 @@ pub(super) struct GracePeriod {
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,
 }
 
-/// The rules that are only observed when a version goes live, because they are too young.
+/// The rules that are too young to be enforced when a version goes live, and are therefore only
+/// observed.
 #[derive(Debug, Default)]
 pub(super) struct YoungRules {
     pub(super) count: usize,
@@ -39,7 +40,7 @@ impl GracePeriod {
         Self { length, ..Self::default() }
     }
 
-    /// Forgets compiled rules, because rules are compiled differently from now on.
+    /// Discards the compiled rules, because later rules are compiled with other settings.
     pub(super) fn forget_rules(&mut self) {
         self.earlier.clear();
     }
@@ -51,7 +52,7 @@ impl GracePeriod {
     }
 
     /// Starts or continues the grace period of the version that was accepted last. No period runs
-    /// if everything is old enough.
+    /// if all its rules are old enough.
     pub(super) fn run(
         &mut self,
         versions: &AcceptedVersions,
@@ -74,7 +75,7 @@ impl GracePeriod {
         self.running = Some(grace.into());
     }
 
-    /// Counts the rules of the version accepted last that are only observed.
+    /// Counts the `rules` that are only observed, for [`YoungRules`].
     pub(super) fn count(&mut self, rules: &RuleSet, now: SystemTime) {
         let count = self.running.as_ref().map_or(0, |grace| grace.count_rules(now, rules));
         self.young = Arc::new(YoungRules { count, ..YoungRules::default() });

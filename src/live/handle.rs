@@ -23,8 +23,8 @@ use crate::check::Report;
 use crate::policy::{Mode, Policy};
 use crate::rules::RobotsTxt;
 
-/// A handle of one site's live robots.txt. The file is read, checked and compiled, and replaced
-/// while requests flow.
+/// A handle of one site's live robots.txt. The robots.txt is read, checked and compiled; a changed
+/// robots.txt replaces it while requests are served.
 ///
 /// Cheap to clone; all clones share the site. Dropping the last clone stops watching the source.
 ///
@@ -41,13 +41,14 @@ pub struct LiveRobots {
     pub(crate) site: Arc<Site>,
 }
 
-/// The identity of a site. It does not keep the site alive, but keeps its memory allocated. So no
-/// other site ever has the same identity.
+/// The identity of a site. The weak reference does not keep the site alive, but it keeps the site's
+/// memory allocated, so no other site can get the same address and thus the same identity.
 #[derive(Clone)]
 pub(crate) struct SiteIdentity(Weak<Site>);
 
 impl LiveRobots {
-    /// Maximum size of a robots.txt that is read, in bytes. Crawlers read 512,000 bytes.
+    /// Maximum size of a robots.txt that is read, in bytes. Crawlers read only the first 512,000
+    /// bytes.
     pub const MAX_FILE: u64 = super::rejection::MAX_FILE;
 
     /// Default maximum age of `/robots.txt` in caches.
@@ -64,29 +65,29 @@ impl LiveRobots {
         self.site.current.load_full()
     }
 
-    /// Calls `read` with the live snapshot, without the cost of sharing it. `read` must not block,
-    /// because the version cannot be freed while it runs.
+    /// Calls `read` with the live snapshot, without the cost of incrementing its reference count.
+    /// `read` must not block, because a replaced snapshot cannot be freed while `read` runs.
     pub fn with<R>(&self, read: impl FnOnce(&Snapshot) -> R) -> R {
         read(&self.site.current.load())
     }
 
-    /// Returns the live snapshot like [`LiveRobots::with`], in a guard for a local variable. The
-    /// guard must not be stored, nor held across an await.
+    /// Returns the live snapshot in a guard, as cheaply as [`LiveRobots::with`]. The guard must
+    /// neither be stored nor held across an await.
     pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
         self.site.current.load()
     }
 
-    /// Reads or fetches the source again now, on a thread of its own. The reload waits for a source
-    /// that hangs, and for another such reload of this site; no other call waits for the source.
+    /// Reads or fetches the source again now, on a thread of its own. If the source hangs, or if
+    /// another reload of this site runs, the reload waits. No other call waits for the source.
     ///
-    /// The reload continues if the future is dropped. The future only returns the outcome, and
-    /// needs no runtime of its own.
+    /// The future only waits for the outcome: the reload continues if the future is dropped, and
+    /// any executor can poll it.
     pub fn reload(&self) -> impl Future<Output = Reload> + Send + use<> {
         self.reloading()
     }
 
-    /// Reloads like [`LiveRobots::reload`], but blocks until the reload is done; for code without a
-    /// runtime.
+    /// Reloads like [`LiveRobots::reload`], but blocks until the reload is done. For code without
+    /// an async runtime.
     pub fn reload_blocking(&self) -> Reload {
         self.reloading().wait()
     }
@@ -97,17 +98,18 @@ impl LiveRobots {
         reloading
     }
 
-    /// Publishes text from a database, an admin page or a test. It replaces the text that the site
-    /// was opened with ([`LiveRobots::text`]). The text is checked, gated and recorded like a
-    /// changed file, and listeners are notified. A later [`LiveRobots::reload`] reads the new text.
-    /// Publishing the live text again is not an error.
+    /// Publishes text, for example from a database, an admin page or a test. The new text replaces
+    /// the text of [`LiveRobots::text`]. It is checked, gated and recorded like a changed file, and
+    /// listeners are notified. A later [`LiveRobots::reload`] reads the new text. Publishing the
+    /// live text again is not an error.
     ///
-    /// The application has to keep the text: after a restart, open the site with the text that was
-    /// published last.
+    /// The text is not saved for a restart. The application has to keep the text that was published
+    /// last, and has to open the site with it.
     ///
-    /// The text is compiled on a thread of its own, which continues if the future is dropped. The
-    /// future only returns the outcome, and needs no runtime of its own. If calls run at the same
-    /// time, any of them may take effect last: await one before the next.
+    /// The text is compiled on a thread of its own. The future only waits for the outcome:
+    /// publishing continues if the future is dropped, and any executor can poll it. If several
+    /// calls run at the same time, the result of any of them may end up live, so await each call
+    /// before the next.
     ///
     /// ```
     /// use tower_robots::live::{LiveRobots, RejectionKind};
@@ -126,14 +128,16 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// Returns why the text is not live; the version before stays live. If the gate refuses the
-    /// text, it is held until accepted ([`RejectionKind::Gated`](super::RejectionKind::Gated), with
-    /// its hash in [`Rejection::pending`]). A site that reads a file or fetches accepts no text
-    /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because its source would
-    /// restore the old version.
+    /// Returns why the text is not live; the previous version stays live. If the gate refuses the
+    /// text, it is pending until it is accepted
+    /// ([`RejectionKind::Gated`](super::RejectionKind::Gated), with its hash in
+    /// [`Rejection::pending`]). If the site's robots.txt is read from a file or fetched, text is
+    /// rejected ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because the next
+    /// reload would replace the text with the content of the source.
     ///
-    /// The text is published even if it removes the rule that an override refers to. An admin page
-    /// should then show [`Snapshot::overrides_without_rule`], which is also logged.
+    /// The text is published even if it lacks the rule that an override of the policy refers to. An
+    /// admin page should therefore show [`Snapshot::overrides_without_rule`] after a call; each
+    /// such override is also logged.
     pub fn publish<T: AsRef<[u8]>>(&self, text: T) -> impl Future<Output = Result<Reload, Rejection>> + Send + use<T> {
         let (reloading, completion) = Reloading::new(&self.site.origin);
         let text: Arc<[u8]> = text.as_ref().into();
@@ -142,8 +146,8 @@ impl LiveRobots {
     }
 
     /// Publishes like [`LiveRobots::publish`], but blocks until the text is compiled, which takes
-    /// milliseconds, and until the listeners have run; for code without a runtime. If calls run at
-    /// the same time, the one that begins last wins.
+    /// milliseconds, and until the listeners have run. For code without an async runtime. If
+    /// several calls run at the same time, the text of the call that starts last stays live.
     ///
     /// # Errors
     ///
@@ -153,18 +157,19 @@ impl LiveRobots {
     }
 
     /// Replaces the policy, including exemptions and overrides. Accepts a [`Policy`], its builder,
-    /// or a [`Mode`] for the default policy. The rules stay as they are. A change of mode is
-    /// recorded in the history, because an operator looks there when crawlers are suddenly refused.
+    /// or a [`Mode`] for the default policy. The rules do not change. If the mode changes, this is
+    /// recorded in the history, because operators read the history when crawlers are suddenly
+    /// refused.
     ///
-    /// The policy is not persisted, even if a state directory keeps the kill switch. After a
-    /// restart, the site has the policy that it is opened with.
+    /// The policy is not saved, unlike the kill switch of a site with a state directory. After a
+    /// restart, the site has the policy of its [`LiveBuilder`](crate::source::LiveBuilder).
     pub fn set_policy(&self, policy: impl Into<Policy>) {
         let policy = policy.into();
         self.update_policy(|current| *current = policy);
     }
 
-    /// Replaces the mode of the policy, for example after observing its effect; exemptions and
-    /// overrides stay.
+    /// Replaces the mode of the policy, for example to enforce the rules after observing their
+    /// effect. Exemptions and overrides do not change.
     ///
     /// ```
     /// use tower_robots::{LiveRobots, Mode, Policy};
@@ -181,8 +186,8 @@ impl LiveRobots {
         self.update_policy(|policy| policy.mode = mode);
     }
 
-    /// Changes the policy in place. Other policy changes wait while `update` runs, so it must not
-    /// make one.
+    /// Changes the policy in place. Other changes of the policy wait until `update` returns, so
+    /// `update` must not change the policy through this handle.
     ///
     /// ```
     /// use tower_robots::policy::Override;
@@ -212,16 +217,16 @@ impl LiveRobots {
         super::reload::trace_problems(Cause::Policy, &site.origin, &site.current.load());
     }
 
-    /// Replaces the registry. Unless it is the same registry, the live version is compiled again
-    /// with it; so are later versions.
+    /// Replaces the registry. The live version is compiled again unless the registry is the same.
+    /// Later versions are compiled with the new registry.
     pub fn set_registry(&self, registry: Arc<Registry>) {
         let mut publisher = self.site.publisher.lock();
         let is_changed = publisher.set_registry(registry, self.site.clock.now());
         self.site.store(&publisher, is_changed);
     }
 
-    /// Replaces the options of the check. Unless they are the same, the live version is checked
-    /// again.
+    /// Replaces the options of the check. The live version is checked again unless the options are
+    /// the same.
     pub fn set_check(&self, options: check::Options) {
         let mut publisher = self.site.publisher.lock();
         let is_changed = publisher.set_check(options, self.site.clock.now());
@@ -234,18 +239,19 @@ impl LiveRobots {
         self.site.publisher.lock().set_gate(gate);
     }
 
-    /// Publishes the pending version ([`Status::pending`]): exactly those bytes, whatever the
-    /// source holds by now. Blocks until the version is compiled and written to the state
-    /// directory.
+    /// Publishes the pending version ([`Status::pending`]): exactly the bytes with this hash, even
+    /// if the source has changed in the meantime. Blocks until the version is compiled and written
+    /// to the state directory.
     ///
     /// # Errors
     ///
-    /// If no version is pending, or a different one; nothing changes then.
+    /// If no version is pending, or if the pending version has another hash. Nothing changes then.
     pub fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, NoSuchVersion> {
         self.accept_by(hash, &Attribution::default())
     }
 
-    /// Accepts like [`LiveRobots::accept`], and records in the history who decided it and why.
+    /// Accepts like [`LiveRobots::accept`], and records in the history who accepted the version and
+    /// why.
     ///
     /// # Errors
     ///
@@ -256,13 +262,13 @@ impl LiveRobots {
         reload
     }
 
-    /// Publishes the version that was accepted before the live one. The live version becomes
-    /// pending, like one that the gate refused. It does not come back by itself until the source
-    /// has held something else.
+    /// Publishes the version that was accepted before the live one. The version that was live
+    /// becomes pending, like a version that the gate refused. It goes live again only when it is
+    /// accepted, or after the source has had another content in between.
     ///
     /// Blocks until the version is compiled and written to the state directory. The source is not
-    /// read. If it already holds the version that is live after the rollback, the rolled-back
-    /// version stays pending until the source is read ([`LiveRobots::reload`]).
+    /// read. If the source already has the bytes that are live after the rollback, the rolled-back
+    /// version is discarded only when the source is read next ([`LiveRobots::reload`]).
     ///
     /// # Errors
     ///
@@ -271,7 +277,8 @@ impl LiveRobots {
         self.rollback_by(&Attribution::default())
     }
 
-    /// Rolls back like [`LiveRobots::rollback`], and records in the history who decided it and why.
+    /// Rolls back like [`LiveRobots::rollback`], and records in the history who rolled back and
+    /// why.
     ///
     /// # Errors
     ///
@@ -282,9 +289,10 @@ impl LiveRobots {
         reload
     }
 
-    /// Returns the version that [`LiveRobots::rollback`] would publish, and one sentence with all
-    /// changes that this would make for crawlers. The sentence is `None` if nothing is live, or if
-    /// the two versions are too large to be compared for the history. Nothing is changed.
+    /// Returns the hash of the version that [`LiveRobots::rollback`] would publish, and one
+    /// sentence that lists all effects of the rollback on crawlers. The sentence is `None` if no
+    /// version is live, or if the two versions are too large to be compared. The call changes
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -300,12 +308,13 @@ impl LiveRobots {
     }
 
     /// Switches enforcement of this site on or off, at once and without waiting for a reload. Then
-    /// writes the change to the state directory, so that it holds after a restart.
+    /// writes the change to the state directory, so that the change survives a restart.
     ///
     /// # Errors
     ///
-    /// If the change could not be written to the state directory. It is in force nevertheless, and
-    /// the write is tried again. If the process ends before a write succeeds, the change is lost.
+    /// If the change could not be written to the state directory. The change is in force
+    /// nevertheless, and the write is retried. If the process ends before a write succeeds, the
+    /// change is lost.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let site = &self.site;
         let _turning = site.switch.lock();
@@ -318,8 +327,7 @@ impl LiveRobots {
         written
     }
 
-    /// Returns the live version and its date, the pending version, and the last reload. Waits for
-    /// no reload and no disk.
+    /// Returns the state of the site. Waits neither for a reload nor for the disk.
     pub fn status(&self) -> Status {
         let Site { current, source, record, counts, state, .. } = &*self.site;
         let snapshot = current.load();
@@ -351,8 +359,8 @@ impl LiveRobots {
         }
     }
 
-    /// Copies [`Status::since`] from another handle if both have the same live version, or none.
-    /// Used when a handle with other settings replaces another one.
+    /// Copies [`Status::since`] from the handle `before` if both sites have the same live version,
+    /// or none. Used when a handle with new settings replaces the handle `before`.
     pub fn count_age_from(&self, before: &Self) {
         let before = before.status();
         let mut record = self.site.record.lock();
@@ -363,13 +371,13 @@ impl LiveRobots {
 
     /// Returns the reloads with a new outcome and the changes of the kill switch, newest last: at
     /// most [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY) entries. With a state
-    /// directory, they include those of earlier processes.
+    /// directory, the history includes the entries of earlier processes.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.site.record.lock().history.iter().cloned().collect()
     }
 
-    /// Returns what is remembered of this site, so that another site can start from it under a new
-    /// name. Waits while a version is being compiled.
+    /// Returns the remembered state of this site. Another site can start from this state under a
+    /// new name. Waits while a version is being compiled.
     pub fn remembered(&self) -> Remembered {
         self.site.remembered()
     }
@@ -379,7 +387,7 @@ impl LiveRobots {
         SiteIdentity(Arc::downgrade(&self.site))
     }
 
-    /// Reports whether this is a handle of that site.
+    /// Reports whether this is a handle of the site with this identity.
     pub(crate) fn is(&self, identity: &SiteIdentity) -> bool {
         std::ptr::eq(Arc::as_ptr(&self.site), identity.0.as_ptr())
     }
@@ -391,7 +399,7 @@ impl LiveRobots {
 
 robots_core::debug_as!(|it| LiveRobots { source: it.site.source, live: it.site.live() });
 
-/// The state of a site: the live version, the last reload, and its problems.
+/// The state of a site: the live version, the last reload, and the site's problems.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Status {
@@ -402,73 +410,79 @@ pub struct Status {
     pub report: Option<Arc<Report>>,
     /// The last reload.
     pub last_reload: Reload,
-    /// The last reload that was not a decision of an operator. Its outcome is about what the source
-    /// holds. After a rollback, this may be neither the live nor the pending version.
+    /// The last reload that was not a decision of an operator. Its outcome shows the content of the
+    /// source. After a rollback, the source may have neither the live nor the pending version.
     pub last_read: Reload,
-    /// When this version went live on this handle, or when the handle lost its last one. If an
-    /// earlier process served the version too, this is when the site was opened, unless
-    /// [`LiveRobots::count_age_from`] changed it. With a state directory, [`LiveRobots::history`]
-    /// contains the reloads of earlier processes.
+    /// When the live version went live, or, if no version is live, when the last one ceased to be.
+    /// If an earlier process served the version, too, this is the time when the site was opened,
+    /// unless [`LiveRobots::count_age_from`] changed it. With a state directory,
+    /// [`LiveRobots::history`] contains the reloads of earlier processes.
     pub since: SystemTime,
     /// The version that is held until accepted, with the reasons; `None` if there is none.
     pub pending: Option<Pending>,
     /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would publish; `None`
     /// if there is none.
     pub before: Option<VersionHash>,
-    /// Whether anything is enforced: off if the site's own switch or the switch of all sites is
+    /// Whether the rules are enforced: `Off` if the site's own switch or a switch of all sites is
     /// off.
     pub enforcement: Enforcement,
     /// The site's own switch, regardless of the switch of all sites.
     pub switch: Enforcement,
-    /// End of the grace period, while new restrictions are only observed; `None` if none runs.
+    /// End of the grace period, during which new restrictions are only observed; `None` if no grace
+    /// period is running.
     pub grace_end: Option<SystemTime>,
     /// Number of rules that were only observed when the version went live
     /// ([`Snapshot::grace_rules`]).
     pub grace_rules: usize,
-    /// Number of requests that passed because judging them panicked: in this crate, or in a
-    /// callback that supplies the target, the address or the agent.
+    /// Number of requests that passed because a panic occurred while they were judged: in this
+    /// crate, or in a callback that supplies the target, the address or the agent.
     pub faults: u64,
     /// Number of panics in callbacks that run after a request is decided: observers, or a refusal
-    /// of the application's own. The decisions were not changed.
+    /// of the application's own. These panics did not change the decisions.
     pub callback_faults: u64,
-    /// Number of requests that a group applies to and that were judged by another target than the
-    /// client sent. A `RobotsLayer::new` in a nested axum router gets targets without their prefix,
-    /// so the rules for `/blog/drafts/` do not match `/drafts/`. Use `RobotsLayer::for_axum08`
-    /// there. Always 0 without the feature `axum08`, which detects this.
+    /// Number of requests from crawlers that a group applies to and whose target lacked the prefix
+    /// of a nested axum router. A `RobotsLayer::new` in such a router gets `/drafts/` for a request
+    /// for `/blog/drafts/`, so the rules for `/blog/drafts/` do not match. Use
+    /// `RobotsLayer::for_axum08` in nested routers. Always 0 without the feature `axum08`, which
+    /// detects such requests.
     pub stripped_targets: u64,
-    /// Number of requests that a group applies to and that only a `RobotsLayer::for_axum08` in a
-    /// nested axum router judged. That layer does not get requests for `/robots.txt`. Unless an
-    /// outer layer serves the file, the app enforces rules that it does not publish, and crawlers
-    /// read the 404 as "nothing is disallowed". An outer layer for another site counts if a group
-    /// of that site's file applies to the crawler. Put the layer on the outermost router (chapter
-    /// `axum`).
+    /// Number of requests from crawlers that a group applies to and that only a
+    /// `RobotsLayer::for_axum08` in a nested axum router judged. Such a layer does not get requests
+    /// for `/robots.txt`. Unless an outer layer serves the file, the app enforces rules that it
+    /// does not publish, and crawlers interpret the 404 as "nothing is disallowed". A request is
+    /// not counted if an outer layer for another site judged it and a group of that site's file
+    /// applies to the crawler. Put the layer on the outermost router (chapter `axum`).
     pub nested_only: u64,
-    /// Number of requests that claimed to be from a crawler without being checked, although the
-    /// policy depends on identity: it tags or refuses impostors, or an override or exemption needs
-    /// an identity. The layer has neither a `Verifier` nor
-    /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or the latter
-    /// returned `None`. Impostors among these requests are not detected. The first such request is
-    /// logged as a warning.
+    /// Number of requests that claimed to be from a crawler and whose claim was not checked,
+    /// although the policy depends on it: the policy tags or refuses impostors, or one of its
+    /// overrides or exemptions is limited to a verified identity. The claim was not checked because
+    /// the layer has neither a `Verifier` nor
+    /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or because the
+    /// latter returned `None`. Impostors among these requests are not detected. The first such
+    /// request is logged as a warning.
     pub unchecked_claims: u64,
     /// Number of requests without a client address although the policy needs one. The policy needs
-    /// it if networks are exempt, a delay applies, or a claim has to be checked. The layer has no
-    /// [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), or that function
-    /// returned none, or a proxy of
-    /// [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) named no client.
-    /// The first such request is logged as a warning, with the rules that are not in force.
+    /// the address if networks are exempt, a crawl delay applies, or a claim has to be checked. The
+    /// address is missing if the layer has no
+    /// [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), if that function
+    /// returned `None`, or if a proxy of
+    /// [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) did not forward the
+    /// client's address. The first such request is logged as a warning, which lists the rules that
+    /// are not in force.
     pub without_address: u64,
     /// Number of crawler requests that were judged before the first request for `/robots.txt`; 0
-    /// once one has come. The hundredth is logged as a warning: either requests for `/robots.txt`
-    /// do not reach the layer at its place, or another server answers them
+    /// once `/robots.txt` was requested. The hundredth such request is logged as a warning: either
+    /// requests for `/robots.txt` do not reach the layer, or another server answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,
-    /// Number of requests for `/robots.txt` that the layer answered instead of the application's
-    /// own route. The first is logged as a warning. Always 0 without the feature `axum08`, which
+    /// Number of requests for `/robots.txt` that the layer answered although the application has a
+    /// route for it. The first is logged as a warning. Always 0 without the feature `axum08`, which
     /// detects the route.
     pub shadowed_routes: u64,
-    /// All problems with the site's part of the state directory, the most urgent first.
+    /// All problems with the site's part of the state directory; the most urgent is first.
     pub state_problems: Vec<Problem>,
-    /// Why changes are found only by polling; `None` if the file system reports events.
+    /// Why changes of the file are found only by polling; `None` if the file system reports
+    /// changes.
     pub watch_problem: Option<String>,
     /// The state of fetching the robots.txt; `None` if the site does not fetch.
     pub fetch: Option<FetchStatus>,
@@ -477,12 +491,13 @@ pub struct Status {
 keyword_enum! {
     /// The condition of a site, in one word.
     Condition, "the condition of a site", {
-        /// The live version is the one that the source held last, or the one that an operator chose
-        /// since. In the latter case, the source may hold something else ([`Status::last_read`]).
+        /// The live version is the content of the source when it was last read, or the version that
+        /// an operator has accepted or rolled back to since. In the latter case, the source may
+        /// have another content ([`Status::last_read`]).
         Live = "live",
-        /// The source holds nothing usable; the last good version is live.
+        /// The content of the source is unusable; the last good version is live.
         LastGood = "last-good",
-        /// A version is held until accepted; the one before it is live.
+        /// A version is pending; the version accepted before it is live.
         Gated = "gated",
         /// Nothing is live, so nothing is enforced.
         None = "none",
@@ -500,8 +515,7 @@ impl Status {
         }
     }
 
-    /// Returns the problem of this kind with the site's part of the state directory, if there is
-    /// one.
+    /// Returns the problem of this kind with the site's part of the state directory, if any.
     pub fn state_problem(&self, kind: ProblemKind) -> Option<&str> {
         self.state_problems.iter().find(|problem| problem.kind == kind).map(|problem| problem.text.as_str())
     }

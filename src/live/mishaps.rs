@@ -1,27 +1,27 @@
-//! Failures of requests, and mistakes of an application that only requests show. Each is counted,
-//! and the first is logged.
+//! Panics while requests are judged, and mistakes of an application that can be detected only from
+//! its requests. Each kind is counted, and the first occurrence of a mistake is logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Replaces the count of requests before the first one for `/robots.txt`, after that one has come.
+/// Value of the count `unserved` after `/robots.txt` was requested for the first time.
 pub(super) const SERVED: u64 = u64::MAX;
 
-/// The failures of requests, as reported by [`Status`](super::Status).
+/// Counts that [`Status`](super::Status) reports.
 #[derive(Default)]
 pub(crate) struct MishapCounts {
     #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "for an event"))]
     origin: Arc<str>,
-    /// Requests that passed because judging them panicked.
+    /// Number of requests that passed because a panic occurred while they were judged.
     pub(crate) faults: AtomicU64,
-    /// Panics of callbacks that run after a request is decided.
+    /// Number of panics in callbacks that run after a request is decided.
     pub(crate) callback_faults: AtomicU64,
     pub(super) stripped_targets: AtomicU64,
     pub(super) nested_only: AtomicU64,
     pub(super) unchecked_claims: AtomicU64,
     pub(super) without_address: AtomicU64,
-    /// Crawler requests that were judged before the first one for `/robots.txt`; [`SERVED`] since
-    /// then.
+    /// Number of crawler requests that were judged before the first request for `/robots.txt`;
+    /// [`SERVED`] since then.
     pub(super) unserved: AtomicU64,
     pub(super) shadowed_routes: AtomicU64,
 }
@@ -31,21 +31,21 @@ impl MishapCounts {
         Self { origin: Arc::clone(origin), ..Self::default() }
     }
 
-    /// Counts a request that was judged by a target without its prefix.
+    /// Counts a request whose target lacked the prefix of a nested router.
     pub(crate) fn count_stripped_target(&self) {
         self.count_mistake(
             &self.stripped_targets,
-            "RobotsLayer::new in a nested axum router judges targets without their prefix, so crawlers pass: use \
+            "RobotsLayer::new in a nested axum router judges targets without their prefix, so rules do not match and crawlers pass: use \
              RobotsLayer::for_axum08 there",
         );
     }
 
-    /// Counts a request that was judged only in a nested router.
+    /// Counts a request that was judged only by a layer in a nested router.
     pub(crate) fn count_nested_only(&self) {
         self.count_mistake(
             &self.nested_only,
-            "RobotsLayer::for_axum08 in a nested axum router gets no requests for /robots.txt, and no such layer outside judges the \
-             request: put it on the outermost router, after its routes and fallback",
+            "RobotsLayer::for_axum08 judges requests only in a nested axum router, where it gets none for /robots.txt, so crawlers cannot read the \
+             rules: put it on the outermost router, after its routes and fallback",
         );
     }
 
@@ -53,13 +53,13 @@ impl MishapCounts {
     pub(crate) fn count_unchecked_claim(&self) {
         self.count_mistake(
             &self.unchecked_claims,
-            "the policy handles crawlers by their identity, and nothing has checked the claim of a request, so impostors pass: give the \
-             layer a Verifier (RobotsLayer::verifier), or a RobotsLayer::identity_from that answers for every request",
+            "the policy depends on the identity of crawlers, but nothing has checked the claim of a request, so impostors pass: give the \
+             layer a Verifier (RobotsLayer::verifier), or a RobotsLayer::identity_from that returns a result for every request",
         );
     }
 
-    /// Counts a request that lacks the client address although the policy needs it. `rules` names
-    /// what is not in force, and `remedy` is the advice.
+    /// Counts a request whose client address is unknown although the policy needs it. `rules`
+    /// returns a clause about the rules that are not in force, and `remedy` returns the advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
             format!("the client's address is unknown, so {}: {}", rules(), remedy())
@@ -79,20 +79,21 @@ impl MishapCounts {
     /// Records that a request for `/robots.txt` has come.
     pub(crate) fn note_robots_txt_request(&self) {
         let unserved = &self.unserved;
-        // Read first, because the file is requested often and this changes only once.
+        // The value is read first, because the file is requested often, while the value changes
+        // only once.
         if unserved.load(Ordering::Relaxed) != SERVED {
             unserved.store(SERVED, Ordering::Relaxed);
         }
     }
 
-    /// Counts a judged crawler request until one for `/robots.txt` comes.
+    /// Counts a judged crawler request, unless `/robots.txt` was already requested.
     pub(crate) fn count_unserved(&self) {
         let counted = |count: u64| count.checked_add(1);
         let before = self.unserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
         if before == Ok(Self::MAX_UNSERVED - 1) {
             self.warn(|| {
                 format!(
-                    "{} requests of crawlers were judged, and none for /robots.txt has come: crawlers read 404 there as \"nothing is \
+                    "{} crawler requests were judged, but none for /robots.txt reached the layer; crawlers interpret a 404 as \"nothing is \
                      disallowed\". Put the layer on the outermost router with Router::layer, after its routes and fallback; or merge \
                      RobotsLayer::robots_txt_route; or, if another server answers it, call RobotsLayer::robots_txt_served_elsewhere",
                     Self::MAX_UNSERVED
@@ -101,8 +102,8 @@ impl MishapCounts {
         }
     }
 
-    /// Number of crawler requests to judge without one for `/robots.txt` before a warning is
-    /// logged.
+    /// Number of crawler requests that may be judged before the first request for `/robots.txt`,
+    /// until a warning is logged.
     const MAX_UNSERVED: u64 = 100;
 
     /// Counts a mistake of the application.
@@ -110,7 +111,8 @@ impl MishapCounts {
         self.count_once(count, || mistake.to_owned());
     }
 
-    /// Counts a mistake of the application, and reports only the first: later requests repeat it.
+    /// Counts a mistake of the application, and logs only the first: later requests repeat the same
+    /// mistake.
     fn count_once(&self, count: &AtomicU64, mistake: impl FnOnce() -> String) {
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
             self.warn(mistake);

@@ -1,17 +1,17 @@
-//! One site's published robots.txt, for every application that opens one, and for admin pages that
+//! The published robots.txt of one site, for applications that serve it and for admin pages that
 //! show and accept its versions.
 //!
-//! [`LiveRobots`] is the handle. A candidate is parsed, checked, compared and compiled into a
-//! [`Snapshot`], which is then published with one store. A candidate that is missing, unreadable,
-//! too large, empty, binary or HTML changes nothing: the last good snapshot stays, and
-//! [`LiveRobots::status`] reports the reason. A [`Gate`] holds back versions that are rarely
-//! intended, and a [`StateDir`] remembers what was accepted.
+//! [`LiveRobots`] is the handle. A candidate is parsed, checked, compared with the previous version
+//! and compiled into a [`Snapshot`], which is then published with one atomic store. If a candidate
+//! is missing, unreadable, too large, empty, binary or HTML, the last good snapshot stays, and
+//! [`LiveRobots::status`] reports the reason. A [`Gate`] holds versions whose effects are rarely
+//! intended, and a [`StateDir`] remembers the accepted versions.
 //!
-//! This module writes the state directory. It knows no robots.txt files, no watcher and no HTTP:
-//! those are in [`source`](crate::source), which supplies the candidates.
+//! This module writes the state directory. It contains no code for robots.txt files, file system
+//! events or HTTP; that code is in [`source`](crate::source), which supplies the candidates.
 
-// An item that only one feature reads is also compiled without that feature, so that no item needs
-// to name its readers. With all features, nothing is unused.
+// Items that only one feature uses are also compiled without that feature; otherwise each would
+// need a `cfg` that lists its users. With all features, nothing is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

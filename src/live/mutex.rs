@@ -1,5 +1,5 @@
-//! A mutex that stays usable after a panic. The value is consistent between any two statements, so
-//! the next lock holder can continue.
+//! A mutex that stays usable after a panic. Its users keep the value consistent between any two
+//! statements, so the next thread that locks it can continue.
 
 use std::sync::{self, MutexGuard, PoisonError};
 

@@ -1,15 +1,15 @@
 //! Decides which version goes live: a state machine without locks, files, clocks or callbacks.
 //!
-//! 1. A candidate that is live already changes nothing; a pending version is discarded.
-//! 2. A pending version stays pending until the gate is replaced.
-//! 3. A file that is not a robots.txt, or is truncated, is rejected, and the last good version
+//! 1. A candidate that is already live changes nothing, except that a pending version is discarded.
+//! 2. A candidate that is already pending stays pending until the gate is replaced.
+//! 3. A candidate that is not a robots.txt or is truncated is rejected, and the last good version
 //!    stays live.
 //! 4. A version that the gate objects to is held until its hash is accepted.
-//! 5. Everything else is published.
+//! 5. Any other candidate is published.
 //!
-//! **Rolling back makes a version pending.** So all held versions appear in one place of the
-//! status, are released in one way, by being accepted, and follow one rule: a pending version does
-//! not come back by itself.
+//! **Rolling back makes a version pending.** So the status shows all held versions in one place,
+//! all are released by being accepted, and the same rule applies to all: a pending version does not
+//! go live again by itself.
 
 use std::error::Error;
 use std::fmt;
@@ -32,8 +32,8 @@ use crate::agent::Registry;
 use crate::check;
 use crate::rules::{RobotsTxt, RuleSet};
 
-/// The published version of a site, the pending one, and those accepted before. Compiling goes
-/// through a cache that contains every version held here.
+/// The published version of a site, the pending version, and the versions accepted before. Versions
+/// are compiled through a cache, which keeps every version that the publisher holds.
 pub(super) struct Publisher {
     settings: CompileSettings,
     cache: CompileCache,
@@ -47,24 +47,25 @@ pub(super) struct Publisher {
     is_examined: bool,
     pub(super) content: Option<Arc<Content>>,
     pub(super) grace: GracePeriod,
-    /// A remembered version that was parsed for a comparison; kept until another version is shown.
+    /// A remembered version that was parsed for a comparison. It is kept until the published
+    /// content changes.
     parsed: Option<(VersionHash, RobotsTxt)>,
     unsaved: Option<Durability>,
 }
 
-/// Why no version was accepted or rolled back.
+/// Why a version could not be accepted or rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoSuchVersion {
-    /// No such version is pending.
+    /// The pending version does not match the request, or no version is pending.
     #[non_exhaustive]
     Waiting {
         /// The version that was requested.
         requested: VersionHashPrefix,
-        /// The pending version, if there is one.
+        /// The pending version, if any.
         pending: Option<VersionHash>,
     },
-    /// No version is remembered from before the one that was accepted last.
+    /// No version is remembered that was accepted before the current one.
     Before,
 }
 
@@ -93,8 +94,8 @@ impl Publisher {
         }
     }
 
-    /// Considers the first candidate. If it does not go live, publishes and returns the version
-    /// that was accepted last. If no version was accepted, the baseline of the gate is used.
+    /// Considers the first candidate. If the candidate does not go live, publishes and returns the
+    /// version that was accepted last or, if no version was accepted, the baseline of the gate.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
         let last = self.versions.current().cloned();
         let mut outcome = self.consider(candidate, now);
@@ -122,7 +123,8 @@ impl Publisher {
         Some(accepted)
     }
 
-    /// Publishes a candidate, makes it pending, or keeps what is live.
+    /// Publishes the candidate, makes it pending, or rejects it. In the latter two cases, the live
+    /// version stays live.
     pub(super) fn consider(&mut self, candidate: Candidate, now: SystemTime) -> ReloadOutcome {
         let live = self.live();
         let version = match candidate {
@@ -156,12 +158,14 @@ impl Publisher {
         let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
-                // The version is known, so nothing else changes that has to be saved.
+                // The new states of the rolled-back versions must be saved, even if `publish` has
+                // nothing else to save because the version is already known.
                 self.unsaved.get_or_insert(Durability::Process);
             }
             return self.publish(version, compiled, now);
         }
-        // Re-examining a pending version, for example after a restart, keeps its original date.
+        // Re-examining a pending version, for example after a restart, keeps the time since which
+        // it is pending.
         let since = self.pending.as_ref().filter(|before| before.hash() == hash).map_or(now, |before| before.since);
         let pending = Pending::new(version, since, objections).with_report(compiled.report.clone());
         self.wait(pending.clone(), Some(compiled));
@@ -184,7 +188,7 @@ impl Publisher {
         Ok(outcome)
     }
 
-    /// Publishes the version that was accepted before the current one. The current one becomes
+    /// Publishes the version that was accepted before the current one. The current version becomes
     /// pending.
     pub(super) fn roll_back(&mut self, now: SystemTime) -> Result<ReloadOutcome, NoSuchVersion> {
         let left = self.versions.roll_back().ok_or(NoSuchVersion::Before)?;
@@ -194,8 +198,8 @@ impl Publisher {
         Ok(self.restore(&before.version, now))
     }
 
-    /// Replaces the gate for later candidates. A pending version is examined again when it is
-    /// offered again.
+    /// Replaces the gate for later candidates. A pending version is examined again when the source
+    /// offers it again.
     pub(super) fn set_gate(&mut self, gate: Gate) {
         self.gate = gate;
         self.is_examined = false;
@@ -223,7 +227,7 @@ impl Publisher {
         self.content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the bytes of the version that stays if another one is rejected.
+    /// Returns the bytes of the version that stays live if a candidate is rejected.
     pub(super) fn before(&self) -> Option<&[u8]> {
         let live = self.content.as_ref().map(|content| &**content.body());
         live.or_else(|| self.versions.current().map(|last| &**last.version.bytes()))
@@ -233,7 +237,7 @@ impl Publisher {
         &self.settings.registry
     }
 
-    /// Returns the pending version, compiled.
+    /// Returns the compiled form of the pending version.
     pub(super) fn compiled_pending(&mut self) -> Option<Arc<Compiled>> {
         if self.pending_compiled.is_none() {
             let pending = self.pending.clone()?;
@@ -280,8 +284,8 @@ impl Publisher {
         self.was_live = WasLive::Current;
         self.show(content, now);
         if !is_known {
-            // The source can be read again, and ten thousand files that change at once must not
-            // wait for the disk.
+            // Durability across a crash of the process is enough: the source can be read again, and
+            // ten thousand files that change at once must not wait for the disk.
             self.unsaved = Some(Durability::Process);
         }
         ReloadOutcome::Published { hash, report }
@@ -296,7 +300,8 @@ impl Publisher {
         ReloadOutcome::Published { hash: version.hash(), report }
     }
 
-    /// Compiles the live content again from the same bytes. Returns whether there is any.
+    /// Compiles the live content again from the same bytes. Returns `false` if there is no live
+    /// content.
     fn recompile(&mut self, now: SystemTime) -> bool {
         self.pending_compiled = None;
         self.grace.forget_rules();
@@ -310,7 +315,8 @@ impl Publisher {
         self.date_until(now);
         let mut grace = std::mem::take(&mut self.grace);
         let CompileSettings { reading, registry, .. } = &self.settings;
-        // Before the content is replaced, because its document is used again.
+        // This must run before the content is replaced, because `document` reuses the parsed copy
+        // in it.
         grace.run(&self.versions, now, |version| {
             self.document(version).compile_with(*reading, |name| registry.stands_for(name.value())).into()
         });
@@ -320,8 +326,8 @@ impl Publisher {
         self.parsed = None;
     }
 
-    /// Dates no version ahead of now, neither in memory nor on disk. Otherwise the grace period
-    /// would begin again at every start.
+    /// Limits the dates of all versions to `now`, in memory and on disk. With a date in the future,
+    /// the grace period would start again at every start of the process.
     fn date_until(&mut self, now: SystemTime) {
         if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
             self.unsaved.get_or_insert(Durability::Process);
@@ -345,13 +351,13 @@ impl Publisher {
         Content::new(compiled, modified.map(|modified| modified.min(now)), version.places.clone())
     }
 
-    /// Returns the date of a version: its modification time, or `now` if that is not after the date
-    /// of the version before. An older file that is put back has an old modification time, and
-    /// clients would otherwise keep the newer version in their caches.
+    /// Returns the date of a version: its modification time, or `now` if the modification time is
+    /// not after the date of the previous version. If an older file is restored, its modification
+    /// time is old, and with that date clients would keep the newer version in their caches.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,
-            // At the start, the version before is the one that an earlier process served.
+            // At the start, the previous version is the version that an earlier process served.
             None => {
                 let last = self.versions.current().filter(|last| last.hash() != version.hash());
                 last.and_then(|last| last.version.modified)
@@ -370,7 +376,7 @@ impl Publisher {
         }
     }
 
-    /// Returns the parsed version, and parses it only if no parsed copy is held.
+    /// Returns the parsed version; parses it only if no parsed copy exists.
     fn document(&self, version: &Version) -> RobotsTxt {
         let hash = version.hash();
         if let Some(content) = self.content.as_ref().filter(|content| content.hash() == hash) {
@@ -390,22 +396,22 @@ impl fmt::Display for NoSuchVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Waiting { requested, pending: Some(pending) } => {
-                write!(f, "no version {requested:.16} waits to be accepted: {} does", pending.short())
+                write!(f, "version {requested:.16} cannot be accepted: the pending version is {}", pending.short())
             }
             Self::Waiting { requested, pending: None } => {
-                write!(f, "no version {requested:.16} waits to be accepted: none does")
+                write!(f, "version {requested:.16} cannot be accepted: no version is pending")
             }
-            Self::Before => f.write_str(
-                "there is no version to go back to: none is remembered from before the one that was accepted last",
-            ),
+            Self::Before => {
+                f.write_str("cannot roll back: no version that was accepted before the current one is remembered")
+            }
         }
     }
 }
 
 impl Error for NoSuchVersion {}
 
-/// What is remembered of a site's robots.txt: its versions, the pending one, its history and its
-/// switch. Another site can start from it under its own name
+/// The remembered state of a site: its accepted versions, the pending version, its history and its
+/// kill switch. Another site can start from this state under its own name
 /// ([`LiveBuilder::inherit_state`](crate::source::LiveBuilder::inherit_state)).
 #[derive(Clone, Debug, Default)]
 pub struct Remembered {
@@ -418,12 +424,12 @@ pub struct Remembered {
 }
 
 impl Remembered {
-    /// Returns the version that is live, or was when the last process ended.
+    /// Returns the version that is live, or that was live when the last process ended.
     pub fn live(&self) -> Option<VersionHash> {
         self.versions.current().map(AcceptedVersion::hash)
     }
 
-    /// Returns the pending version.
+    /// Returns the pending version, if any.
     pub const fn pending(&self) -> Option<&Pending> {
         self.pending.as_ref()
     }
@@ -454,14 +460,15 @@ impl Remembered {
 /// The version that was live when the previous process ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WasLive {
-    /// The current one of the remembered versions.
+    /// The remembered version that was accepted last.
     Current,
     /// Unknown.
     #[default]
     Unknown,
-    /// No version is remembered, so the baseline of the gate is used.
+    /// No version is remembered, so the site starts with the baseline of the gate.
     Baseline,
-    /// Another version, accepted at that time; its bytes are missing.
+    /// A version that is not remembered, because its bytes are missing, and the time when it was
+    /// accepted.
     Other(VersionHash, SystemTime),
 }
 

@@ -24,7 +24,7 @@ pub(crate) const MAX_FILE: u64 = 8 << 20;
 pub struct Rejection {
     /// The kind.
     pub kind: RejectionKind,
-    /// The path of the file or folder, or its URL.
+    /// The path of the file or folder, or the URL of the file.
     pub origin: Arc<str>,
     cause: Option<Arc<io::Error>>,
     /// The version that the gate refused, if any.
@@ -32,7 +32,7 @@ pub struct Rejection {
     why: Option<Arc<str>>,
     /// The check report with every finding; `None` if no file was read.
     pub report: Option<Arc<Report>>,
-    /// When enforcement of the live version ends because it is missing at its source
+    /// When enforcement of the live version ends if its source still has no robots.txt then
     /// ([`RejectionKind::Held`]).
     pub until: Option<SystemTime>,
 }
@@ -48,32 +48,32 @@ keyword_enum! {
         NotAFile = "not-a-file",
         /// The file is larger than [`LiveRobots::MAX_FILE`](super::LiveRobots::MAX_FILE).
         TooLarge = "too-large",
-        /// The file is empty or blank, like a truncated file.
+        /// The file is empty or contains only white space, like a truncated file.
         Empty = "empty",
         /// The file is not text.
         Binary = "binary",
         /// The file is an HTML page.
         Html = "html",
-        /// The file is other text: no line is a field that crawlers know, and not every line is a
-        /// comment.
+        /// The file is text, but not a robots.txt: no line is a field that crawlers know, and at
+        /// least one line is not a comment.
         NoField = "no-field",
-        /// The file ends within the name of a field, or after a `User-agent:` without a name while
-        /// an earlier version can stay.
+        /// The file ends within the name of a field, or after a `User-agent:` without a name. The
+        /// latter is rejected only if an earlier version can stay live.
         Cut = "cut",
         /// The file changed while it was being read.
         Unstable = "unstable",
-        /// The gate refused the version, and it is held until accepted. Used at the start if no
-        /// version was accepted before, and for published text.
+        /// The gate refused the version, and it is held until accepted. This kind is used if no
+        /// version was accepted before the start, and for published text.
         Gated = "gated",
         /// Nothing has been fetched yet.
         NotFetched = "not-fetched",
         /// The file could not be fetched.
         Unreachable = "unreachable",
-        /// The file is missing at its source; the site keeps its version for a while.
+        /// The robots.txt is missing at its source; the site keeps its version for a while.
         Held = "held",
-        /// Text was published for a site whose robots.txt comes from elsewhere.
+        /// Text was published for a site whose robots.txt is read from a file or fetched.
         NotInline = "not-inline",
-        /// A part to be appended was never read, and the live version contains the part.
+        /// A part to be appended was not read yet, although the live version contains the part.
         NotAppended = "not-appended",
         /// A bug in this crate interrupted the reload.
         Interrupted = "interrupted",
@@ -105,8 +105,9 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds to the message how to accept a pending version when there is no handle for that.
-    /// `is_remembered` is true if a state directory would have remembered an earlier acceptance.
+    /// Adds advice to the message: how to accept the pending version although the site was not
+    /// opened, so that there is no handle. `is_remembered` is true if a state directory would have
+    /// remembered an earlier acceptance.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();
@@ -120,19 +121,19 @@ impl Rejection {
                 format!("fix line{plural} {lines}; if the version is intended, {accept}")
             }
         } else if is_remembered {
-            format!("it was not accepted before: if it is intended, {accept}")
+            format!("it was never accepted; if it is intended, {accept}")
         } else {
             format!(
-                "accepted versions are forgotten at a restart without a StateDir: keep one (LiveBuilder::state), or if the version is \
+                "without a StateDir, accepted versions are forgotten at a restart; add one (LiveBuilder::state) or, if the version is \
                  intended, {accept}"
             )
         };
         Self { why: Some(why.into()), ..self }
     }
 
-    /// Creates a rejection whose message has a reason: the cause of [`RejectionKind::Unreachable`],
-    /// the missing part of [`RejectionKind::NotAppended`], or why a folder is
-    /// [`RejectionKind::Unreadable`].
+    /// Creates a rejection whose message contains `why`: the cause of
+    /// [`RejectionKind::Unreachable`], the name of the part of [`RejectionKind::NotAppended`], or
+    /// why a folder is [`RejectionKind::Unreadable`].
     pub(crate) fn because(kind: RejectionKind, why: impl Into<Arc<str>>, origin: &Arc<str>) -> Self {
         Self { why: Some(why.into()), ..Self::new(kind, origin) }
     }
@@ -141,8 +142,8 @@ impl Rejection {
         Self { until: Some(until), ..Self::because(RejectionKind::Held, status, origin) }
     }
 
-    /// Examines a document before it is compiled: bytes that are not a robots.txt, or not a
-    /// complete one, are not published. `before` is the version that then stays.
+    /// Examines a document before it is compiled. Returns a rejection if the bytes are not a
+    /// robots.txt, or not a complete one. `before` is the version that then stays live.
     pub(crate) fn of(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let kind = match FileKind::of(robots) {
             _ if robots.bytes().trim_ascii().is_empty() => RejectionKind::Empty,
@@ -160,7 +161,7 @@ impl Rejection {
         let number = last.number;
         if let Some(name) = last.cut_name() {
             let name = String::from_utf8_lossy(name);
-            let why = format!("line {number}, {name:?}, is only part of a field: end the file with a line break");
+            let why = format!("line {number} ({name:?}) is only part of a field name; end the file with a line break");
             return Some(Self::because(RejectionKind::Cut, why, origin));
         }
         let has_other = before.is_some_and(|before| before.trim_ascii_end() != robots.bytes().trim_ascii_end());
@@ -170,13 +171,12 @@ impl Rejection {
             }
             _ => false,
         };
-        let why = || format!("line {number} is a user-agent line without a name: end the file with a line break");
+        let why = || format!("line {number} is a \"User-agent\" line without a name; end the file with a line break");
         (has_other && last.ends_file() && is_bare).then(|| Self::because(RejectionKind::Cut, why(), origin))
     }
 }
 
-/// Formats line numbers as a person writes them: `2`, `2 and 5`, `2, 3 and 5`; `None` if there are
-/// none.
+/// Formats line numbers as in prose: `2`, `2 and 5`, `2, 3 and 5`; `None` if there are none.
 fn enumerated(lines: &[usize]) -> Option<String> {
     let (last, others) = lines.split_last()?;
     let others: Vec<_> = others.iter().map(ToString::to_string).collect();
@@ -195,16 +195,16 @@ impl fmt::Display for Rejection {
             },
             RejectionKind::NotAFile => f.write_str("this is not a regular file"),
             RejectionKind::TooLarge => {
-                write!(f, "the file is larger than {} MiB; crawlers read 500 KiB", MAX_FILE >> 20)
+                write!(f, "the file is larger than {} MiB; crawlers read only 500 KiB", MAX_FILE >> 20)
             }
             RejectionKind::Empty => {
-                write!(f, "the file is empty, as a truncated one would be: {}", FileKind::NO_RESTRICTIONS)
+                write!(f, "the file is empty, perhaps because it was truncated: {}", FileKind::NO_RESTRICTIONS)
             }
             RejectionKind::Binary => f.write_str("the file is not text: write it as UTF-8"),
             RejectionKind::Html => f.write_str("the file is an HTML page, not a robots.txt"),
             RejectionKind::NoField => write!(f, "{}; {}", FileKind::NO_ROBOTS_TXT, FileKind::NO_RESTRICTIONS),
             RejectionKind::Cut => {
-                write!(f, "the file was cut, or is still being written: {}", self.why.as_deref().unwrap_or_default())
+                write!(f, "the file is truncated or still being written: {}", self.why.as_deref().unwrap_or_default())
             }
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
             RejectionKind::Gated => match &self.pending {
@@ -212,19 +212,19 @@ impl fmt::Display for Rejection {
                     write!(f, "version {} waits to be accepted: {pending}", pending.hash().short())?;
                     self.why.as_ref().map_or(Ok(()), |why| write!(f, "; {why}"))
                 }
-                None => f.write_str("the gate refuses it"),
+                None => f.write_str("the gate refuses the version"),
             },
             RejectionKind::NotFetched => f.write_str("it was not fetched yet"),
             RejectionKind::Unreachable => {
                 write!(f, "it cannot be fetched: {}", self.why.as_deref().unwrap_or("the cause is unknown"))
             }
             RejectionKind::Held => {
-                write!(f, "the answer is {}", self.why.as_deref().unwrap_or("that there is none"))?;
+                write!(f, "the answer is {}", self.why.as_deref().unwrap_or("unknown"))?;
                 self.until
                     .map_or(Ok(()), |until| write!(f, "; the site keeps its version until {}", clock::shown(until)))
             }
             RejectionKind::NotInline => f.write_str(
-                "this site's robots.txt comes from there: change it there, or open the site with LiveRobots::text to \
+                "published text cannot replace this robots.txt: change it at its source, or open the site with LiveRobots::text to \
                  publish text",
             ),
             RejectionKind::NotAppended => write!(
@@ -316,8 +316,8 @@ mod tests {
         }
     }
 
-    /// In the shared case data that was found on sites, only pages, other text and empty files are
-    /// rejected.
+    /// The only real files in the shared test cases that are rejected are HTML pages, other text
+    /// and empty files.
     #[test]
     fn files_of_real_sites_are_taken() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");

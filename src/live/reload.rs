@@ -24,8 +24,8 @@ pub struct Reload {
     pub origin: Arc<str>,
     /// The outcome.
     pub outcome: ReloadOutcome,
-    /// Why the site started with an accepted version although its source does not hold it; `None`
-    /// if it did not.
+    /// Why the site started with a version that was accepted earlier instead of the content of its
+    /// source; `None` if it did not.
     pub restored: Option<Arc<str>>,
 }
 
@@ -44,7 +44,7 @@ keyword_enum! {
         Event = "event",
         /// Polling found a change.
         Poll = "poll",
-        /// A caller requested it.
+        /// A caller requested the reload.
         Request = "request",
         /// A caller published text.
         Publish = "publish",
@@ -56,7 +56,7 @@ keyword_enum! {
         Append = "append",
         /// An operator used the kill switch; only history entries have this cause.
         Switch = "switch",
-        /// The site got another policy; only history entries have this cause.
+        /// The policy was replaced; only history entries have this cause.
         Policy = "policy",
     }
 }
@@ -73,7 +73,7 @@ pub enum ReloadOutcome {
         /// The findings of the check in it.
         report: Arc<Report>,
     },
-    /// The source still holds the version that is live.
+    /// The content of the source is the version that is already live.
     #[non_exhaustive]
     Unchanged {
         /// Its hash.
@@ -81,8 +81,8 @@ pub enum ReloadOutcome {
         /// The findings of the check in it.
         report: Arc<Report>,
     },
-    /// The source has no robots.txt: nothing is enforced, and the application behind answers
-    /// requests for it.
+    /// The source has no robots.txt: nothing is enforced, and requests for `/robots.txt` are
+    /// forwarded to the application.
     #[non_exhaustive]
     Absent {
         /// The HTTP status of the answer.
@@ -96,7 +96,7 @@ pub enum ReloadOutcome {
         /// The version that stays live, if there is one.
         live: Option<VersionHash>,
     },
-    /// The source's content is held until accepted.
+    /// The source's content is pending until it is accepted.
     #[non_exhaustive]
     Gated {
         /// The pending version, with the reasons.
@@ -161,8 +161,8 @@ impl ReloadOutcome {
 }
 
 impl Cause {
-    /// Reports whether such a reload opened the site. The live version may then be the one from
-    /// before a restart.
+    /// Reports whether a reload with this cause opened the site. The live version may then be the
+    /// version from before a restart.
     pub const fn is_opening(self) -> bool {
         matches!(self, Self::Start | Self::Config | Self::NewFile)
     }
@@ -173,7 +173,8 @@ impl Reload {
         Self { cause, origin: origin.clone(), outcome, restored: None }
     }
 
-    /// Returns why the source's content is not live; `None` if it is, or if there is no robots.txt.
+    /// Returns why the source's content is not live; `None` if it is live, or if the source has no
+    /// robots.txt.
     pub(crate) fn refusal(&self) -> Option<Rejection> {
         match &self.outcome {
             ReloadOutcome::Kept { rejection, .. } => Some(rejection.clone()),
@@ -232,11 +233,12 @@ impl fmt::Display for Reload {
 
 pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
-/// The listeners of a site, and the queue of reloads that they have not been notified of.
+/// The listeners of a site, and the queue of reloads about which they have not been notified yet.
 ///
 /// A reload is queued under the lock that orders publications, and delivered after that lock is
-/// released. One thread delivers at a time and also takes over what other threads queue meanwhile.
-/// So a listener may reload the site; the outcome is delivered after the listener returns.
+/// released. One thread delivers at a time, including the reloads that other threads queue
+/// meanwhile. So a listener may itself reload the site; the outcome of that reload is delivered
+/// after the listener returns.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -253,7 +255,7 @@ impl Notices {
         Self { listeners, queue: Mutex::default() }
     }
 
-    /// Queues a reload with the snapshot that it left live.
+    /// Queues a reload with the snapshot that is live after it.
     pub(super) fn push(&self, reload: Reload, snapshot: Arc<Snapshot>) {
         self.queue.lock().waiting.push_back((reload, snapshot));
     }
@@ -274,8 +276,8 @@ impl Notices {
         }
     }
 
-    /// Returns the next reload in the queue. If the queue is empty, delivery ends under the same
-    /// lock, so that no reload is left behind.
+    /// Returns the next reload in the queue. If the queue is empty, resets `is_delivering` under
+    /// the same lock, so that a reload that is queued afterwards is delivered by its own thread.
     fn next(&self) -> Option<(Reload, Arc<Snapshot>)> {
         let mut queue = self.queue.lock();
         let next = queue.waiting.pop_front();
@@ -284,7 +286,8 @@ impl Notices {
     }
 }
 
-/// Logs a reload. A live version with errors is a warning, like a version that was not published.
+/// Logs a reload. The level is `warn` if a version was not published, and also if the live version
+/// has errors.
 #[cfg(feature = "tracing")]
 fn trace(reload: &Reload, snapshot: &Snapshot) {
     let (is_warning, hint) = match &reload.outcome {
@@ -301,12 +304,13 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
     trace_problems(reload.cause, &reload.origin, snapshot);
 }
 
-/// Logs why less is enforced than the policy suggests; nothing else would show it.
+/// Logs the reasons why less is enforced than the policy suggests. No other event reports them.
 #[cfg(feature = "tracing")]
 pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let is_off = cause == Cause::Start && snapshot.enforcement() == Enforcement::Off;
     let off = is_off.then(|| "enforcement is switched off: every request passes unjudged".to_owned());
-    // An override that ends later, as intended, is not a problem of a reload.
+    // Ended overrides are logged only when the site is opened or the policy changes. An override
+    // that ends later does so as intended.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
     let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
@@ -333,26 +337,26 @@ pub struct HistoryEntry {
     pub outcome: ReloadOutcomeKind,
     /// The origin of the bytes.
     pub origin: Arc<str>,
-    /// The version that went live, was live already or is pending; `None` if the reload got no
+    /// The version that went live, was live already or is pending; `None` if the source had no
     /// usable bytes.
     pub hash: Option<VersionHash>,
     pub(crate) findings: [usize; 3],
     /// The change for crawlers, in one sentence (see [`Diff`](crate::check::Diff)); `None` if there
-    /// is no version to compare with, and for very large files.
+    /// is no version to compare with, or if the files are very large.
     pub effect: Option<String>,
     /// The message, in one line.
     pub detail: String,
-    /// Who decided it and why, if that was given
+    /// Who made the change and why, if the caller provided that
     /// ([`LiveRobots::accept_by`](super::LiveRobots::accept_by)).
     pub by: Attribution,
 }
 
-/// Who decided something and why, as far as known.
+/// Who made a decision and why, as far as the caller provided that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribution {
     /// The name of a person or program.
     pub who: Option<String>,
-    /// The reason, as given.
+    /// The reason that the person or program gave.
     pub reason: Option<String>,
 }
 
@@ -404,13 +408,14 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
     text
 }
 
-/// A reload in progress: a future, or use [`Reloading::wait`] if there is no runtime.
+/// A reload in progress. Without an async runtime, use [`Reloading::wait`] instead of awaiting the
+/// future.
 #[derive(Debug)]
 #[must_use = "the reload continues without the future, but only the future returns its outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
-/// Completes a reload that a caller waits for. Dropped without a result, it reports the reload as
-/// interrupted.
+/// The sending side of [`Reloading`]. If it is dropped without a result, the caller gets an
+/// interrupted reload.
 #[derive(Debug)]
 pub(crate) struct Completion {
     result: Arc<ReloadResult>,
@@ -459,7 +464,8 @@ impl Completion {
             state.waker.take()
         };
         self.result.done.notify_all();
-        // After releasing the lock: an executor may poll on the thread that wakes it.
+        // The lock must be released before this call, because an executor may poll the future on
+        // the thread that wakes it.
         if let Some(waker) = waker {
             waker.wake();
         }

@@ -13,13 +13,13 @@ use crate::check::{Diff, DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
 
 /// Maximum total size, in bytes, of two versions whose difference is summarised for the history.
-/// For two files of 350 KiB full of wildcards it would take a second.
+/// Summarising the difference of two files of 350 KiB full of wildcards would take a second.
 const MAX_COMPARED: usize = 128 << 10;
 
 /// The records of a site's reloads.
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
-    /// The last reload that read the source, so not a decision of an operator.
+    /// The last reload that read the source, so the last that was not a decision of an operator.
     pub(super) read: Reload,
     pub(super) since: SystemTime,
     pub(super) history: History,
@@ -43,8 +43,8 @@ impl ReloadRecord {
         self.before = publisher.versions.before().map(AcceptedVersion::hash);
     }
 
-    /// Reports whether listeners are notified: once per kind of failure, not on every poll of the
-    /// same broken file.
+    /// Reports whether listeners are notified of a reload. They are notified once per kind of
+    /// failure, not on every poll of the same broken file.
     pub(super) fn is_news(&self, reload: &Reload) -> bool {
         let is_explicit = matches!(reload.cause, Cause::Request | Cause::Publish);
         match (&reload.outcome, &self.last.outcome) {
@@ -64,7 +64,7 @@ impl ReloadRecord {
     }
 }
 
-/// Creates the history entry of a reload. `before` is the document that was live before it.
+/// Creates the history entry of a reload. `before` is the document that was live before the reload.
 pub(super) fn history_entry(
     publisher: &mut Publisher,
     reload: &Reload,
@@ -97,8 +97,8 @@ pub(super) fn history_entry(
     }
 }
 
-/// Returns the effect on crawlers of replacing one document with another; `None` if they are equal
-/// or too large.
+/// Returns the effect on crawlers of replacing one document with another; `None` if the documents
+/// are equal or too large to be compared.
 pub(super) fn effect(before: Option<RobotsTxt>, now: Option<RobotsTxt>, registry: &Arc<Registry>) -> Option<Diff> {
     let (before, now) = before.zip(now)?;
     let is_worth_it = before.bytes() != now.bytes() && before.bytes().len() + now.bytes().len() <= MAX_COMPARED;
@@ -114,11 +114,11 @@ fn counts(report: &Report) -> [usize; 3] {
     findings
 }
 
-/// Why a version is live again at the start although its source does not hold it.
+/// Why a version is live again at the start although it is not the content of the source.
 pub(super) struct Restoration {
     pub(super) text: Arc<str>,
-    /// Whether a later version may have been live before the restart. If so, the restart reports
-    /// it.
+    /// Whether a later version may have been live before the restart. If so, the status reports
+    /// this as a problem.
     pub(super) is_behind: bool,
 }
 

@@ -1,17 +1,17 @@
-//! One site: the only place that swaps snapshots, and the locks around it.
+//! One site. This is the only code that replaces snapshots, and it contains the locks for that:
 //!
-//! - `reading` is held while a caller's reload loads the source and offers it, or a caller's text
-//!   is offered; never while the status is read or a listener runs.
-//! - `publisher` is held while a candidate is parsed, compiled and compared, and its snapshot
-//!   stored; never while a source or the disk is read or written, or a listener runs.
+//! - `reading` is held while a caller's reload loads the source and offers the content, or while a
+//!   caller's text is offered. It is never held while the status is read or a listener runs.
+//! - `publisher` is held while a candidate is parsed, compiled and compared, and its snapshot is
+//!   stored. It is never held while a source or the disk is read or written, or a listener runs.
 //! - `record` is held only while a value is read or replaced.
 //! - `switch` is held only while the site's kill switch is changed and written.
 //! - `policy` is held only while the policy is changed and its mode recorded.
 //!
-//! Readers take only `record`, so reading status, history or a switch does not wait for the disk.
-//! Some locks are held during a read or a write: `reading`, `switch` and `KillSwitch::turning`.
-//! Only code that reads or writes the same thing takes them, so a site that hangs delays only its
-//! own reload.
+//! Reading the status, the history or a switch locks only `record`, so it does not wait for the
+//! disk. Only the locks `reading`, `switch` and `KillSwitch::turning` are held during file or
+//! network access. Only code that accesses the same file or source locks them, so a source that
+//! hangs delays only reloads of its own site.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,8 +58,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Creates a site that has published nothing yet. `source` creates its source from the site's
-    /// weak handle; `origin` is where the bytes come from.
+    /// Creates a site that has published nothing yet. `source` creates the site's source from a
+    /// weak reference to the site; `origin` is the path or URL of the bytes.
     pub(crate) fn new<S: Source + 'static>(
         settings: SiteSettings,
         origin: &Arc<str>,
@@ -92,7 +92,8 @@ impl Site {
             is_one_of_many: settings.is_one_of_many,
         };
         let compile = CompileSettings { reading, registry, check };
-        // A placeholder for "nothing yet" until `start` records the outcome.
+        // The record needs a last reload; this placeholder is replaced when `start` records the
+        // outcome.
         let rejection = Rejection::new(RejectionKind::Missing, origin);
         let last = Reload::new(opened_by, origin, ReloadOutcome::Kept { rejection, live: None });
         let read = last.clone();
@@ -123,8 +124,9 @@ impl Site {
             of_all = of_all.or(switch.join(place, &site));
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
-        // The switch changed while no process ran, or its file is damaged. A site that inherited
-        // its state has the history of a site that is off, and is switched off later.
+        // The switch changed while no process ran, or its file is damaged. For a site that
+        // inherited its state, a difference is normal: the history is that of another site, whose
+        // switch may be off, and this site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -141,11 +143,13 @@ impl Site {
         Remembered { versions, pending, history, enforcement, was_live: publisher.was_live }
     }
 
-    /// Publishes the first version: that of the source, or else the one accepted last.
+    /// Publishes the first version: the content of the source or, if that cannot go live, the
+    /// version that was accepted last.
     ///
     /// # Errors
     ///
-    /// If there is neither although the site needs one; the error has the reason.
+    /// If neither version can go live and [`WhenMissing::Fail`] is set. The error contains the
+    /// reason.
     pub(crate) fn start(&self) -> Result<(), Rejection> {
         let candidate = self.source.load().into();
         let now = self.clock.now();
@@ -163,7 +167,8 @@ impl Site {
         };
         let refusal = reload.refusal();
         if refusal.as_ref().is_some_and(|refusal| refusal.kind == RejectionKind::NotFetched) {
-            // Before the first fetch is answered, there is nothing to report.
+            // Until the first fetch is answered, there is no outcome that listeners could be
+            // notified of.
             self.record.lock().update(&publisher, &reload, now);
             drop(publisher);
             if let Some(state) = &self.state {
@@ -199,9 +204,10 @@ impl Site {
         self.source.load()
     }
 
-    /// Loads the source and publishes its content, if that `settled` since an earlier look;
-    /// otherwise the reload ends as [`RejectionKind::Unstable`]. Only one such reload runs at a
-    /// time, so that an earlier read never replaces a later one.
+    /// Loads the source and publishes its content. If the content is new and `settled` returns
+    /// false for it, the file is still being written, and the outcome is
+    /// [`RejectionKind::Unstable`]. Only one such reload runs at a time, so that content that was
+    /// read earlier never replaces content that was read later.
     pub(crate) fn reload(&self, settled: impl FnOnce(&Version) -> bool) -> Reload {
         let reload = {
             let _reading = self.reading.lock();
@@ -217,8 +223,8 @@ impl Site {
         reload
     }
 
-    /// Runs a reload that a caller waits for, on a thread of its own. A panic does not leave the
-    /// caller waiting.
+    /// Runs a reload that a caller waits for, on a thread of its own. If the reload panics, the
+    /// caller gets an interrupted reload.
     pub(crate) fn reload_apart(
         site: Arc<Self>,
         completion: Arc<Completion>,
@@ -227,8 +233,8 @@ impl Site {
         let run = move |site: Arc<Self>| {
             let reloaded = catch_unwind(AssertUnwindSafe(|| reload(&site)));
             let reloaded = reloaded.unwrap_or_else(|_| Reload::interrupted(Cause::Request, &site.origin, site.live()));
-            // Before the caller continues: if the caller then drops the last handle, the site is
-            // dropped and saved on the caller's thread.
+            // This reference is dropped before the caller continues. If the caller then drops the
+            // last handle, the site is dropped and saved on the caller's thread.
             drop(site);
             completion.fill(reloaded);
         };
@@ -237,7 +243,7 @@ impl Site {
             move || run(site)
         };
         if std::thread::Builder::new().name("robots-reload".into()).spawn(job).is_err() {
-            // The system provides no thread, so the caller waits for the source.
+            // The system cannot create a thread, so the reload blocks the caller.
             run(site);
         }
     }
@@ -249,7 +255,8 @@ impl Site {
         reload
     }
 
-    /// Publishes a caller's text. A site with another kind of source keeps its version.
+    /// Publishes a caller's text. If the site's source is not inline text, the text is rejected and
+    /// the live version stays.
     pub(super) fn offer_text(&self, text: &[u8]) -> Reload {
         let Some(held) = self.source.text() else {
             let rejection = Rejection::new(RejectionKind::NotInline, &self.origin);
@@ -259,7 +266,7 @@ impl Site {
         let reload = {
             let _reading = self.reading.lock();
             let reload = self.consider(Cause::Publish, loaded.clone().into());
-            // Rejected text does not replace the text in the source.
+            // Only text that was not rejected replaces the text in the source.
             if let (Ok(version), false) = (loaded, matches!(reload.outcome, ReloadOutcome::Kept { .. })) {
                 *held.lock() = version;
             }
@@ -269,8 +276,8 @@ impl Site {
         reload
     }
 
-    /// Considers a candidate like [`Site::offer`], but leaves notifying the listeners to the
-    /// caller, which does so after releasing its locks.
+    /// Considers a candidate like [`Site::offer`], but does not notify the listeners. The caller
+    /// does so after releasing its locks.
     pub(super) fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
         let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> {
             let candidate = self.appended(publisher, candidate);
@@ -280,8 +287,8 @@ impl Site {
         reload
     }
 
-    /// Appends the parts to a candidate. Runs under the publisher's lock, so that a part that is
-    /// replaced meanwhile is not lost.
+    /// Appends the parts to a candidate. This must run under the publisher's lock: otherwise, if a
+    /// part changes in the meantime, the change would be lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
         appending.append(candidate, publisher.before())
@@ -292,8 +299,8 @@ impl Site {
         self.current.load().content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the hash of the source's content from when the live version was published. If
-    /// nothing is appended, this is the hash of the live version.
+    /// Returns the hash of the live version before parts were appended. If no parts are appended,
+    /// this is the hash of the live version itself.
     pub(crate) fn live_source(&self) -> Option<VersionHash> {
         let live = self.live();
         match &self.appending {
@@ -342,7 +349,8 @@ impl Site {
         Ok(reload)
     }
 
-    /// Replaces the live content with one store. The publisher's lock orders the stores.
+    /// Replaces the live content with one atomic store. The caller holds the publisher's lock, so
+    /// stores are not reordered.
     pub(super) fn store(&self, publisher: &Publisher, is_changed: bool) {
         if is_changed {
             let over = self.clock.elapsed().saturating_add(publisher.grace.rest(self.clock.now()));
@@ -351,14 +359,16 @@ impl Site {
                 next.young = publisher.grace.young.clone();
                 next.grace_over = over;
                 if next.content.is_none() {
-                    // The application behind answers requests for `/robots.txt`.
+                    // The source has no robots.txt, so requests for `/robots.txt` are forwarded to
+                    // the application.
                     next.when_missing = WhenMissing::Relay;
                 }
             });
         }
     }
 
-    /// Replaces the snapshot with a changed copy. If another change is faster, `change` runs again.
+    /// Replaces the snapshot with a changed copy. If another thread replaces the snapshot in the
+    /// meantime, `change` runs again.
     pub(super) fn change(&self, change: impl Fn(&mut Snapshot)) {
         self.current.rcu(|current| {
             let mut next = Snapshot::clone(current);
@@ -367,7 +377,8 @@ impl Site {
         });
     }
 
-    /// Records a reload that is news. It is written later, without the publisher's lock.
+    /// Records a reload, if listeners are notified of it. The record is written to disk later,
+    /// without the publisher's lock.
     fn remember(
         &self,
         publisher: &mut Publisher,
@@ -385,8 +396,8 @@ impl Site {
         }
     }
 
-    /// Adds an entry that is not a reload to the history. Returns the site's state, for the caller
-    /// to write.
+    /// Adds an entry that is not a reload to the history. Returns the site's state, which the
+    /// caller must write.
     pub(super) fn note(&self, cause: Cause, outcome: ReloadOutcomeKind, detail: String) -> Option<&SiteState> {
         #[cfg(feature = "tracing")]
         tracing::info!(target: "tower_robots::reload", cause = cause.as_str(), "{}: {detail}", self.origin);
@@ -428,7 +439,8 @@ impl Switched for Site {
         self.change(|next| next.switches.set_shared(place, enforcement));
     }
 
-    /// Waits for no reload, and waits for the disk only after the entry is in the history.
+    /// Does not wait for a reload. Waits for the disk only after the entry was added to the
+    /// history.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>) {
         self.note_switch(enforcement, of, why).into_iter().for_each(SiteState::write);
     }
@@ -441,15 +453,16 @@ impl AppendsParts for Site {
             let candidate = self.appended(publisher, Candidate::Version(source));
             Ok(publisher.consider(candidate, now))
         };
-        // Fails if the source has provided nothing yet; its first content will get the parts.
+        // This fails if the source has not provided any content yet. The parts are then appended to
+        // its first content.
         let _: Result<Reload, ()> = self.publish(Cause::Append, &Attribution::default(), step);
         self.notices.deliver();
     }
 }
 
-/// Makes a site start from what is remembered of another site. Entries that the site already has,
-/// because it had this name before, are not duplicated. On disk, entries have times in
-/// milliseconds.
+/// Makes a site start from the remembered state of another site. If the site had this name before,
+/// it already has some of the history entries, which are not duplicated. Times are compared with a
+/// tolerance of a millisecond, because they are rounded on disk.
 fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
     for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
@@ -479,21 +492,23 @@ pub(crate) struct SiteSettings {
     pub(crate) max_age: Duration,
     pub(crate) grace: Duration,
     pub(crate) when_missing: WhenMissing,
-    /// Whether the policy may also be for other files.
+    /// Whether the policy may also be used for other files ([`Snapshot::is_one_of_many`]).
     pub(crate) is_one_of_many: bool,
     /// Why the site is opened.
     pub(crate) opened_by: Cause,
     pub(crate) listeners: Vec<ReloadListener>,
-    /// The directory that remembers the site's accepted versions, and the site's name there.
+    /// The directory that remembers the site's accepted versions, and the site's name in the
+    /// directory.
     pub(crate) state: Option<(StateDir, String)>,
-    /// The state of a site with another name, which this site starts from.
+    /// The remembered state of a site with another name, as the initial state of this site.
     pub(crate) inherited: Option<Remembered>,
     pub(crate) switch: Option<KillSwitch>,
     pub(crate) additional_kill_switches: Vec<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
-    /// The origin of the text, if the site has text.
+    /// The origin to report for inline text, if the site has inline text.
     pub(crate) text_name: Option<Arc<str>>,
-    /// The name that the site's crawlers are counted under.
+    /// The name for counting the site's rate limits, if any. Sites with the same name share their
+    /// rate limits.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
     /// The parts that are appended to every version of the source.

@@ -19,11 +19,11 @@ use crate::policy::{Decision, Override, Policy, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets};
 use crate::rules::{Access, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
-/// One immutable, complete state of a site: the file, its rules, the crawlers that are recognised,
-/// and the policy.
+/// One immutable, complete state of a site: the file, its compiled rules, the recogniser of
+/// crawlers, and the policy.
 ///
-/// A request uses one snapshot, and so one version. If no robots.txt of the site is known yet,
-/// there is no [`Content`] and nothing is enforced.
+/// Each request uses one snapshot, and so one version of the file. If no robots.txt of the site is
+/// known yet, there is no [`Content`] and nothing is enforced.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -33,35 +33,35 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
-    /// When the grace period ends at the latest, on the steady clock: setting the system's clock
-    /// back must not prolong the period.
+    /// When the grace period ends at the latest, as a time of the steady clock, because setting the
+    /// system's clock back must not prolong the period.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
-    /// Rate limit buckets. They outlive the snapshot: the next one takes them over.
+    /// Rate limit buckets. The next snapshot shares them, so limits are not reset by a reload.
     pub(super) buckets: SiteBuckets,
-    /// How long others may cache the file.
+    /// Maximum age of `/robots.txt` in caches.
     pub max_age: Duration,
     /// How `/robots.txt` is answered while there is no content.
     pub when_missing: WhenMissing,
-    /// Whether the policy may also be for other files. What has no effect here may be meant for
-    /// them.
+    /// Whether the policy may also be used for other files. Overrides and exemptions without effect
+    /// on this file are then not reported, because they may be meant for another file.
     pub(crate) is_one_of_many: bool,
 }
 
-/// What to do if there is no usable robots.txt at the start. Later, the last good version always
-/// stays.
+/// What to do if there is no usable robots.txt at the start. After the start, the last good version
+/// always stays live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenMissing {
     /// [`LiveBuilder::open`](crate::source::LiveBuilder::open) returns the error. The default.
     #[default]
     Fail,
-    /// Start without a robots.txt: nothing is enforced, and `/robots.txt` is answered with 503
+    /// Starts without a robots.txt: nothing is enforced, and `/robots.txt` is answered with 503
     /// until there is one.
     Unavailable,
-    /// Start without a robots.txt: nothing is enforced, and requests for `/robots.txt` are
-    /// forwarded to the application behind.
+    /// Starts without a robots.txt: nothing is enforced, and requests for `/robots.txt` are
+    /// forwarded to the application.
     Relay,
 }
 
@@ -76,12 +76,13 @@ keywords!(WhenMissing, "a rule for a missing robots.txt", {
 #[non_exhaustive]
 pub struct Content {
     compiled: Arc<Compiled>,
-    /// When the file was last changed, if HTTP can write that date; `None` for inline text.
+    /// When the file was last changed; `None` for inline text, or if the time cannot be formatted
+    /// as an HTTP date.
     pub modified: Option<SystemTime>,
     /// The origins of lines from appended parts; `None` if nothing is appended, or if an earlier
     /// process saved the version.
     pub places: Option<Arc<LinePlaces>>,
-    /// A value that the layer derives from the file once, to serve it.
+    /// A value that the layer derives from the file once: its prepared responses.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
@@ -100,10 +101,10 @@ pub(super) struct Compiled {
 
 impl Snapshot {
     /// Returns one line for each override or exemption of the policy whose name has no effect.
-    /// Either the name is close to a crawler's but matches no crawler and no group; the line then
-    /// suggests a correction. Or no request has the name, such as `Google-Extended`. Empty for a
-    /// file of a [`Directory`](crate::source::Directory), because the names may be meant for
-    /// another file.
+    /// There are two cases. A name may be similar to a crawler's name but match no crawler and no
+    /// group; the line then suggests a correction. Or the name is a token that no request contains,
+    /// such as `Google-Extended`. Empty for a file of a [`Directory`](crate::source::Directory),
+    /// because the names may be meant for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let registry = content.compiled.recognizer.registry();
@@ -119,8 +120,9 @@ impl Snapshot {
         misspelled.collect()
     }
 
-    /// Returns one line for each override of the policy whose rule the file does not have, so that
-    /// it has no effect. Empty for a file of a [`Directory`](crate::source::Directory).
+    /// Returns one line for each override of the policy that has no effect because the file does
+    /// not contain the rule of the override. Empty for a file of a
+    /// [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =
@@ -132,36 +134,36 @@ impl Snapshot {
             .collect()
     }
 
-    /// Returns one line for each override of the policy that has ended ([`Override::until`]) and so
-    /// has no effect any more.
+    /// Returns one line for each override of the policy that has no effect any more because it has
+    /// ended ([`Override::until`]).
     pub fn ended_overrides(&self) -> Vec<String> {
         let line =
             |(over, end): (String, _)| format!("the {over} has no effect any more: it ended {}", clock::shown(end));
         self.policy.ended_overrides(self.clock.now()).map(line).collect()
     }
 
-    /// Returns whether anything is enforced. If off, every request passes unjudged; `/robots.txt`
-    /// is served as before.
+    /// Returns whether the rules are enforced. If the result is `Off`, every request passes
+    /// unjudged, and `/robots.txt` is still served.
     pub fn enforcement(&self) -> Enforcement {
         self.switches.together()
     }
 
-    /// Returns the end of the grace period, while new restrictions are only observed; `None` if
-    /// none runs.
+    /// Returns the end of the grace period, during which new restrictions are only observed; `None`
+    /// if no grace period is running.
     pub fn grace_end(&self) -> Option<SystemTime> {
         let (end, now) = (self.running_grace()?.end(), self.clock.now());
         let rest = self.grace_over.saturating_sub(self.clock.elapsed());
         (now < end).then(|| now.checked_add(rest).map_or(end, |latest| end.min(latest)))
     }
 
-    /// Returns the number of rules that were only observed when the version went live, because
-    /// before it they did not exist or did not disallow. 0 if no grace period runs.
+    /// Returns the number of rules that were only observed when the version went live, because what
+    /// they disallow was allowed before; 0 if no grace period is running.
     pub fn grace_rules(&self) -> usize {
         self.running_grace().map_or(0, |_| self.young.count)
     }
 
-    /// Returns the number of rules that are only observed, for the first request that passes
-    /// because of the version's grace period; `None` for all others.
+    /// Returns the number of rules that are only observed. Only the first call for a version
+    /// returns it, when a request passes because of the grace period; later calls return `None`.
     pub(crate) fn first_in_grace(&self) -> Option<usize> {
         self.young.report_once().then_some(self.young.count)
     }
@@ -170,29 +172,30 @@ impl Snapshot {
         self.grace.as_deref().filter(|_| self.clock.elapsed() < self.grace_over)
     }
 
-    /// Reports whether a group of the file names a crawler.
+    /// Reports whether a group of the file has the crawler's product token.
     pub(crate) fn names(&self, token: &ProductToken) -> bool {
         self.content.as_ref().is_some_and(|content| content.rules().names(token))
     }
 
-    /// Takes one request from the bucket of a sender.
+    /// Takes one token from the rate limit bucket of a sender. If the bucket is empty, returns the
+    /// time to wait.
     pub(crate) fn take(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.take(key, quota, self.clock.elapsed())
     }
 
-    /// Reports whether a request of a sender would pass, without taking it from the bucket.
+    /// Reports whether a request of a sender would pass, like `take`, but without taking a token.
     pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
-    /// Counts a request that was refused for its rate. Returns the number of such requests before
-    /// it.
+    /// Counts a request that was refused because of its rate. Returns the number of earlier such
+    /// requests.
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()
     }
 
-    /// Judges a request by agents that [`Content::agents`] recognised. Counts nothing: only the
-    /// layer knows whether the request exceeds its [`Decision::rate_limit`].
+    /// Judges a request by agents that [`Content::agents`] recognised. Does not count the request
+    /// for rate limits; the caller has to check [`Decision::rate_limit`].
     pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], mut request: RequestFacts<'f>) -> Decision<'s> {
         match &self.content {
             None => Decision::unjudged(Reason::NothingKnown),
@@ -231,7 +234,7 @@ impl Content {
     /// Creates the content. `modified` must not be in the future, because caches would keep the
     /// file too long (RFC 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>, places: Option<Arc<LinePlaces>>) -> Self {
-        // A date that HTTP cannot write is omitted.
+        // A time that cannot be formatted as an HTTP date is omitted.
         let modified = modified.filter(|modified| clock::http(*modified).is_some());
         Self { compiled, modified, places, derived: OnceLock::new() }
     }
@@ -252,14 +255,14 @@ impl Content {
         Agents::clone(&self.cached_agents(field, None))
     }
 
-    /// Calls `read` with the agents of one `User-Agent` field line, without the cost of sharing
-    /// them.
+    /// Calls `read` with the agents of one `User-Agent` field line, without the cost of
+    /// incrementing their reference count.
     pub fn with_agents<R>(&self, field: &[u8], read: impl FnOnce(&Agents) -> R) -> R {
         read(&self.cached_agents(field, None))
     }
 
-    /// Recognises agents like [`Content::with_agents`]; the result is for a local variable and must
-    /// not be stored.
+    /// Recognises agents like [`Content::with_agents`]. The result must not be stored, because it
+    /// may hold a guard of the cache.
     pub(crate) fn cached_agents(&self, field: &[u8], lookups: Option<&AgentLookups>) -> FoundAgents<'_> {
         self.compiled.agents.get(field, lookups, |field| self.compiled.recognizer.agents(field))
     }
@@ -269,7 +272,7 @@ impl Content {
         &self.compiled.report
     }
 
-    /// Returns the hash that names this version.
+    /// Returns the hash of this version.
     pub fn hash(&self) -> VersionHash {
         self.compiled.hash
     }
@@ -279,8 +282,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the value that is derived from the file once and kept as long as the file; `None` if
-    /// it has another type.
+    /// Returns the value that `make` derives from the file. The value is created once and kept as
+    /// long as the file. `None` if an earlier call created a value of another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -15,31 +15,34 @@ pub(crate) type Loaded = Result<Version, Rejection>;
 /// A version that may become live.
 #[derive(Debug)]
 pub(crate) enum Candidate {
-    /// The version that the source holds.
+    /// The content of the source.
     Version(Version),
     /// The source has no usable content.
     Rejected(Rejection),
-    /// The source reports that it has no robots.txt, with this status.
+    /// The source's server responded with this HTTP status, which means that there is no
+    /// robots.txt.
     Absent { status: u16 },
 }
 
 /// The source of a site's bytes.
 ///
-/// Until it is dropped, a source offers its site a [`Candidate`] whenever its content changes. The
-/// site owns its source, so the source holds only a weak reference to the site.
+/// A source offers its site a [`Candidate`] whenever its content changes, until the source is
+/// dropped. It holds only a weak reference to the site, because the site owns the source.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
-    /// Loads the current content. Blocks for as long as the source does.
+    /// Loads the current content. Blocks until the source has responded.
     fn load(&self) -> Loaded;
 
     /// Loads and offers the content for a caller that waits for the result. Does not block.
     fn reload(&self, completion: Arc<Completion>);
 
-    /// Returns the text that a caller may replace; `None` if the content comes from elsewhere.
+    /// Returns the inline text, which a caller may replace; `None` if the source is not inline
+    /// text.
     fn text(&self) -> Option<&Mutex<Version>> {
         None
     }
 
-    /// Returns why changes are found only by polling, if so. Does not block.
+    /// Returns why changes are found only by polling; `None` if the file system reports changes.
+    /// Does not block.
     fn watch_problem(&self) -> Option<String> {
         None
     }
@@ -50,7 +53,7 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     }
 }
 
-/// Creates a version from a caller's text, unless it exceeds [`MAX_FILE`].
+/// Creates a version from a caller's text. Rejects text that exceeds [`MAX_FILE`].
 pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
     if text.len() as u64 > MAX_FILE {
         return Err(Rejection::new(RejectionKind::TooLarge, origin));
@@ -62,14 +65,15 @@ pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchStatus {
-    /// When the server last confirmed the live version, or that it has none; `None` before the
-    /// first confirmation since the start.
+    /// When the server last confirmed that it still has the live version, or that it has no
+    /// robots.txt; `None` before the first confirmation since the start.
     pub confirmed: Option<SystemTime>,
-    /// When fetches began to fail; `None` if the last one succeeded.
+    /// When the fetches began to fail; `None` if the last fetch succeeded.
     pub failing_since: Option<SystemTime>,
     /// Number of consecutive fetches without usable content.
     pub failures: u32,
-    /// When enforcement of the live version ends because it is missing at its source.
+    /// When enforcement of the live version ends, if its source still has no robots.txt then;
+    /// `None` if the source has one.
     pub held_until: Option<SystemTime>,
     /// When the next fetch is due.
     pub next_fetch: SystemTime,
@@ -89,9 +93,9 @@ pub(super) struct Appending {
 
 #[derive(Default)]
 struct LastOffer {
-    /// The content as the source had it.
+    /// The content of the source, before the parts were appended.
     source: Option<Version>,
-    /// The hash of the result.
+    /// The hash of the content with the parts appended.
     appended: Option<VersionHash>,
 }
 
@@ -100,17 +104,17 @@ impl Appending {
         Self { appendix, last: Mutex::default() }
     }
 
-    /// Returns the candidate with the parts appended. A file that is not a robots.txt stays
-    /// unchanged, so that it is rejected for the right reason.
+    /// Returns the candidate with the parts appended. A file that is not a robots.txt is returned
+    /// without the parts, so that it is rejected for the right reason.
     ///
-    /// `before` is what the site serves, or served last. If it contains a part that is not
-    /// available now, the candidate is rejected, so that the part is not dropped.
+    /// `before` is the content that the site serves, or served last. If `before` contains a part
+    /// that was not read yet, the candidate is rejected, because publishing it would drop the part.
     pub(super) fn append(&self, candidate: Candidate, before: Option<&[u8]>) -> Candidate {
         let mut last = self.last.lock();
         let version = match candidate {
             Candidate::Version(version) => version,
-            // The source has no robots.txt any more. A source that failed may still have its
-            // content.
+            // The source has no robots.txt any more, so its last content is discarded. The last
+            // content of a source that failed is kept, because the source may still have it.
             Candidate::Absent { .. } => {
                 last.source = None;
                 return candidate;
@@ -129,7 +133,8 @@ impl Appending {
         let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
         let fragments: Vec<_> = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
         if let (Some(title), Some(before)) = (&missing, before) {
-            // Compare all titles, because the missing part may have had another name before.
+            // All titles are compared, because the missing part may have had another title in
+            // `before`.
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title.as_bytes() == part);
             let is_own = |part: &[u8]| Fragment::titles_in(version.bytes()).any(|own| own == part);
             if Fragment::titles_in(before).any(|part| !is_held(part) && !is_own(part)) {
@@ -140,7 +145,8 @@ impl Appending {
         if appended.len() as u64 > MAX_FILE {
             return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, &version.origin));
         }
-        // The date is that of the part that changed last. A file without a date gets none.
+        // The date is that of the file or part that changed last. If the file has no date, the
+        // result has none.
         let modified = version.modified.map(|date| modified.map_or(date, |modified| modified.max(date)));
         let mut whole = Version::new(appended, &version.origin, modified);
         whole.places = Some(places.into());
@@ -148,28 +154,30 @@ impl Appending {
         Candidate::Version(whole)
     }
 
-    /// Returns the last robots.txt that the source held.
+    /// Returns the last content of the source.
     pub(super) fn source(&self) -> Option<Version> {
         self.last.lock().source.clone()
     }
 
-    /// Returns the hash of the source's content that this live version was made from; `None` if it
-    /// was made from other content.
+    /// Returns the hash of the source's last content, if the version `live` was created from that
+    /// content.
     pub(super) fn source_of(&self, live: VersionHash) -> Option<VersionHash> {
         let last = self.last.lock();
         last.source.as_ref().filter(|_| last.appended == Some(live)).map(Version::hash)
     }
 }
 
-/// Parts that others maintain, such as a list of AI crawlers, for one site or many.
+/// Parts of a robots.txt that are maintained separately, such as a list of AI crawlers, for one
+/// site or many.
 ///
 /// A site opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends them to
 /// its source's content, as [`RobotsTxt::append`](crate::rules::RobotsTxt::append) does. The result
-/// is checked, gated, remembered and rolled back like any other version. Replacing a part creates a
-/// new version of every site. The caller decides where the parts are read from.
+/// is a version like any other: it is checked, gated and remembered, and can be rolled back.
+/// Replacing a part creates a new version for every site. The application loads the parts and
+/// passes them to [`Appendix::set`].
 ///
-/// As long as a part was never available, a site whose version contains the part keeps that
-/// version. Other sites serve their file without the part.
+/// Until a part is set for the first time, a site whose live version contains the part, for example
+/// from before a restart, keeps that version. Other sites serve their file without the part.
 ///
 /// Cheap to clone; clones share the parts.
 ///
@@ -208,15 +216,16 @@ struct AppendixPart {
 }
 
 impl Appendix {
-    /// Creates parts with these titles, in the order of appending. None is available yet.
+    /// Creates parts with these titles, in this order. Set the content of each with
+    /// [`Appendix::set`].
     pub fn new<T: Into<Arc<str>>>(titles: impl IntoIterator<Item = T>) -> Self {
         let parts = titles.into_iter().map(|title| AppendixPart { title: title.into(), held: None }).collect();
         Self(Arc::new(AppendixState { parts: Mutex::new(parts), sites: Mutex::default() }))
     }
 
-    /// Replaces the part at an index, and makes every site append it. `modified` is when the part
-    /// was changed, if known. A part with the same bytes changes nothing, and neither does an index
-    /// out of range.
+    /// Replaces the part at index `part`, and publishes a new version of every site. `modified` is
+    /// when the part was changed, if known. Nothing changes if the part has the same bytes as
+    /// before, or if the index is out of range.
     ///
     /// Blocks until the sites have compiled the result.
     pub fn set(&self, part: usize, fragment: Fragment, modified: Option<SystemTime>) {
@@ -237,25 +246,27 @@ impl Appendix {
         sites.iter().for_each(|site| site.append_again());
     }
 
-    /// Returns the titles of the parts that were never available.
+    /// Returns the titles of the parts that were not set yet.
     pub fn missing(&self) -> Vec<String> {
         self.0.parts.lock().iter().filter(|part| part.held.is_none()).map(|part| part.title.to_string()).collect()
     }
 
     pub(super) fn join(&self, site: Weak<dyn AppendsParts>) {
         let mut sites = self.0.sites.lock();
-        // Remove dropped sites, because the hosts of a directory come and go.
+        // Dropped sites are removed, because the files of a directory may be added and removed
+        // often.
         sites.retain(|site| site.strong_count() > 0);
         sites.push(site);
     }
 }
 
-/// The event that a write must survive.
+/// The kind of failure that a write must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
-    /// The end of the process: a source can be read again, and ten thousand files that change at
-    /// once must not wait for the disk.
+    /// The end of the process. This is enough for a version from a source, because the source can
+    /// be read again, and ten thousand files that change at once must not wait for the disk.
     Process,
-    /// A crash of the machine: for decisions of an operator, and for pending versions.
+    /// A crash of the machine. This is required for decisions of an operator and for pending
+    /// versions.
     Machine,
 }

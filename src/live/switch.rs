@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 
 use robots_core::keywords;
 
-/// A kill switch for many sites. It is on at first and is not persisted; the switch of a
-/// [`StateDir`](super::StateDir) is. Cheap to clone.
+/// A kill switch for many sites. Enforcement is initially on. The position is not saved for a
+/// restart; use the switch of a [`StateDir`](super::StateDir) for that. Cheap to clone.
 ///
 /// ```
 /// use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};
@@ -22,20 +22,22 @@ pub struct KillSwitch(Arc<Switch>);
 
 #[derive(Debug, Default)]
 struct Switch {
-    /// Locked only for a moment, so a reader never waits for the disk.
+    /// The position and the sites. Never locked while the disk is accessed, so a reader does not
+    /// wait for the disk.
     joined: Mutex<JoinedSites>,
-    /// Locked while the switch is changed and written, so that the last write is the last change.
+    /// Locked while the switch is changed and written, so that the last change is also written
+    /// last.
     turning: Mutex<()>,
 }
 
 /// A site that follows a shared switch.
 pub(super) trait Switched: Send + Sync {
-    /// Sets the position of a shared switch in this site. `place` is the index of that switch among
-    /// those the site joined. Waits for nothing.
+    /// Sets the position of a shared switch in this site. `place` is the index of the switch among
+    /// those that the site has joined. Does not block.
     fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
-    /// Records a change of the switch `of` something; `why` is the reason if no operator made the
-    /// change.
+    /// Records a change of a switch in the history. `of` describes the sites that the switch
+    /// affects, and `why` is the reason if no operator made the change.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>);
 }
 
@@ -59,21 +61,22 @@ impl KillSwitch {
     }
 
     /// Switches enforcement on or off for every site with this switch: at once, and for sites
-    /// opened later. A site's own switch stays as it is.
+    /// opened later. The own switches of the sites do not change.
     pub fn set_enforcement(&self, enforcement: Enforcement) {
         self.set_enforcement_because(enforcement, None);
     }
 
-    /// Switches like [`KillSwitch::set_enforcement`], and records a reason in the history of the
-    /// sites if no operator decided it.
+    /// Switches like [`KillSwitch::set_enforcement`], and records the reason `why` in the history
+    /// of the sites, for a change that no operator made.
     pub fn set_enforcement_because(&self, enforcement: Enforcement, why: Option<String>) {
         self.turn(enforcement, why, || {});
     }
 
-    /// Changes the switch in every site, and then writes it with `write`.
+    /// Changes the position in every site, and then calls `write` to save it.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock();
-        // Kept until no lock is held, because dropping the last handle of a site writes its state.
+        // References to the sites are dropped only after the locks are released, because dropping
+        // the last reference to a site writes its state.
         let mut sites = Vec::new();
         let before = {
             let mut joined = self.0.joined.lock();
@@ -95,13 +98,13 @@ impl KillSwitch {
     }
 
     /// Makes a site follow this switch, now and at every change. `place` is the index of this
-    /// switch among those the site joined. Returns the reason for the switch's position, if no
-    /// operator chose it.
+    /// switch among those that the site has joined. Returns the reason for the switch's position,
+    /// if no operator chose it.
     pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
-            // Only before the list grows: doing this at every site would visit ten thousand entries
-            // ten thousand times.
+            // Dropped sites are removed only before the list grows: doing so for each of ten
+            // thousand sites would visit ten thousand entries each time.
             joined.sites.retain(|(_, other)| other.strong_count() > 0);
         }
         let weak = Arc::downgrade(site);
@@ -111,21 +114,22 @@ impl KillSwitch {
     }
 }
 
-/// Whether anything is enforced.
+/// Whether the rules are enforced: the position of a kill switch.
 ///
-/// If off, every request passes unjudged and unrecorded, whatever the policy; `/robots.txt` is
-/// served as before.
+/// If the position is `Off`, every request passes unjudged and unrecorded, whatever the policy, and
+/// `/robots.txt` is still served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Enforcement {
-    /// The policy decides. The default.
+    /// The policy decides how rules are enforced. The default.
     #[default]
     On,
-    /// Everything passes.
+    /// Every request passes.
     Off,
 }
 
-/// The switch of one site and the shared ones: off if any of them is off.
+/// The positions of a site's own switch and of its shared switches. Enforcement is off if any of
+/// them is off.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switches {
     pub(super) site: Enforcement,
@@ -162,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// A site whose last handle is dropped while the switch is turned.
+    /// A site whose last handle is dropped while the switch is changed.
     struct Leaving {
         own: Mutex<Option<Arc<Self>>>,
         switch: KillSwitch,

@@ -1,5 +1,5 @@
-//! Builder of a live robots.txt, with the settings that all sources share; also contains the inline
-//! source.
+//! The builder of a live robots.txt, with the settings for all kinds of sources. Also contains the
+//! inline source.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -13,19 +13,19 @@ use crate::live::{
 use crate::policy::{Mode, Policy};
 use crate::rules::Reading;
 
-/// Opens a [`LiveRobots`] with a source. Settings for one kind of source, such as polling, exist
-/// only for that kind.
+/// Configures and opens a [`LiveRobots`] with a source. Settings that apply to only one kind of
+/// source, such as polling, are methods of the builder for that kind.
 #[must_use]
 pub struct LiveBuilder<S> {
     pub(super) source: S,
     pub(super) settings: SiteSettings,
 }
 
-/// Source of a site: inline bytes (`Arc<[u8]>`), [`FileSource`](crate::internals::FileSource), or
-/// with the feature `fetch` `RemoteSource`. Only this crate can create a site, so there are no other
-/// sources.
+/// Source of a site: inline bytes (`Arc<[u8]>`), [`FileSource`](crate::internals::FileSource), or,
+/// with the feature `fetch`, `RemoteSource`. Other crates cannot implement this trait usefully,
+/// because only this crate can create a site.
 pub trait SiteSource: Sized {
-    /// Publishes the first version and keeps it up to date.
+    /// Publishes the first version, and later versions when the source changes.
     #[doc(hidden)]
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection>;
 }
@@ -45,9 +45,9 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Sets the mode of the policy: how disallowed requests are handled. It replaces the mode of the
-    /// [`policy`](Self::policy), whichever is called first. Default: the mode of the policy, by
-    /// default [`Mode::Observe`]. A second call replaces the first.
+    /// Sets the mode of the policy: how disallowed requests are handled. This mode takes precedence
+    /// over the mode of the [`policy`](Self::policy), in whichever order the two are set. Default:
+    /// the mode of the policy, by default [`Mode::Observe`]. A second call replaces the first.
     pub fn mode(self, mode: Mode) -> Self {
         self.with_settings(|settings| settings.mode = Some(mode))
     }
@@ -63,8 +63,8 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.reading = reading)
     }
 
-    /// Sets how each version is checked. Default: [`check::Options::default`]. A second call
-    /// replaces the first.
+    /// Sets the options of the check of each version. Default: [`check::Options::default`]. A
+    /// second call replaces the first.
     pub fn check(self, options: check::Options) -> Self {
         self.with_settings(|settings| settings.check = options)
     }
@@ -74,7 +74,7 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.registry = registry)
     }
 
-    /// Sets how long others may cache `/robots.txt`. Default: one hour
+    /// Sets how long clients and proxies may cache `/robots.txt`. Default: one hour
     /// ([`LiveRobots::DEFAULT_MAX_AGE`](crate::live::LiveRobots::DEFAULT_MAX_AGE)). Maximum: 24
     /// hours ([`LiveRobots::MAX_MAX_AGE`]; RFC 9309, section 2.4). A second call replaces the
     /// first.
@@ -96,55 +96,58 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Adds a callback. It is called after the first reload, and after every reload that changed
-    /// something or failed in a new way. Callbacks run one at a time, in the order of publication,
-    /// on a thread that reloads. That thread holds no lock, so a callback may use the site like any
-    /// caller; a reload that it starts is delivered after it returns. If another thread is
-    /// delivering, a reload may be answered before its callbacks have run. Panics are caught. A
-    /// second call adds a callback.
+    /// something or failed in a new way. Callbacks run one at a time, in the order of the reloads,
+    /// on one of the reloading threads. No lock is held, so a callback may use the site like any
+    /// caller. If a callback reloads the site, the callbacks for that reload run after it returns.
+    /// A reload may return before its callbacks have run, if another thread is running callbacks.
+    /// Panics are caught. A second call adds a callback.
     ///
-    /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would
-    /// keep the site and its threads alive after the application has dropped its own handle. Use a
-    /// [`Weak`] of the application's `Arc` around the site instead.
+    /// The site owns the callback. If the callback owned a [`LiveRobots`] of the same site, the
+    /// site and its threads would stay alive after the application has dropped its own handle. To
+    /// use the site in a callback, let the application keep the handle in an `Arc`, and give the
+    /// callback a [`Weak`] of it.
     pub fn on_reload(self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
         self.with_settings(|settings| settings.listeners.push(Box::new(listener)))
     }
 
     /// Sets the conditions for publishing a version without an operator. Default: [`Gate::open`],
-    /// which passes every version. A second call replaces the first.
+    /// which lets every version pass. A second call replaces the first.
     pub fn gate(self, gate: Gate) -> Self {
         self.with_settings(|settings| settings.gate = gate)
     }
 
     /// Sets the state directory, and the site's name in it. It stores accepted versions, the
-    /// pending version, the history and the kill switch. Default: none; then a restart forgets all
-    /// of them. The gate has nothing to compare the first version with, so it refuses only a
-    /// version that blocks everyone. There is no version to roll back to, every rule counts as new
-    /// for the grace period, and enforcement is on.
+    /// pending version, the history and the kill switch. Default: none. Without a state directory,
+    /// all of this is lost at a restart: the gate cannot compare the first version with an earlier
+    /// version and refuses only a version that blocks everyone, no version can be rolled back to,
+    /// every rule counts as new for the grace period, and enforcement is on.
     ///
     /// Sites that are open at the same time need different names. Two sites with the same name
-    /// share their part of the directory, so that one handle can replace another: the next start
-    /// finds the version that either of them accepted last. A second call replaces the first.
+    /// share their part of the directory, so that a new site can replace an old one without losing
+    /// state: the next start finds the version that either of the two has accepted last. A second
+    /// call replaces the first.
     pub fn state(self, state: &StateDir, site: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.state = Some((state.clone(), site.into())))
     }
 
     /// Starts from the state of a site with another name ([`LiveRobots::remembered`],
-    /// [`StateDir::remembered`]): its versions, pending version and history. They replace this
-    /// site's own part of the state directory. The kill switch is not inherited. Default: none. A
-    /// second call replaces the first.
+    /// [`StateDir::remembered`]): its versions, pending version and history. This state replaces
+    /// the content of this site's own part of the state directory. The kill switch is not
+    /// inherited. Default: none. A second call replaces the first.
     pub fn inherit_state(self, before: &Remembered) -> Self {
         self.with_settings(|settings| settings.inherited = Some(before.clone()))
     }
 
-    /// Sets the kill switch of this and other sites. It is ignored if the site has a state
-    /// directory, whose own kill switch then applies. A second call replaces the first.
+    /// Sets a kill switch that this site shares with other sites. It is ignored if the site has a
+    /// state directory, because the kill switch of the directory applies then. A second call
+    /// replaces the first.
     pub fn kill_switch(self, switch: &KillSwitch) -> Self {
         self.with_settings(|settings| settings.switch = Some(switch.clone()))
     }
 
-    /// Adds a kill switch that does not belong to a state directory, such as that of a fleet. Any
-    /// of the switches can turn enforcement off. A second call adds another one. Maximum: four;
-    /// later ones are ignored.
+    /// Adds a kill switch that does not belong to a state directory, such as that of a fleet. If
+    /// any of the switches is off, nothing is enforced. A second call adds another switch. At most
+    /// four switches can be added; later ones are ignored.
     pub fn additional_kill_switch(mut self, switch: &KillSwitch) -> Self {
         if self.settings.additional_kill_switches.len() < 4 {
             self.settings.additional_kill_switches.push(switch.clone());
@@ -152,40 +155,42 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Sets how long a newly disallowed request is only observed. The time starts with the first
-    /// accepted version that disallows the request, among the last few that are remembered.
-    /// Default: zero. A second call replaces the first.
+    /// Sets the grace period: how long a newly disallowed request is only observed. The period
+    /// starts when the oldest remembered version that disallows the request was accepted. Default:
+    /// zero. A second call replaces the first.
     pub fn grace(self, grace: Duration) -> Self {
         self.with_settings(|settings| settings.grace = grace)
     }
 
-    /// Replaces the system's clock, for tests. It applies to the grace period, the ends of
+    /// Replaces the system's clock, for tests. The clock determines the grace period, the ends of
     /// overrides and all dates. A second call replaces the first.
     pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.with_settings(|settings| settings.clock = Clock::new(clock))
     }
 
-    /// Shares compiled files with other sites. Default: nothing is shared. A second call replaces the first.
+    /// Shares compiled files with other sites that use the same cache. Default: a cache of its own.
+    /// A second call replaces the first.
     pub fn compile_cache(self, compile_cache: &CompileCache) -> Self {
         self.with_settings(|settings| settings.compile_cache = compile_cache.clone())
     }
 
     /// Sets the name for counting crawlers' requests if the policy limits them. Sites with the same
-    /// name and [`CompileCache`] share their counts. So a site that is opened again with other
-    /// settings replaces the previous one and gives no crawler a new burst. Default: counts are not
-    /// shared. A second call replaces the first.
+    /// name and [`CompileCache`] share their counts. So if a site is opened again with other
+    /// settings, crawlers do not get a new burst. Default: counts are not shared. A second call
+    /// replaces the first.
     pub fn counted_as(self, name: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.counted_as = Some(name.into()))
     }
 
-    /// Sets the parts that are appended to every version before it is checked and gated: lists of
-    /// crawlers that others maintain. Default: nothing. A second call replaces the first.
+    /// Sets the parts that are appended to every version before it is checked and gated: for
+    /// example, lists of crawlers that are maintained separately. Default: none. A second call
+    /// replaces the first.
     pub fn append(self, appendix: &Appendix) -> Self {
         self.with_settings(|settings| settings.appendix = Some(appendix.clone()))
     }
 
-    /// Marks this as one of many sites: an unusable file must not keep the others from starting,
-    /// and overrides may be meant for another site's file.
+    /// Marks this site as one of many with the same settings: a file that is unusable must not
+    /// prevent the other sites from starting, and overrides may be meant for another site's file.
     pub(super) fn one_of_many(mut self) -> Self {
         self.settings.is_one_of_many = true;
         if self.settings.when_missing == WhenMissing::Fail {
@@ -196,19 +201,20 @@ impl<S> LiveBuilder<S> {
 }
 
 impl LiveBuilder<Arc<[u8]>> {
-    /// Sets the name of an inline robots.txt, for applications with several. The name is used in
-    /// messages, in the history, and as
-    /// [`RateLimitedRequest::origin`](crate::parts::RateLimitedRequest::origin). A store that several
-    /// processes share uses it to separate the requests of this site from those of others. Default:
-    /// `inline`. A second call replaces the first.
+    /// Sets the name of an inline robots.txt, for applications with several such sites. The name is
+    /// used in messages, in the history, and as
+    /// [`RateLimitedRequest::origin`](crate::parts::RateLimitedRequest::origin). If several
+    /// processes count requests in a shared store, the name separates the counts of this site from
+    /// those of other sites. Default: `inline`. A second call replaces the first.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with_settings(|settings| settings.text_name = Some(name.into()))
     }
 }
 
 impl<S: SiteSource> LiveBuilder<S> {
-    /// Reads the robots.txt and starts to keep it up to date. If the source has no usable file, or
-    /// the gate refuses it, the version that was accepted last is published, if one is remembered.
+    /// Reads the robots.txt, publishes it, and starts to follow changes of the source. If the
+    /// source has no usable file, or if the gate refuses the file, publishes the version that was
+    /// accepted last, if any is remembered.
     ///
     /// # Errors
     ///
@@ -230,7 +236,7 @@ impl LiveRobots {
 /// The robots.txt of an open inline site.
 #[derive(Debug)]
 struct InlineText {
-    /// Held only briefly.
+    /// Locked only briefly.
     version: Mutex<Version>,
     site: Weak<Site>,
 }

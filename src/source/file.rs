@@ -1,4 +1,5 @@
-//! Reads a file that may be half-written, or replaced by something else.
+//! Reads files that may be incomplete because they are being written, or that may not be regular
+//! files.
 
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -10,14 +11,16 @@ use super::file_system::reach;
 use crate::live::state::disk::open;
 use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 
-/// How long a file must stay quiet after a modification that was not followed by a close.
+/// How long a modified file must stay unchanged until it is considered complete, if no event has
+/// reported that the writer closed it.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// Maximum lead of a file server's clock over ours. A later date was set on purpose.
+/// If a modification time is in the future by at most this, the clock of a file server is assumed
+/// to be ahead. A later time was set on purpose.
 const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
-/// Reads a whole regular file, or returns the reason for a failure. Blocks for as long as the file
-/// system does, but never for a writer.
+/// Reads a whole regular file, or returns why it cannot be read. Blocks while the file system
+/// hangs, but never waits for the writer of a FIFO.
 pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     let failed = |error| Rejection::io(error, origin);
     let mut file = open(reach(path)).map_err(failed)?;
@@ -29,7 +32,8 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
         return Err(Rejection::new(RejectionKind::TooLarge, origin));
     }
     let mut bytes = Vec::new();
-    // One byte more than allowed reveals a file that grew past the limit meanwhile.
+    // One byte more than the limit is read, to detect a file that has grown beyond the limit in the
+    // meantime.
     Read::by_ref(&mut file).take(LiveRobots::MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
     let after = file.metadata().map_err(failed)?;
     if bytes.len() as u64 != after.len() || changed(&before, &after) {
@@ -38,8 +42,8 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     Ok(Version::new(bytes, origin, after.modified().ok()))
 }
 
-/// Reads the bytes of a regular file. Blocks for as long as the file system does, but never for a
-/// writer.
+/// Reads the bytes of a regular file. Blocks while the file system hangs, but never waits for the
+/// writer of a FIFO.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(reach(path))?;
     if !file.metadata()?.is_file() {
@@ -50,13 +54,13 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns how much longer a file that was modified at this time must stay quiet, because it may be
-/// half-written; `None` if it has been quiet long enough.
+/// Returns how much longer to wait until a file with this modification time is considered complete;
+/// `None` if it was not modified for long enough.
 pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     unrest_at(SystemTime::now(), modified)
 }
 
-/// Does the same as [`unrest`], but for the given current time.
+/// Like [`unrest`], but with the given current time.
 pub(super) fn unrest_at(now: SystemTime, modified: SystemTime) -> Option<Duration> {
     match now.duration_since(modified) {
         Ok(age) => QUIET.checked_sub(age),

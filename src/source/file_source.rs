@@ -1,4 +1,4 @@
-//! A robots.txt kept in a file.
+//! The source of a `LiveRobots` whose robots.txt is a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -11,10 +11,11 @@ use super::file_system::reach;
 use super::watch::{Watched, Watcher};
 use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
-/// How often a caller that waits for a file to settle checks whether the watcher has taken it.
+/// Interval between checks whether the watcher has already published a file, while a reload waits
+/// until the file is complete.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Maximum wait for a missing file in a folder that keeps changing.
+/// Maximum time to wait for a missing file in a folder that keeps changing.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// A robots.txt kept in a file, see [`LiveRobots::file`].
@@ -44,12 +45,11 @@ impl LiveRobots {
 
 #[cfg(feature = "watch")]
 impl LiveBuilder<FileSource> {
-    /// Sets how often the file is polled for changes that no file system event reports. Default:
-    /// [`Watcher::DEFAULT_POLL`](super::Watcher::DEFAULT_POLL); minimum:
-    /// [`Watcher::MIN_POLL`](super::Watcher::MIN_POLL).
-    /// A second call replaces the first.
+    /// Sets the interval for polling the file, to find changes that the file system has not
+    /// reported. Default: [`Watcher::DEFAULT_POLL`](super::Watcher::DEFAULT_POLL); minimum:
+    /// [`Watcher::MIN_POLL`](super::Watcher::MIN_POLL). A second call replaces the first.
     ///
-    /// Only a file source has this setting:
+    /// Only sites with a file have this setting. The following does not compile:
     ///
     /// ```compile_fail
     /// # use std::time::Duration;
@@ -61,7 +61,7 @@ impl LiveBuilder<FileSource> {
         self.with_source(|source| source.poll = poll.max(Watcher::MIN_POLL))
     }
 
-    /// Sets the watcher of the file, which may watch other files too. Default: a new watcher. A
+    /// Sets the watcher of the file. One watcher can watch many files. Default: a new watcher. A
     /// second call replaces the first.
     pub fn watcher(self, watcher: &Watcher) -> Self {
         self.with_source(|source| source.watcher = Some(watcher.clone()))
@@ -69,7 +69,8 @@ impl LiveBuilder<FileSource> {
 }
 
 impl LiveBuilder<FileSource> {
-    /// Configures the file as one of many that share a watcher.
+    /// Sets the watcher and the polling interval, for the files of a
+    /// [`Directory`](super::Directory).
     pub(super) fn watched_by(self, watcher: &Watcher, poll: Duration) -> Self {
         self.with_source(|source| {
             source.watcher = Some(watcher.clone());
@@ -82,7 +83,7 @@ impl SiteSource for FileSource {
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
         let LiveBuilder { source, settings } = builder;
         let origin: Arc<str> = source.path.to_string_lossy().into();
-        // The file is watched before it is read, so that no later change goes unnoticed.
+        // The file is watched before it is read, so that no change after the read is missed.
         let mut opened = None;
         let site = Site::new(settings, &origin, |site| {
             let file = Arc::new(OpenFile {
@@ -94,7 +95,8 @@ impl SiteSource for FileSource {
             opened = Some(file.clone());
             file
         });
-        // A process that replaces another one may start while the file is being replaced.
+        // An earlier process has served this site, so the file should exist. If it is missing, it
+        // may be just being replaced.
         if let Some(file) = opened.as_ref().filter(|_| site.has_versions()) {
             await_name(&file.path);
         }
@@ -126,9 +128,9 @@ impl Source for OpenFile {
     }
 }
 
-/// Waits for a missing file while another one may be about to take its name, as in
-/// `mv robots.txt old; mv new robots.txt`. The wait lasts while the folder has changed recently,
-/// but at most `MAX_WAIT`.
+/// If the file is missing, waits in case another file is about to get its name, as in
+/// `mv robots.txt old; mv new robots.txt`. Waits only if the folder was changed a moment ago, and
+/// at most `MAX_WAIT`.
 fn await_name(path: &Path) {
     let is_missing = || fs::metadata(reach(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -140,13 +142,15 @@ fn await_name(path: &Path) {
     }
 }
 
-/// Reloads the file once it is quiet. A caller may request a reload in the middle of a write, so a
-/// file that was changed a moment ago is read twice and taken only if it is still the same. The
-/// watcher may take it meanwhile.
+/// Reloads the file after waiting until it is complete. A caller may request a reload while the
+/// file is being written, so a file that was modified a moment ago is read twice and published only
+/// if both reads have the same result. If the watcher publishes the content of the first read in
+/// the meantime, the wait ends.
 fn reload_once_quiet(site: &Site) -> Reload {
     let first = site.load().ok();
     if let Some(first) = &first {
-        // The file's date gives the length of the pause; a monotonic clock measures the pause.
+        // The length of the pause depends on the file's modification time. The pause itself is
+        // measured with a monotonic clock.
         let rest = first.modified.and_then(file::unrest).unwrap_or_default();
         let quiet = Instant::now() + rest;
         while site.live_source() != Some(first.hash()) {
@@ -160,9 +164,8 @@ fn reload_once_quiet(site: &Site) -> Reload {
     site.reload(|again| may_be_taken(first.as_ref(), again, SystemTime::now()))
 }
 
-/// Reports whether a version is complete: the first read found the same, or the file has been
-/// quiet. If the first read failed because the file was changing, that read says nothing about the
-/// current content.
+/// Reports whether a version may be published: the first read had the same result or, if the first
+/// read failed, the file was not modified for a while.
 fn may_be_taken(first: Option<&Version>, again: &Version, now: SystemTime) -> bool {
     match first {
         Some(first) => first.hash() == again.hash(),

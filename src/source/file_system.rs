@@ -1,23 +1,26 @@
-//! Access to the paths that this module uses.
+//! Access to all paths that the module `source` uses.
 //!
-//! Each operation on a path blocks while its file system hangs. So no caller holds a lock that a
-//! reader, a drop or another file system waits for. All operations go through this file, so that a
-//! test can make a folder hang; that folder then counts as a separate file system.
+//! Each operation on a path blocks while its file system hangs. So callers must not hold a lock
+//! that is also needed by readers, by drops or for other file systems. Before each operation on a
+//! path, a function of this file is called, so that a test can make a folder hang as if it were a
+//! separate file system.
 
 use std::fs::Metadata;
 use std::path::Path;
 
-/// Identifies a file system: its device number on Unix, else 0.
+/// Identifies a file system: its device number on Unix; 0 on other systems.
 pub(super) type FileSystemId = u64;
 
-/// Returns the path, for an operation on its file. In tests, blocks while the folder hangs.
+/// Returns the path, to be called before an operation on it. In tests, blocks while the folder
+/// hangs.
 pub(super) fn reach(path: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(path, hanging::Operations::All);
     path
 }
 
-/// Returns the folder, to be registered for events by its path.
+/// Returns the folder, to be called before it is registered for events. In tests, blocks while
+/// registrations in the folder hang.
 pub(super) fn reach_to_register(folder: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(folder, hanging::Operations::Registering);
@@ -63,14 +66,14 @@ pub(super) mod hanging {
         waiting: usize,
     }
 
-    /// The operations that hang, or the operation that is about to run.
+    /// The kind of operations that hang, or the kind of the operation that is about to run.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(in crate::source) enum Operations {
         All,
         Registering,
     }
 
-    /// A folder that counts as a separate file system, and hangs on demand.
+    /// A folder that is treated as a separate file system, and that a test can make hang.
     pub(in crate::source) struct HangingFolder {
         _folder: tempfile::TempDir,
         path: PathBuf,
@@ -81,7 +84,7 @@ pub(super) mod hanging {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().canonicalize().expect("a path");
             let mut folders = folders();
-            // No device has this number.
+            // No real device has this number.
             let id = u64::MAX - folders.len() as u64;
             folders.push(Folder { path: path.clone(), id, hangs: None, waiting: 0 });
             Self { _folder: folder, path }
@@ -91,7 +94,8 @@ pub(super) mod hanging {
             &self.path
         }
 
-        /// Makes the folder hang until this is dropped. Returns once `number` operations hang.
+        /// Makes the folder hang until this value is dropped. Returns when `number` operations are
+        /// blocked.
         pub(in crate::source) fn hang(&self, operations: Operations, number: usize) {
             let mut folders = folders();
             let deadline = Instant::now() + Duration::from_secs(60);
@@ -116,13 +120,15 @@ pub(super) mod hanging {
         }
     }
 
-    /// Fails if `call` waits for a hung file system.
+    /// Runs `call` on a thread, and panics if it does not return because it waits for the hanging
+    /// folder.
     pub(in crate::source) fn returns<R: Send + 'static>(what: &str, call: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(call()));
         let returned = receiver.recv_timeout(Duration::from_secs(60));
         returned.unwrap_or_else(|error| {
-            // A drop may wait as well, and the failure must be shown.
+            // The folders stop hanging before the panic, because drops during the panic may wait
+            // for them, too.
             folders().iter_mut().for_each(|folder| folder.hangs = None);
             CHANGED.notify_all();
             panic!("{what} waits for a file system that hangs: {error}")

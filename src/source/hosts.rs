@@ -1,7 +1,8 @@
-//! Hosts: the ASCII form of a name, origins, the patterns of a config, and values by host.
+//! Hosts: values by host, with the host patterns of a configuration; the ASCII form of names; and
+//! origins of URLs.
 //!
-//! **The maps contain indices into a list of values**: the ASCII form of a name, its Unicode form
-//! and its ports lead to one value.
+//! **The maps of a [`HostMap`] contain indices into a list of values**, because several keys may
+//! have the same value: the ASCII and the Unicode form of a name.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,20 +14,20 @@ use crate::rules::{Authority, Port, ValueError};
 /// Unicode form of a name may be longer.
 const MAX_NAME: usize = 253 * 2;
 
-/// Values by host: exact names take precedence over wildcards, the longest wildcard over shorter
-/// ones, and `*` matches every other host.
+/// A map from host patterns to values. Exact names take precedence over wildcards, longer wildcards
+/// take precedence over shorter ones, and `*` matches every other host.
 ///
-/// Names are compared without case and without a final dot, and IPv6 addresses by value. A value
-/// with a port takes precedence over one without a port, which applies to all other ports.
+/// Names are compared without case and without a final dot, and IPv6 addresses by value. A pattern
+/// with a port takes precedence. A pattern without a port applies to all other ports.
 ///
 /// A host that matches no pattern has no value, and a [`RobotsLayer`] does not check its requests.
-/// If your application answers under any host, insert a value for `*`; otherwise a crawler can
-/// bypass the rules by sending a host of its own.
+/// If your application accepts requests with any host, insert a value for `*`; otherwise, a crawler
+/// can bypass the rules by sending an arbitrary `Host`.
 ///
 /// [`RobotsLayer`]: https://docs.rs/tower-robots/latest/tower_robots/layer/struct.RobotsLayer.html
 ///
-/// With the feature `idn`, a name in Unicode equals its ASCII form. Without it, write a pattern in
-/// the ASCII form (`xn--mnchen-3ya.example`), which is what clients send.
+/// With the feature `idn`, a Unicode name is equivalent to its ASCII form. Without this feature,
+/// write patterns in the ASCII form (`xn--mnchen-3ya.example`), which clients send.
 ///
 /// ```
 /// use tower_robots::source::HostMap;
@@ -55,7 +56,7 @@ pub struct HostMap<T> {
     wildcard: Names,
     addresses: HashMap<Ipv6Addr, Ports, foldhash::fast::RandomState>,
     any: Option<usize>,
-    /// Largest number of dots in a name after `*.`; deeper names need no lookup.
+    /// Maximum number of dots in the names after `*.`. Names with more dots need not be looked up.
     deepest: usize,
 }
 
@@ -68,7 +69,7 @@ struct Ports {
     ports: Vec<(u16, usize)>,
 }
 
-// Problems with a pattern; a message puts them after the pattern.
+// Problems with a pattern. Messages consist of the pattern and one of these.
 const MALFORMED: &str =
     "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
 const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
@@ -88,8 +89,8 @@ impl<T> HostMap<T> {
         }
     }
 
-    /// Adds a value for `example.com`, `example.com:8080`, `*.example.com` (any depth below, but
-    /// not the name itself) or `*` (every other host).
+    /// Adds a value for `example.com`, `example.com:8080`, `*.example.com` (names below it at any
+    /// depth, but not the name itself) or `*` (every other host).
     ///
     /// # Errors
     ///
@@ -121,7 +122,7 @@ impl<T> HostMap<T> {
             _ => return Err(error(MALFORMED)),
         };
         let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')?.parse().ok());
-        // A wildcard matches names on any port.
+        // A wildcard applies to all ports, and cannot be combined with an address.
         if wildcard && (port.is_some() || address.is_some()) {
             return Err(error(MALFORMED));
         }
@@ -134,7 +135,8 @@ impl<T> HostMap<T> {
         if wildcard {
             self.deepest = self.deepest.max(survey(name.as_bytes()).0);
         }
-        // A client may send the Unicode form of the name, contrary to the standards.
+        // The Unicode form of the name is also inserted, because a client may send it, contrary to
+        // the standards.
         #[cfg(feature = "idn")]
         if let Some(name) = unicode(&name) {
             let _ = names.entry(name.as_bytes().into()).or_default().add(port, place);
@@ -145,15 +147,15 @@ impl<T> HostMap<T> {
 
     /// Returns the value for a host, with or without a port, as in a `Host` field.
     ///
-    /// If no port is written, it may be either default port. So a value for `example.com:443` is
-    /// found as `example.com` if that host has neither a value without a port nor one for port 80.
-    /// [`HostMap::get_for`] is more exact.
+    /// If `host` has no port, the port may be 80 or 443. So the value for `example.com:443` is
+    /// returned for `example.com` if there is no value for `example.com` or `example.com:80`. If
+    /// the default port is known, use [`HostMap::get_for`].
     pub fn get(&self, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), None)
     }
 
-    /// Does the same as [`HostMap::get`] for a known default port, 80 or 443, which applies if no
-    /// port is written.
+    /// Like [`HostMap::get`], for a known default port, 80 or 443, which is used if `host` has no
+    /// port.
     pub fn get_for(&self, default_port: u16, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), Some(default_port))
     }
@@ -163,7 +165,7 @@ impl<T> HostMap<T> {
         self.values.get(place)
     }
 
-    /// Returns the value for every host that has no value of its own.
+    /// Returns the value for `*`, that is, for every host that no other pattern matches.
     pub fn any(&self) -> Option<&T> {
         self.values.get(self.any?)
     }
@@ -188,12 +190,13 @@ impl<T> HostMap<T> {
         let port = match authority.port {
             Port::Absent | Port::Empty => default_port,
             Port::Number(port) => Some(port),
-            // The name decides: a malformed port must not bypass a site's rules.
+            // An invalid port is ignored, because it must not make it possible to bypass the rules
+            // of a site.
             Port::Malformed => None,
         };
         let name = authority.host;
         if let [b'[', address @ .., b']'] = name {
-            // Parsing reads at most 45 bytes of the address.
+            // This is cheap for long values, too: parsing reads at most 45 bytes.
             let address = std::str::from_utf8(address).ok()?.parse().ok()?;
             return self.addresses.get(&address)?.at(port);
         }
@@ -205,7 +208,7 @@ impl<T> HostMap<T> {
         if !has_capitals {
             return self.named(name, dots, port);
         }
-        // On the stack, so a host with capital letters costs no allocation.
+        // The copy is on the stack, so that a host with capital letters needs no allocation.
         let mut lower = [0; MAX_NAME];
         let lower = &mut lower[..name.len()];
         lower.copy_from_slice(name);
@@ -223,8 +226,8 @@ impl<T> HostMap<T> {
         // Names are short, so this loop is cheaper than a search for the next dot.
         for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'.') {
             dots -= 1;
-            // Even a name with a thousand labels needs no more lookups than the deepest wildcard
-            // has labels.
+            // So even for a name with a thousand labels, the number of lookups is limited by the
+            // number of labels of the deepest wildcard.
             if dots <= self.deepest
                 && let Some(place) = self.wildcard.get(&name[at + 1..]).and_then(|ports| ports.at(port))
             {
@@ -252,7 +255,8 @@ impl Ports {
         let at = |port: u16| self.ports.iter().find(|(other, _)| *other == port).map(|(_, place)| *place);
         match port {
             Some(port) => at(port).or(self.other),
-            // Either default port may be meant. If both have a value, the result is ambiguous.
+            // The port may be 80 or 443. If both have a value, the host is ambiguous, and the
+            // result is `None`.
             None => self.other.or_else(|| match (at(80), at(443)) {
                 (Some(place), None) | (None, Some(place)) => Some(place),
                 _ => None,
@@ -267,8 +271,8 @@ impl<T> Default for HostMap<T> {
     }
 }
 
-/// Returns the number of dots in a name, and whether it has capital letters. Without branches, so
-/// that it processes 16 bytes at a time.
+/// Returns the number of dots in a name, and whether it has capital letters. The loop has no
+/// branches, so that the compiler can vectorise it (16 bytes at a time).
 fn survey(name: &[u8]) -> (usize, bool) {
     let (mut dots, mut capitals) = (0_u16, 0_u8);
     for byte in name.iter().take(MAX_NAME) {
@@ -278,7 +282,7 @@ fn survey(name: &[u8]) -> (usize, bool) {
     (dots.into(), capitals != 0)
 }
 
-/// Scheme of a request, which decides the port if none is written.
+/// Scheme of a URL, which determines the default port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Scheme {
     Http,
@@ -289,7 +293,7 @@ pub(crate) enum Scheme {
 /// Scope of a robots.txt: a scheme, a host and a port (RFC 9309, section 2.3; RFC 6454, section 4).
 ///
 /// Hosts are compared without case and without a final dot, Unicode names by their ASCII form, and
-/// IPv6 addresses by value. If no port is written, the scheme's default port applies. Without the
+/// IPv6 addresses by value. A missing port is equivalent to the scheme's default port. Without the
 /// feature `idn`, a host must be written in its ASCII form (`xn--…`); otherwise the URL has no
 /// origin.
 ///
@@ -314,7 +318,7 @@ pub struct Origin {
 }
 
 impl Scheme {
-    /// Returns the port that applies if none is written.
+    /// Returns the default port.
     pub(crate) const fn port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -332,7 +336,7 @@ impl Scheme {
         }
     }
 
-    /// Parses a name without regard to case; `None` for other schemes.
+    /// Parses the name of a scheme, case-insensitively; `None` for other schemes.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         [Self::Http, Self::Https, Self::Ftp].into_iter().find(|scheme| name.eq_ignore_ascii_case(scheme.as_str()))
     }

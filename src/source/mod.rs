@@ -2,13 +2,13 @@
 //! a remote file.
 //!
 //! [`LiveRobots::file`](crate::live::LiveRobots::file) and similar constructors start a
-//! [`LiveBuilder`], which connects a source to a live site. [`Sites`] maps hosts to live files, and
-//! a [`Directory`] builds such a map from the files in a folder.
+//! [`LiveBuilder`], which connects a source to a live site. [`Sites`] maps hosts to sites, and a
+//! [`Directory`] builds such a map from the files in a folder.
 //!
 //! This module reads files and, with the feature `fetch`, fetches them. It does not serve requests.
 
-// As in `live`, items that only one feature uses are also compiled without it, so that no item has
-// to list the features that use it. With all features on, nothing is unused.
+// As in `live`, items that only one feature uses are also compiled without that feature; otherwise
+// each would need a `cfg` that lists its users. With all features, nothing is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)
@@ -38,8 +38,8 @@ pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
 pub use self::watch::Watcher;
 
-/// Replacement for `watch` if its feature is off: nothing is watched, and a file is reloaded only
-/// on request.
+/// Replaces the module `watch` without the feature `watch`: files are not watched, and are reloaded
+/// only on request.
 #[cfg(not(feature = "watch"))]
 mod watch {
     use std::path::PathBuf;

@@ -10,7 +10,8 @@ use crate::live::LiveRobots;
 
 /// Sites by host, for a [`RobotsLayer`](crate::layer::RobotsLayer). Cheap to clone.
 ///
-/// Built from one [`LiveRobots`], from a fixed [`HostMap`], or from a replaceable [`SiteMap`].
+/// The sites are either one [`LiveRobots`] for all hosts, a fixed [`HostMap`], or a [`SiteMap`],
+/// whose content can be replaced.
 #[derive(Clone, Debug)]
 pub struct Sites(SiteLookup);
 
@@ -50,13 +51,13 @@ enum SiteLookup {
 #[derive(Clone)]
 pub struct SiteMap {
     hosts: Arc<ArcSwap<HostMap<LiveRobots>>>,
-    /// Object that replaces the sites automatically, as long as a clone that owns it exists.
+    /// An object that updates the map, such as a [`Directory`](super::Directory). It is dropped
+    /// with the last clone of the map that contains it.
     _follower: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Sites {
-    /// Returns the current sites, for a local variable: the guard must not be stored, nor held
-    /// across an await.
+    /// Returns the current sites. The guard must neither be stored nor held across an await.
     pub(crate) fn load(&self) -> SitesGuard<'_> {
         match &self.0 {
             SiteLookup::One(live) => SitesGuard::One(live),
@@ -66,7 +67,7 @@ impl Sites {
     }
 }
 
-/// Sites at one moment.
+/// A guard of the current sites.
 pub(crate) enum SitesGuard<'s> {
     One(&'s LiveRobots),
     Fixed(&'s HostMap<LiveRobots>),
@@ -74,8 +75,8 @@ pub(crate) enum SitesGuard<'s> {
 }
 
 impl SitesGuard<'_> {
-    /// Returns the site of a host. The host is looked up only if there are several sites. Requests
-    /// that lack one belong to the site for every other host.
+    /// Returns the site of a host. `host` is called only if the sites are a map, because one
+    /// [`LiveRobots`] applies to all hosts. A request without a host belongs to the site for `*`.
     pub(crate) fn find<'h>(&self, host: impl FnOnce() -> Option<(&'h [u8], Option<Scheme>)>) -> Option<&LiveRobots> {
         let hosts = match self {
             Self::One(live) => return Some(live),
@@ -87,24 +88,24 @@ impl SitesGuard<'_> {
 }
 
 impl SiteMap {
-    /// Creates a map of these sites, which can be replaced later.
+    /// Creates a map with these sites. [`SiteMap::replace`] replaces them later.
     pub fn new(hosts: HostMap<LiveRobots>) -> Self {
         Self { hosts: Arc::new(ArcSwap::from_pointee(hosts)), _follower: None }
     }
 
-    /// Returns the same sites together with the follower that updates them. The follower itself
-    /// holds the map without a follower.
+    /// Returns a clone of the map that also owns the follower that updates it. The follower itself
+    /// owns a clone without a follower, so that there is no reference cycle.
     pub(super) fn followed_by(&self, follower: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _follower: Some(follower), ..self.clone() }
     }
 
-    /// Replaces the sites from the next request on. A site keeps its state if both maps contain the
-    /// same [`LiveRobots`].
+    /// Replaces the sites, starting with the next request. A site keeps its state if both maps
+    /// contain the same [`LiveRobots`].
     pub fn replace(&self, hosts: HostMap<LiveRobots>) {
         self.hosts.store(Arc::new(hosts));
     }
 
-    /// Returns the current sites. The returned map never changes, however long it is held.
+    /// Returns the current sites. Later replacements do not change the returned map.
     pub fn load(&self) -> Arc<HostMap<LiveRobots>> {
         self.hosts.load_full()
     }
@@ -112,10 +113,10 @@ impl SiteMap {
 
 robots_core::debug_as!(|it| SiteMap { sites: it.hosts.load().len() });
 
-/// Converts into the sites of a [`RobotsLayer`](crate::layer::RobotsLayer): one, or several by
-/// host.
+/// Types that can be converted into the [`Sites`] of a [`RobotsLayer`](crate::layer::RobotsLayer).
 ///
-/// Only an open robots.txt is a site. A builder that is not opened does not compile:
+/// Only an open site can be converted. A [`LiveBuilder`](crate::source::LiveBuilder) cannot, so the
+/// following does not compile:
 ///
 /// ```compile_fail,E0277
 /// use tower_robots::layer::RobotsLayer;

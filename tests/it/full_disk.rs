@@ -437,7 +437,7 @@ fn reopening_a_site_keeps_what_is_published_in_the_meantime() {
         let (folder, publishing) = (site.folder.path().to_owned(), Mutex::new(Some(live)));
         let mounted = disk.path().to_owned();
         state.on_event(move |event| {
-            let live = publishing.lock().unwrap().take().filter(|_| event.to_string().ends_with("this is missing"));
+            let live = publishing.lock().unwrap().take().filter(|_| event.to_string().ends_with("the file is missing"));
             if let Some(live) = live {
                 remount(&mounted, "ro");
                 write(&folder, THIRD);
@@ -448,7 +448,7 @@ fn reopening_a_site_keeps_what_is_published_in_the_meantime() {
             }
         });
         let live = site.open(&state);
-        site.wait_for_report("this is missing");
+        site.wait_for_report("the file is missing");
         assert_eq!((served(&live).as_str(), live.status().condition()), (THIRD, Condition::LastGood));
         remount(disk.path(), "rw");
         assert!(state.flush());

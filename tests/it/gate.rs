@@ -113,7 +113,7 @@ fn a_staging_file_shipped_by_a_restart_keeps_the_old_bytes_and_is_accepted_by_it
     assert_eq!((reload.cause, reload.outcome.kind()), (Cause::Accept, ReloadOutcomeKind::Published));
     assert_eq!(body(&live).as_deref(), Some(STAGING));
     assert_eq!(live.status().condition(), Condition::Live);
-    assert!(live.accept(&prefix).unwrap_err().to_string().ends_with("none does"));
+    assert!(live.accept(&prefix).unwrap_err().to_string().ends_with("no version is pending"));
     drop(live);
     let live = site.start();
     assert_eq!((body(&live).as_deref(), live.status().condition()), (Some(STAGING), Condition::Live));
@@ -273,7 +273,7 @@ fn a_misspelled_name_is_an_objection() {
     assert_eq!(replaced(gate("Gogglebot"), &house, &format!("{house}Disallow: /y\n")), [], "a group has the name");
     let rejection = Site::new(OPEN).builder().gate(gate("Gogglebot")).open().unwrap_err().to_string();
     let right =
-        "must_allow names \"Gogglebot\", but no crawler and no group has this name: did you mean \"Googlebot\"?";
+        "must_allow contains \"Gogglebot\", but no crawler and no group has this name: did you mean \"Googlebot\"?";
     assert!(rejection.contains(right), "{rejection}");
 }
 

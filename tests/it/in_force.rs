@@ -66,7 +66,7 @@ struct Placement {
     warning: Option<&'static str>,
 }
 
-const MISPLACED: &str = "100 requests of crawlers were judged, and none for /robots.txt has come";
+const MISPLACED: &str = "100 crawler requests were judged, but none for /robots.txt reached the layer";
 const NESTED: &str = "in a nested axum router";
 const SHADOWED: &str = "the application has a route for /robots.txt";
 

@@ -385,7 +385,7 @@ fn an_unreadable_switch_is_in_the_history_once_with_its_reason_and_its_end() {
         let path = site.path().join(file);
         fs::create_dir_all(site.own()).unwrap();
         fs::write(&path, "offf").unwrap();
-        let why = format!("{}: this is neither \"on\" nor \"off\"; taken for \"off\"", path.display());
+        let why = format!("{}: this is neither \"on\" nor \"off\"; treated as \"off\"", path.display());
         let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of {of} is switched off: {why}"));
         // The next start finds it in this state, and already has it in the history.
         for _ in 0..2 {
@@ -441,8 +441,8 @@ fn history_entries_dated_in_the_future_are_kept_and_reported() {
             let problems = state.problems();
             assert_eq!(problems.len(), usize::from(is_problem), "{problems:?}");
             for problem in problems {
-                assert!(problem.starts_with("the clock says ") && problem.contains(", but state_dir has entries of "));
-                assert!(problem.ends_with(": the clock is wrong, or was"), "{problem}");
+                assert!(problem.starts_with("the clock shows ") && problem.contains(", but state_dir has entries of "));
+                assert!(problem.ends_with(": the clock is wrong now or was wrong then"), "{problem}");
             }
         }
     }
@@ -609,7 +609,7 @@ fn an_unreadable_switch_is_reported_until_it_is_set() {
     fs::write(site.path().join("enforcement"), "offf").unwrap();
     let state = site.state();
     let problem = state.switch_problem().unwrap();
-    assert!(problem.ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""), "{problem}");
+    assert!(problem.ends_with("this is neither \"on\" nor \"off\"; treated as \"off\""), "{problem}");
     assert_eq!((state.enforcement(), state.problems()), (Enforcement::Off, vec![problem]));
     state.set_enforcement(Enforcement::On).unwrap();
     assert_eq!((state.switch_problem(), state.problems()), (None, Vec::new()));

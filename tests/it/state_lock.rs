@@ -212,10 +212,7 @@ fn a_folder_without_lock_support_is_used_and_reported() {
     std::os::unix::fs::symlink("elsewhere", path.join("lock")).unwrap();
     let state = StateDir::open(&path).unwrap();
     let problem = state.problems().remove(0);
-    let want = format!(
-        "{}: cannot be locked, so nothing keeps another process from writing here too: ",
-        path.join("lock").display()
-    );
+    let want = format!("{}: cannot be locked, so another process could write here, too: ", path.join("lock").display());
     assert!(problem.starts_with(&want), "{problem}");
     let live = LiveRobots::text(FIRST).state(&state, "shop").open().unwrap();
     assert!(state.flush());

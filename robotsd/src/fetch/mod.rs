@@ -107,6 +107,6 @@ mod tests {
             assert_eq!(site_hint(word), None, "{word}");
         }
         let error = robots_url("ftp://example.com/robots.txt").expect_err("ftp").to_string();
-        assert!(is_url("ftp://example.com/") && error.contains("ftp is not spoken here"), "{error}");
+        assert!(is_url("ftp://example.com/") && error.contains("ftp is not supported"), "{error}");
     }
 }

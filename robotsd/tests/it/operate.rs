@@ -407,11 +407,10 @@ fn an_impossible_command_suggests_a_possible_one() {
     let live = operated.site(0)["hash"].as_str().unwrap().to_owned();
     let wrong = "0123456789ab";
     let unknown = "robotsd answered 404: there is no site \"b\"; there is \"shop\", \"the blog\"";
-    let nothing = format!("no version {wrong} waits to be accepted: none does; version {} is live", short(&live));
-    let no_hash =
-        "is not the hash of a version: write the 16 hex digits from the message about it, or at least 12 of them";
-    let none_before =
-        "there is no version to go back to: none is remembered from before the one that was accepted last";
+    let nothing =
+        format!("version {wrong} cannot be accepted: no version is pending; version {} is live", short(&live));
+    let no_hash = "is not the hash of a version: write the 16 hex digits from the message about the version, or at least 12 of them";
+    let none_before = "cannot roll back: no version that was accepted before the current one is remembered";
     let odd = "robotsd answered 404: there is no site \"\\u{1b}[2J\\n&site=shop\"; there is \"shop\", \"the blog\"";
     let host = "robotsd answered 404: there is no site \"shop.test\"; it is a host of the site \"shop\"";
     for (arguments, want) in [
@@ -435,7 +434,7 @@ fn an_impossible_command_suggests_a_possible_one() {
     folder.replace("robots.txt", SHUT);
     operated.event("gated");
     let output = operated.command(&["accept", "shop", wrong]);
-    let want = format!("no version {wrong} waits to be accepted: {} does\n", short(&operated.waiting()));
+    let want = format!("version {wrong} cannot be accepted: the pending version is {}\n", short(&operated.waiting()));
     assert!(output.error.ends_with(&want), "{output:?}");
     assert_eq!(operated.robots(), OPEN);
     for event in ["accept", "rollback", "enforcement"] {
@@ -507,7 +506,7 @@ fn a_rollback_preview_changes_nothing() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     let shown = || operated.command(&["rollback", "shop", "--diff"]);
-    assert_has(shown().failed(2), &["there is no version to go back to"]);
+    assert_has(shown().failed(2), &["cannot roll back: no version"]);
     let more = format!("{OPEN}Disallow: /more/\n");
     folder.replace("robots.txt", &more);
     operated.out(&["reload", "--site", "shop"]);
@@ -579,7 +578,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     assert!(done(&["accept", "shop", &hash]).starts_with("site \"shop\": version "));
     done(&["enforce", "off", "--site", "the blog"]);
     failed(&["enforce", "off", "--site", "b"], "; there is no site \"b\"; there is \"shop\", \"the blog\"\n");
-    failed(&["accept", "shop", "0123456789ab"], "none does");
+    failed(&["accept", "shop", "0123456789ab"], "no version is pending");
     failed(&["rollback", "b"], "there is no site \"b\"");
     let operated = Operated::start(&folder);
     assert_eq!((operated.robots(), operated.page("blog.test")), (SHUT.to_owned(), 200));
@@ -641,8 +640,8 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
     assert_eq!(code, Some(1), "{said}");
     let unreadable = "so nothing would be enforced for any site";
     let parts = [
-        &format!("{of_all}: this is not a regular file; taken for \"off\", {unreadable}"),
-        &format!("site \"shop\": {of_site}: this is neither \"on\" nor \"off\"; taken for \"off\", so nothing"),
+        &format!("{of_all}: this is not a regular file; treated as \"off\", {unreadable}"),
+        &format!("site \"shop\": {of_site}: this is neither \"on\" nor \"off\"; treated as \"off\", so nothing"),
         "state_dir = \"state\"",
         "can be served, but not enforced: a kill switch cannot be read; listeners: ",
     ];
@@ -689,9 +688,9 @@ fn entries_dated_in_the_future_are_in_the_log_and_the_status() {
     fs::write(&path, format!("{text}{entry}\n")).unwrap();
     let operated = Operated::start(&folder);
     let line = operated.event("clock");
-    let said = "but state_dir has entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong, or was";
+    let said = "but state_dir has entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong now or was wrong then";
     assert_eq!(line["level"], "warn");
-    assert_has(message(&line), &["the clock says ", said]);
+    assert_has(message(&line), &["the clock shows ", said]);
     assert_has(unfolded(&operated.command(&["status", "--problems"]).ends_with(1).out), &[said]);
     let history = operated.json(&["history", "shop"]);
     let entries = history["entries"].as_array().unwrap();

@@ -76,7 +76,10 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
     let line = running.event("registry-rejected");
     let message = message(&line);
-    assert!(message.starts_with(&published.url) && message.ends_with("the one before stays in force"), "{message}");
+    assert!(
+        message.starts_with(&published.url) && message.ends_with("the previous version stays in force"),
+        "{message}"
+    );
     assert_eq!(published.status()["origin"], "saved");
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
 }
@@ -87,7 +90,7 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
     let running = published.start();
     let line = running.event("registry-gated");
     let message = message(&line);
-    assert_has(message, &["the search engine \"Googlebot\" is gone; the one before stays in force"]);
+    assert_has(message, &["the search engine \"Googlebot\" is gone; the previous version stays in force"]);
     let waiting = wait_for("what waits", || Some(published.status()["waiting"].clone()).filter(|it| !it.is_null()));
     let hash = &waiting["hash"].as_str().unwrap()["sha256:".len()..][..16];
     assert!(message.ends_with(&format!("to use it, write registry_accept = [\"{hash}\"] in [agents]")), "{message}");

@@ -61,7 +61,7 @@ upstreams = ["http://a"] | [site.robots] | source = "upstream" | host = "a/b" =>
     8:8: "a/b" is not a host: write one such as
 root = "." | [site.robots] | source = "url" => 7:10: source = "url" requires url
 root = "." | [site.robots] | url = "ftp://a/robots.txt" =>
-    7:7: "ftp://a/robots.txt" cannot be fetched: ftp is not spoken here; use http or https
+    7:7: "ftp://a/robots.txt" cannot be fetched: ftp is not supported; use http or https
 root = "." | [site.robots] | url = "http://a/" | ca = "x.pem" => 8:6: "ca" requires a url that begins with
 root = "." | [site.robots] | url = "https://a/" | ca = "x.pem" => 8:6: …
 root = "." | [site.robots] | url = "http://a/" | refresh = "5s" => 8:11: "refresh" is "5s": write a duration from "1m" to "24h"

@@ -234,7 +234,7 @@ fn a_ca_certificate_causes_a_clear_warning() {
     let said = run(command.env("ROBOTSD_ADMIN_CA", folder.at("a.pem"))).failed(2);
     assert_has(
         &said,
-        &["it belongs to a certificate authority, not to a server: make one with basicConstraints=CA:FALSE"],
+        &["it belongs to a certificate authority, not to a server; make one with basicConstraints=CA:FALSE"],
     );
     assert_lacks(&said, &["Other", "EndEntity"]);
 }

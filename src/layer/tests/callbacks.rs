@@ -1,4 +1,4 @@
-//! Observers, callbacks that panic, the kill switch and the grace.
+//! Tests of observers, of callbacks that panic, of the kill switch and of the grace period.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The record of a crawler's allowed request, as handlers and observers get it.
+//! Tests of the records that handlers and observers get for allowed requests of crawlers.
 
 use super::*;
 use crate::agent::{Category, Class};
@@ -11,7 +11,7 @@ fn robots(mode: Mode) -> LiveRobots {
     live_by(RULES, Policy::builder().mode(mode))
 }
 
-/// The record in the extensions of a request.
+/// Returns the record in the extensions of a request.
 async fn crawler(layer: RobotsLayer, request: Request<Body>) -> Option<Record> {
     ask(layer, request).await.extensions().get().cloned()
 }
@@ -26,9 +26,10 @@ async fn handlers_learn_which_crawler_asks_whether_it_is_allowed_or_not() {
         ("/.well-known/x", GPTBOT, "GPTBot", Reason::Exempt, None, None),
         ("/drafts/x", GOOGLEBOT, "Googlebot", Reason::NoGroup, None, None),
         ("/drafts/x", "NewBot/1.0 (+https://new.example/bot)", "NewBot", Reason::NoGroup, None, None),
-        // curl is not a crawler, but a group names it.
+        // curl is not a crawler, but has a group.
         ("/", "curl/8.5.0", "curl", Reason::Allowed, Some(Access::Allow), None),
-        // The robots.txt itself: the record is in the extensions of the layer's own response.
+        // For a request for the robots.txt itself, the record is in the extensions of the layer's
+        // own response.
         ("/robots.txt", GPTBOT, "GPTBot", Reason::Exempt, None, None),
     ];
     for (target, agent, name, reason, access, rule) in cases {
@@ -132,7 +133,7 @@ async fn observers_of_crawlers_are_notified_of_every_request_of_theirs() {
     let want = want.map(|(agent, target, status)| (agent.to_owned(), target.to_owned(), status));
     assert_eq!(*notified.lock(), want);
     assert_eq!((live.status().callback_faults, live.status().faults), (4, 0), "one for each panic");
-    // Observing adds nothing to the requests.
+    // An observer alone does not add a record to the extensions.
     assert!(crawler(layer, get("/", GPTBOT)).await.is_none());
 }
 

@@ -1,5 +1,5 @@
-//! The mode limits what is done about a request: tests every mode with every rate mode, handling of
-//! impostors, override and identity.
+//! Tests that the mode limits the action for a request. Every mode is combined with every rate
+//! mode, handling of impostors, override and identity.
 
 use super::*;
 use crate::agent::{Category, IdentityMethod, UndecidedReason};
@@ -9,7 +9,7 @@ use crate::policy::{Impostors, Override, RateMode};
 const FILE: &str =
     "User-agent: GPTBot\nUser-agent: Googlebot\nCrawl-delay: 10\nDisallow: /drafts/\n\nUser-agent: *\nDisallow:\n";
 
-/// `None` if nothing checks senders.
+/// `None` means that senders are not checked.
 const IDENTITIES: [Option<Identity>; 6] = [
     None,
     Some(Identity::Verified(IdentityMethod::Range)),
@@ -25,7 +25,7 @@ impl Answer {
     }
 }
 
-/// What an override applies to.
+/// The requests that an override applies to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Named {
     Agent(&'static str),
@@ -63,7 +63,7 @@ impl Named {
     }
 }
 
-/// The overrides of a policy: of the mode, of the rate mode, or of both.
+/// The overrides of a policy, for the mode, for the rate mode, or for both.
 #[derive(Clone, Copy, Debug)]
 struct Overrides {
     mode: Option<(Named, Mode)>,
@@ -93,7 +93,7 @@ impl Overrides {
     }
 }
 
-/// The answer to a request, from lenient to strict.
+/// The answer to a request, ordered from lenient to strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Answer {
     Pass,
@@ -110,7 +110,7 @@ struct Settings {
     overrides: Overrides,
 }
 
-/// A request under a policy.
+/// A combination of a policy and a request.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     settings: Settings,
@@ -165,7 +165,7 @@ impl Row {
         self.identity == Some(REFUTED)
     }
 
-    /// Returns the mode that applies to the request if the site has this mode.
+    /// Returns the mode that applies to the request if the policy has the mode `site`.
     fn mode(&self, site: Mode, with_patterns: bool) -> Mode {
         let over = self
             .settings
@@ -195,7 +195,7 @@ impl Row {
         }
     }
 
-    /// Returns the expected answer if the site has this mode.
+    /// Returns the expected answer if the policy has the mode `site`.
     fn answer(&self, site: Mode) -> Answer {
         if self.agent == FIREFOX {
             return Answer::Pass;
@@ -224,8 +224,8 @@ impl Row {
     }
 }
 
-/// Only every fifth row is tested, unless `ROBOTSD_LONG` is set. Must not share a factor with the
-/// number of rows per policy.
+/// Only every fifth row is tested, unless `ROBOTSD_LONG` is set. The step must not have a common
+/// factor with the number of rows per policy.
 const STEP: usize = 5;
 
 /// Responds with the request that it received.
@@ -253,7 +253,7 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
             if number % step != 0 {
                 continue;
             }
-            // Refill the bucket before each row.
+            // The bucket is refilled before each row.
             clock.pass(Duration::from_secs(60));
             if row.asked == Asked::TooSoon {
                 let _ = ask(layer.clone(), row.request()).await;
@@ -280,8 +280,8 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
                 Some(record) => {
                     assert_eq!(record.would.as_str(), row.answer(Mode::Refuse).as_str(), "{mode} {row:?} {record:?}")
                 }
-                // Unless the mode is off, there is a record of every request that `refuse` would
-                // not pass unchanged.
+                // Unless the mode is `off`, every request that would not pass under the mode
+                // `refuse` has a record.
                 None => assert!(
                     answer == Answer::Pass
                         && (mode == Mode::Off || has_off(&row) || row.answer(Mode::Refuse) == Answer::Pass),

@@ -1,4 +1,4 @@
-//! Requests that exceed the crawl delay of their crawler's groups.
+//! Tests of requests that exceed the crawl delay of their crawler's groups.
 
 use super::*;
 use crate::agent::IdentityMethod;
@@ -8,7 +8,7 @@ use crate::policy::{Impostors, Override, RateMode};
 const DELAYED: &str =
     "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n\nUser-agent: *\nCrawl-delay: 2\nDisallow:\n";
 
-/// Refuses disallowed requests, and requests that exceed their crawl delay.
+/// Returns a policy that refuses disallowed requests and requests that exceed their crawl delay.
 fn refusing() -> PolicyBuilder {
     Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse)
 }
@@ -19,7 +19,7 @@ fn limited(policy: PolicyBuilder) -> (RobotsLayer, LiveRobots, TestClock) {
     (told_senders(&live), live, clock)
 }
 
-/// Creates a layer that finds the sender's address and identity in the extensions.
+/// Creates a layer that takes the sender's address and identity from the extensions.
 fn told_senders(live: &LiveRobots) -> RobotsLayer {
     RobotsLayer::new(live.clone())
         .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
@@ -40,7 +40,7 @@ async fn passed(layer: &RobotsLayer, request: impl Fn() -> Request<Body>) -> usi
     passed_of(layer, (0..10).map(|_| request())).await
 }
 
-/// Returns how many of ten requests pass, each with the agent for its number.
+/// Returns how many of ten requests pass. `agent` returns the agent of each request.
 async fn passed_by(layer: &RobotsLayer, address: [u8; 4], agent: impl Fn(usize) -> String) -> usize {
     passed_of(layer, (0..10).map(|number| from(&agent(number), address))).await
 }
@@ -51,7 +51,8 @@ fn at(target: &str, mut request: Request<Body>) -> Request<Body> {
     request
 }
 
-/// Returns the refusal, if any, of a request if the store answers with this wait.
+/// Returns the response to a request if the store answers with `wait`; `None` if the request
+/// passes.
 fn told(layer: &RobotsLayer, mut request: Request<Body>, wait: Option<Duration>) -> Option<Response<Bytes>> {
     let store = layer.clone().counted_in_store();
     let original = OriginalRequest::of(&request);
@@ -83,7 +84,7 @@ async fn a_burst_passes_and_then_one_request_in_each_interval() {
         clock.pass(Duration::from_secs(10));
         assert_eq!(passed(&layer, ours).await, 1);
     }
-    // A pause fills the bucket, but not beyond its size.
+    // During a pause, the bucket is refilled, but only up to its size.
     clock.pass(Duration::from_secs(3600));
     assert_eq!(passed(&layer, ours).await, 5);
 }
@@ -114,10 +115,11 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
     assert_eq!(problem["type"], "https://iana.org/assignments/http-problem-types#quota-exceeded");
     assert_eq!(problem["violated-policies"], serde_json::json!(["crawl"]));
     assert_eq!((&problem["status"], &problem["line"]), (&429.into(), &2.into()));
-    // A disallowed request is refused as usual, and takes nothing from the bucket.
+    // A disallowed request is refused as usual, and does not take a token from the bucket.
     let drafts = at("/drafts/x", from(GPTBOT, [192, 0, 2, 9]));
     assert_eq!(ask(layer.clone(), drafts).await.status(), StatusCode::FORBIDDEN);
-    // An application's own refusal is for pages; a rate limit always has status 429.
+    // An application's own refusal is only for disallowed requests. A rate limit always has status
+    // 429.
     let own = layer.refuse_with(|event| event.refusal_with_status(StatusCode::GONE));
     assert_eq!(ask(own, from(GPTBOT, [192, 0, 2, 1])).await.status(), StatusCode::TOO_MANY_REQUESTS);
 }
@@ -126,7 +128,8 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
 async fn retry_times_of_clients_refused_together_are_spread_and_never_too_early() {
     let (layer, live, _) = limited(refusing().rate_burst(std::num::NonZeroU32::MIN));
     live.publish_blocking(DELAYED.replace("10", "30")).expect("a robots.txt");
-    // Counted in this process, and by a store, whose waits are whole microseconds.
+    // Requests are counted in this process or by a store, whose times to wait are whole
+    // microseconds.
     for elsewhere in [None, Some(Duration::from_secs(30)), Some(Duration::from_micros(29_000_001))] {
         let _ = ask(layer.clone(), from(GPTBOT, [192, 0, 2, 1])).await;
         let mut times = std::collections::BTreeMap::new();
@@ -221,7 +224,7 @@ async fn observed_requests_pass_and_are_reported() {
     let layer = layer.on_disallowed(move |event| notes.lock().push((event.record.action, event.record.reason)));
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
     assert_eq!(*reports.lock(), [(Action::Pass, Reason::LimitObserved); 5]);
-    // First with the rate mode off, then with enforcement off.
+    // All requests pass with the rate mode off, and then with enforcement off.
     live.set_policy(Policy::default());
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
     live.set_policy(refusing().build());
@@ -273,10 +276,10 @@ async fn another_name_in_the_header_does_not_disable_limiting() {
     let disallowed = format!("{DELAYED}\nUser-agent: BadBot\nUser-agent: Googlebot\nDisallow: /\n");
     let sparing = |mode: Mode| refusing().with_override(Override::agent("BadBot", mode).expect("a name"));
     for (file, policy, agent) in [
-        // A search engine with the same delay, which is only observed.
+        // The delay of the search engine is the same, but is only observed.
         (star, refusing(), "bingbot/2.0 GPTBot/1.2"),
         (star, refusing(), "GPTBot/1.2 bingbot/2.0"),
-        // A crawler that is disallowed but not refused.
+        // The other crawler is disallowed, but not refused.
         (&disallowed, sparing(Mode::Observe), "GPTBot/1.2 BadBot/1"),
         (&disallowed, sparing(Mode::Off), "GPTBot/1.2 BadBot/1"),
         (&disallowed, sparing(Mode::Tag), "BadBot/1 GPTBot/1.2"),
@@ -289,7 +292,7 @@ async fn another_name_in_the_header_does_not_disable_limiting() {
         let record = response.extensions().get::<Record>().expect("a record");
         assert_eq!((record.name(), record.access), ("GPTBot", Some(crate::rules::Access::Allow)), "{agent}");
     }
-    // If one of the names is refused, the request is refused.
+    // If one of the agents is refused, the request is refused.
     let layer = limited_by(&disallowed, refusing());
     for _ in 0..10 {
         let response = ask(layer.clone(), from("GPTBot/1.2 BadBot/1", [192, 0, 2, 1])).await;
@@ -312,7 +315,7 @@ async fn made_up_names_get_an_address_no_extra_requests() {
         let passed = passed_of(&layer, agents(rest).iter().map(|agent| from(agent.trim(), address))).await;
         assert_eq!(passed, 5, "{rest:?}");
     }
-    // These requests took from GPTBot's bucket for that address.
+    // These requests took their tokens from GPTBot's bucket for this address.
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 0);
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 2])).await, 5);
 }
@@ -334,7 +337,7 @@ async fn a_verified_crawler_has_its_own_counter_even_if_the_file_names_another_o
     });
     let image = || known("Googlebot-Image/1.0", [192, 0, 2, 1], VERIFIED);
     assert_eq!(passed(&layer, image).await, 1);
-    // More strangers than there are buckets for networks.
+    // There are more clients with invented names than buckets for networks.
     for number in 0..100_000_u32 {
         let [_, b, c, d] = number.to_be_bytes();
         let _ = layer.decide(&OriginalRequest::of(&from("Googlebot-Image/1.0", [10, b, c, d]))).respond(None);
@@ -377,8 +380,8 @@ async fn repeating_the_query_for_a_refused_request_takes_nothing() {
         let response = ask(again.clone(), sender()).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(field(&response, "ratelimit"), Some("\"crawl\";r=0;t=10"));
-        // The request's time has come since, but it is still reported as rate-limited, and its
-        // token is still there.
+        // The request would not exceed its crawl delay any more, but is still reported as
+        // rate-limited, and does not take a token.
         clock.pass(Duration::from_secs(10));
         for _ in 0..3 {
             assert_eq!(ask(again.clone(), sender()).await.status(), StatusCode::TOO_MANY_REQUESTS);
@@ -408,13 +411,13 @@ async fn requests_that_the_store_lets_pass_are_counted_locally_too() {
         let told = |_: &usize| told(&layer, request(), Some(Duration::from_secs(wait))).is_none();
         (0..10).filter(told).count()
     };
-    // More than the local bucket allows: the store decides.
+    // More requests pass than the local bucket allows, because the store decides.
     assert_eq!(passed_as_told(&alone, 0), 10);
     assert_eq!(passed(&layer, alone).await, 0, "no new burst once it is counted here alone");
     clock.pass(Duration::from_secs(20));
     assert_eq!(passed_as_told(&alone, 7), 0, "denied elsewhere");
     assert_eq!(passed(&layer, alone).await, 2, "which takes nothing here");
-    // A request that is not limited passes whatever the store answers.
+    // A request without a rate limit passes whatever the store answers.
     assert_eq!(passed_as_told(&|| at("/a.png", alone()), 7), 10);
 }
 
@@ -464,7 +467,7 @@ async fn reopening_a_site_under_its_name_gives_nobody_a_new_burst() {
         let first = open(Some("shop"), 60);
         assert_eq!(passed(&first, sender).await, 5);
         assert_eq!(passed(&open(Some("shop"), 600), sender).await, 0);
-        // Also if the previous site no longer exists.
+        // The count is kept even if the previous site no longer exists.
         drop(first);
         assert_eq!(passed(&open(Some("shop"), 60), sender).await, 0);
         assert_eq!(passed(&open(Some("blog"), 60), sender).await, 5, "another site");
@@ -506,16 +509,16 @@ async fn unnamed_automation_is_limited_by_address_and_people_never_are() {
         assert_eq!(passed_by(&layer, [192, 0, 2, 1], |_| agent.to_owned()).await, want, "{agent}");
         let status = ask(layer.clone(), at("/drafts/x", from(agent, [192, 0, 2, 1]))).await.status();
         assert_eq!(status, StatusCode::FORBIDDEN, "held to the group all the same: {agent}");
-        // Without an address, all clients with an unknown name share one sender, and so do headless
-        // browsers. A client without a name is not limited.
+        // Without an address, all clients with unknown names share one bucket, and so do all
+        // headless browsers. A client without a name is not limited.
         let want = if agent == HEADLESS { want } else { 10 };
         assert_eq!(passed(&layer, || get("/page", agent)).await, want, "{agent}");
     }
-    // The address has a single bucket for all of these and for made-up names.
+    // All of these agents, and invented names, share a single bucket for the address.
     let layer = limited_by(star, everyone());
     let agents = ["curl/8.5.0", HEADLESS, "NeverSeenBot/1.0"];
     assert_eq!(passed_by(&layer, [192, 0, 2, 1], |number| agents[number % 3].to_owned()).await, 5);
-    // By default `*` does not apply to them.
+    // By default, `*` does not apply to these agents.
     let layer = limited_by(star, refusing());
     assert_eq!(passed_by(&layer, [192, 0, 2, 1], |_| "curl/8.5.0".to_owned()).await, 10);
 }

@@ -1,4 +1,4 @@
-//! The site, target and method that a request is judged by.
+//! Tests of the site, target and method that determine the rules for a request.
 
 use super::*;
 
@@ -54,7 +54,8 @@ fn a_decision_is_about_the_original_request() {
     }
     assert!(!refused(&OriginalRequest::of(&question)));
     assert!(!refused(&OriginalRequest::of(&question).with_target(b"/")));
-    // There is no decision about `/robots.txt`, but the layer still answers it.
+    // A request for `/robots.txt` passes if another server answers it; otherwise, the layer answers
+    // it.
     let file = OriginalRequest::of(&question).with_target(b"/robots.txt");
     assert!(matches!(layer.decide(&file.answered_elsewhere()).respond(None).outcome, Outcome::Pass));
     let Outcome::Respond(response) = layer.decide(&file).respond(None).outcome else { panic!("no answer") };
@@ -77,6 +78,6 @@ fn the_original_host_and_method_decide_if_set() {
     assert!(!refused(&OriginalRequest::of(&question).with_host(Some(b"other.test"))));
     assert!(!refused(&OriginalRequest::of(&question).with_host(None)));
     assert!(refused(&OriginalRequest::of(&question).with_host(Some(b"b.test:8080"))));
-    // The groups for `*` apply to GET and HEAD.
+    // The groups for `*` apply only to GET and HEAD.
     assert!(!refused(&OriginalRequest::of(&question).with_host(Some(b"b.test")).with_method(&Method::POST)));
 }

@@ -1,4 +1,4 @@
-//! Serving `/robots.txt`.
+//! Tests of serving `/robots.txt`.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The outcome of requests whose sender is checked.
+//! Tests of requests whose sender is checked.
 
 use super::*;
 use crate::agent::{IdentityMethod, UndecidedReason};
@@ -8,7 +8,7 @@ use crate::rules::Access;
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\nAllow: /drafts/open\n";
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
 
-/// A layer that takes the identity from an extension.
+/// Creates a layer that takes the identity from an extension.
 fn layer(mode: Mode, impostors: Impostors) -> RobotsLayer {
     layer_of(Policy::builder().mode(mode).impostors(impostors).identity_needed(IdentityNeeded::Verified))
 }
@@ -69,7 +69,7 @@ async fn a_refusal_does_not_say_what_is_wrong_with_a_signature() {
     let body = text(response).await;
     assert!(body.contains("The robots.txt does not let GPTBot fetch this path."), "{body}");
 
-    // If the rule alone would not refuse the request, the identity does.
+    // If the rule alone does not lead to a refusal, the request is refused because of its identity.
     let lenient = Override::pattern("/drafts/", Mode::Observe).expect("a pattern");
     let response = ask(
         layer_of(Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).with_override(lenient)),
@@ -115,7 +115,7 @@ async fn handlers_learn_the_result_of_the_check() {
         assert!(layer.respond(&mut request).is_none());
         assert_eq!(request.extensions().get::<Record>().and_then(|crawler| crawler.identity), Some(identity));
     }
-    // This request was not checked.
+    // The sender of this request was not checked.
     let mut request = get("/", GPTBOT);
     assert!(layer.respond(&mut request).is_none());
     assert_eq!(request.extensions().get::<Record>().expect("a crawler").identity, None);

@@ -1,4 +1,4 @@
-//! The service as Tower sees it.
+//! Tests of the Tower service.
 
 use super::*;
 

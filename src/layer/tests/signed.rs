@@ -1,4 +1,4 @@
-//! Requests whose crawler is known only from a signature.
+//! Tests of requests whose crawler is known only from a signature.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::source::fetch::Fetcher;
 
 const PLAYED: &str = "User-agent: Playbot\nCrawl-delay: 10\nDisallow: /drafts/\n";
 
-/// Creates a layer of a site that knows a single crawler, whose signing key the server publishes.
+/// Creates a layer with a single known crawler, whose signing key the server publishes.
 fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
     let row = Crawler {
         operator: "Play".into(),
@@ -56,7 +56,7 @@ async fn a_request_named_only_by_its_signature_is_judged_as_the_crawlers() {
     assert_eq!((record.name(), record.rule.as_deref(), record.reason), want);
     assert_eq!(record.identity, Some(Identity::Verified(IdentityMethod::Signature)));
 
-    // The store receives the crawler's key.
+    // The bucket key for the store is that of the crawler.
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
     let store = layer.clone().counted_in_store();
     let rate_limited = |fields: &[_]| {
@@ -69,15 +69,15 @@ async fn a_request_named_only_by_its_signature_is_judged_as_the_crawlers() {
     assert_eq!(ask(layer.clone(), request("example.com", "/", &fields)).await.status(), StatusCode::OK);
     assert_eq!(ask(layer.clone(), request("example.com", "/drafts/x", &[])).await.status(), StatusCode::OK);
 
-    // The signature is not valid for another host. With a browser's name the request may come from
-    // a person, with a crawler's name it comes from an impostor.
+    // The signature is not valid for another host. With the `User-Agent` of a browser, such a
+    // request may be from a person; with that of a crawler, it is from an impostor.
     let sent_to = |host: &str, agent: &'static str| {
         let mut request = request(host, "/", &fields);
         request.headers_mut().insert("user-agent", agent.parse().expect("a value"));
         ask(layer.clone(), request)
     };
     assert_eq!(sent_to("other.example", FIREFOX).await.status(), StatusCode::OK);
-    // No request is refuted before the real crawler has been seen.
+    // Claims are not refuted before the genuine crawler was verified.
     for (host, status) in
         [("other.example", StatusCode::OK), ("example.com", StatusCode::OK), ("other.example", StatusCode::FORBIDDEN)]
     {

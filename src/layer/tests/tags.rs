@@ -1,4 +1,4 @@
-//! Tagged requests, and the field that carries the verdict.
+//! Tests of tagged requests and of the verdict field.
 
 use super::*;
 
@@ -24,7 +24,8 @@ async fn a_search_engine_spared_by_a_refusing_site_is_tagged_with_the_reason() {
     assert_eq!(field(&spared, "saw-robots-verdict"), Some(want));
     let record = spared.extensions().get::<Record>().expect("a record");
     assert_eq!((record.action, record.reason), (Action::Tag, Reason::SearchEngine));
-    // The operator's own tag has no reason, and a name that no search engine sends is refused.
+    // With the mode `tag`, the field has no reason. A crawler that is not a search engine is
+    // refused.
     let tagged = ask_as(Policy::builder().mode(Mode::Tag), GOOGLEBOT).await;
     assert_eq!(field(&tagged, "saw-robots-verdict"), Some(r#"disallow;agent="Googlebot";rule="/drafts/";line=2"#));
     for agent in [GPTBOT, "Wotbox/2.0"] {
@@ -80,7 +81,8 @@ async fn a_tag_is_ascii_whatever_the_rule_contains() {
     let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\x01\n";
     let live = live_by(file, Policy::builder().mode(Mode::Tag));
     let response = ask(RobotsLayer::new(live), get("/caf%C3%A9\"\\%01", GPTBOT)).await;
-    // The rule has a raw control character and the request an escaped one: the bytes differ.
+    // The rule contains a raw control character and the request an escaped one, so their bytes
+    // differ.
     assert_eq!(field(&response, "saw-robots-verdict"), None);
     let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\n";
     let live = live_by(file, Policy::builder().mode(Mode::Tag));

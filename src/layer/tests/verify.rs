@@ -1,4 +1,4 @@
-//! Requests that wait for the host names of their address.
+//! Tests of requests that wait for the reverse DNS names of their address.
 
 use std::net::IpAddr;
 
@@ -10,8 +10,7 @@ use crate::source::evidence::tests::{LONG, PACE, only};
 
 const PLAYBOT: &str = "Mozilla/5.0 (compatible; Playbot/1.0; +https://play.example/bot)";
 
-/// Returns the identity by which the first request of each address is judged if it waits for at
-/// most `wait`.
+/// Returns the identity for the first request of each address, if requests wait for at most `wait`.
 async fn first_identities(
     wait: Duration,
     addresses: impl Iterator<Item = IpAddr>,
@@ -33,7 +32,7 @@ async fn first_identities(
         .verifier(SenderCheck::new(&verifier))
         .on_crawler(move |event| sink.lock().push(event.record.identity));
     let mut verify = VerifyLayer::new(&layer, wait);
-    // A busy machine may need longer than the maximum wait for requests.
+    // The limit `MAX_WAIT` is overridden, because a busy machine may need longer.
     verify.wait.iter_mut().for_each(|evidence| evidence.longest = wait);
     let service = verify.layer(layer.layer(service_fn(app)));
     for address in addresses {

@@ -1,28 +1,28 @@
 //! The conditions for a version to go live without an operator.
 //!
-//! 1. A version passes if the gate accepts its hash, or if it is the version that was accepted
-//!    last.
-//! 2. A version is compared with the version that was accepted last. The gate refuses a version
-//!    that blocks everyone, crawlers without a group of their own, or a search engine that was
-//!    allowed. It also refuses a version that has no group or no effective rule left, is a
-//!    truncated copy of that version, or allows much more at once (see [`DrasticChange`]). Without
-//!    an accepted version, it refuses only a version that blocks everyone.
-//! 3. The gate refuses a version that takes too many important pages from a search engine
-//!    (`objection`).
+//! 1. A version passes if its hash is in the list of [`Gate::accept`], or if it is the version that
+//!    was accepted last.
+//! 2. A new version is compared with the version that was accepted last. The gate refuses a new
+//!    version that blocks everyone, crawlers without a group of their own, or a search engine that
+//!    was allowed. It also refuses a new version that has no group or no effective rule left, is a
+//!    truncated copy of the accepted version, or allows much more at once (see [`DrasticChange`]).
+//!    Without an accepted version, the comparison refuses only a version that blocks everyone.
+//! 3. The gate refuses a version that newly disallows too many important pages for a search engine
+//!    (module `objection`).
 //! 4. The gate refuses a version that disallows a path it must allow, misses an expectation, breaks
 //!    a guard, or has findings of a configured severity.
-//! 5. A refused version is pending, with its reasons, and the version before it stays live. It is
-//!    accepted only by its hash, so an operator never accepts an unseen version.
+//! 5. A refused version is pending, with the reasons, and the live version stays live. An operator
+//!    accepts a pending version only by its hash, and so never accepts an unseen version.
 //!
-//! A process that shares its sites with other processes can hold its very first version until
-//! accepted ([`Gate::allow_first_versions`]). The other processes' versions are what it would be
-//! compared with.
+//! A process that shares its sites with other processes can hold its very first version until it is
+//! accepted ([`Gate::allow_first_versions`]). Such a process has no version to compare the first
+//! one with; only the other processes have.
 //!
 //! A baseline, for example the version in version control, replaces the version that was accepted
 //! last.
 //!
-//! Bytes that are not a robots.txt (empty, HTML, binary, other text) are rejected before the gate,
-//! whatever its settings.
+//! Bytes that are not a robots.txt (empty, HTML, binary, other text) are rejected before the gate
+//! examines them, whatever the gate's settings.
 
 mod objection;
 
@@ -56,8 +56,8 @@ use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Gate {
-    /// Whether the effects of a version on crawlers are compared with the version that was accepted
-    /// last.
+    /// Whether a version is refused if its effects on crawlers differ drastically from those of the
+    /// version that was accepted last.
     compares_effects: bool,
     findings: Option<Severity>,
     must_allow: Vec<MustAllow>,
@@ -66,7 +66,8 @@ pub struct Gate {
     accepted: Vec<VersionHashPrefix>,
     pages: Vec<WatchedPages>,
     baseline: Option<Baseline>,
-    /// The versions that pass if there is nothing to compare with, and why others are held.
+    /// The versions that pass if there is no version to compare with, and the reason for holding
+    /// all other versions.
     first: Option<(Vec<VersionHashPrefix>, String)>,
 }
 
@@ -91,7 +92,8 @@ struct MustAllow {
 }
 
 impl Gate {
-    /// Creates a gate that compares effects and has no other conditions yet.
+    /// Creates a gate whose only condition is that a version has no drastic effects compared with
+    /// the version accepted last (see [`DrasticChange`]).
     pub fn new() -> Self {
         Self {
             compares_effects: true,
@@ -106,15 +108,16 @@ impl Gate {
         }
     }
 
-    /// Creates a gate that every version passes: the default of a
+    /// Creates a gate that lets every version pass: the default of a
     /// [`LiveRobots`](super::LiveRobots).
     pub fn open() -> Self {
         Self { compares_effects: false, ..Self::new() }
     }
 
-    /// Returns the objections to a version, compared with the baseline, or without one with the
-    /// version `accepted` last. Empty if the version may go live. `report` is its check report, and
-    /// `places` are the origins of its lines if parts are appended.
+    /// Returns the objections to a version; an empty list means that the version may go live. The
+    /// version is compared with the baseline or, if the gate has none, with the version `accepted`
+    /// last. `report` is the check report of the version, and `places` are the origins of its lines
+    /// if parts are appended.
     pub fn examine(
         &self,
         robots: &RobotsTxt,
@@ -126,7 +129,7 @@ impl Gate {
         self.examine_version(VersionHash::of(robots.bytes()), robots, report, accepted, places, registry)
     }
 
-    /// Examines like [`Gate::examine`], for bytes whose hash is known.
+    /// Examines a version like [`Gate::examine`], if the hash of its bytes is known.
     pub(super) fn examine_version(
         &self,
         hash: VersionHash,
@@ -152,8 +155,8 @@ impl Gate {
         if self.compares_effects {
             let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
-                // Appended parts have rules, so the whole file does not show that the site's own
-                // part lost its rules.
+                // If the site's own part loses all its rules, the whole file still has the rules of
+                // the appended parts, so the own part is compared separately.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
                 let losses = DrasticChange::losses(&before, &own);
@@ -211,19 +214,19 @@ impl Gate {
         self.baseline.as_ref().map(|baseline| &baseline.robots)
     }
 
-    /// Refuses a version with findings of this severity or worse. Default: no severity, because
-    /// crawlers read every file, and the version before may be no better. A second call replaces
-    /// the first.
+    /// Refuses a version with findings of this severity or worse. Default: findings are ignored,
+    /// because crawlers also read faulty files, and the live version may have the same findings. A
+    /// second call replaces the first.
     pub fn refuse_findings(self, severity: Severity) -> Self {
         Self { findings: Some(severity), ..self }
     }
 
-    /// Refuses a version that does not allow each of these agents each of these paths. An agent is
-    /// a name, a product token, `*` or a `User-Agent`, as in [`Expectations`].
+    /// Refuses a version that disallows any of these paths for any of these agents. An agent is a
+    /// crawler's name, a product token, `*` or a `User-Agent`, as in [`Expectations`].
     ///
     /// Also refuses a version if an agent's name is close to that of a registered crawler but
     /// matches no crawler and no group, because the condition would then have no effect. Default:
-    /// nothing. A second call adds to the first.
+    /// no conditions. A second call adds conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,
@@ -235,21 +238,21 @@ impl Gate {
         self
     }
 
-    /// Refuses a version that does not meet these expectations. Default: none. A second call
-    /// replaces the first.
+    /// Refuses a version that does not meet these expectations. Default: no expectations. A second
+    /// call replaces those of the first.
     pub fn expectations(self, expectations: Expectations) -> Self {
         Self { expectations: Some(expectations), ..self }
     }
 
-    /// Refuses a version that changes what the guard protects. Default: nothing. A second call adds
-    /// to the first.
+    /// Refuses a version that changes what the guard protects. Default: no guards. A second call
+    /// adds a guard.
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guards.push(guard);
         self
     }
 
-    /// Allows these versions, whatever their effects. Takes a [`VersionHash`], or as much of it as
-    /// the application has kept. Default: none. A second call adds to the first.
+    /// Allows these versions, whatever their effects. Each is given by its [`VersionHash`] or by a
+    /// prefix of the hash. Default: no versions. A second call adds versions.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.accepted.extend(hashes.into_iter().map(Into::into));
         self
@@ -257,22 +260,22 @@ impl Gate {
 
     /// Refuses a version that newly disallows too many pages of a list for a search engine with an
     /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)): the front
-    /// page, or at least two pages if these are more than 1 % of the list or more than 100. A page
-    /// that the version before disallowed too does not count. Default: no pages. A second call adds
-    /// to the first.
+    /// page, or at least two pages if these are more than 1 % of the list or more than 100. Pages
+    /// that the previous version already disallowed do not count. Default: no pages. A second call
+    /// adds pages.
     ///
-    /// In a list of less than a hundred, one page alone would be more than 1 %. One page may be
-    /// lost, because a rule that matches one page was written for that page; an accident matches a
-    /// folder or every query.
+    /// A single page other than the front page never counts, although it is more than 1 % of a list
+    /// of less than a hundred pages. A rule that matches one page was probably written for that
+    /// page, while an accidental rule matches a folder or every query.
     pub fn pages(mut self, pages: &WatchedPages) -> Self {
         self.pages.push(pages.clone());
         self
     }
 
-    /// If there is nothing to compare with, allows these versions, whatever their effects, and
-    /// refuses others with this reason. Meant for a process that starts without a version while
-    /// other processes serve or have accepted some. Default: a first version passes if it meets the
-    /// other conditions. A second call replaces the first.
+    /// If there is no version to compare with, allows these versions, whatever their effects, and
+    /// refuses all other versions with the reason `why`. This is meant for a process that starts
+    /// without a version while other processes already serve or have accepted versions. Default:
+    /// any first version passes if it meets the other conditions. A second call replaces the first.
     pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,
@@ -283,9 +286,9 @@ impl Gate {
     }
 
     /// Compares versions with this one, for example the version in version control, instead of the
-    /// version that was accepted last. A version with exactly these bytes passes. If nothing was
+    /// version that was accepted last. A version with exactly these bytes passes. If no version was
     /// accepted yet and the source's version is held or unusable, the baseline goes live. Default:
-    /// none. A second call replaces the first.
+    /// no baseline. A second call replaces the first.
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }

@@ -1,8 +1,8 @@
-//! Why the gate refuses a version, the lists of pages that it watches, and the pending version.
+//! The types for objections of the gate, for lists of important pages, and for the pending version.
 //!
-//! **The gate shares a handle to the important pages** ([`WatchedPages`]). Their lists are updated
-//! for hours while the gate stays the same, and a new list alone neither holds nor publishes a
-//! version.
+//! **The gate shares a handle to the important pages** ([`WatchedPages`]). The lists of pages may
+//! be updated for hours while the gate stays the same. An updated list alone neither holds nor
+//! publishes a version; it applies when the next version is examined.
 
 use crate::live::Mutex;
 use std::fmt;
@@ -16,11 +16,12 @@ use crate::check::{Breach, DrasticChange, Finding, Page, PageLoss, Report, Sever
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
-/// Maximum number of objections of one kind that are listed; the rest are counted.
+/// Maximum number of objections of one kind that are listed. If there are more, only their number
+/// is reported.
 const SHOWN: usize = 3;
 
-/// One reason why a version does not go live by itself. `Display` prints it as one clause, safe to
-/// print.
+/// One reason why a version does not go live without an operator. `Display` prints it as one clause
+/// without unprintable characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -29,8 +30,8 @@ pub struct Objection {
     pub kind: ObjectionKind,
     /// The clause.
     pub text: String,
-    /// All check findings that the objection is about. Empty for an objection of another kind, and
-    /// for one that an earlier process saved.
+    /// All check findings that the objection is about. Empty if the objection has another kind or
+    /// was saved by an earlier process.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub findings: Vec<Finding>,
 }
@@ -38,25 +39,26 @@ pub struct Objection {
 keyword_enum! {
     /// The kind of an objection.
     ObjectionKind, "the kind of an objection", {
-        /// It blocks everyone, crawlers without a group of their own, or search engines.
+        /// The version blocks everyone, crawlers without a group of their own, or search engines.
         ShutOut = "shut-out",
-        /// It allows much that was disallowed.
+        /// The version allows much that was disallowed.
         Opening = "opening",
-        /// It is the beginning of the version before, like a truncated file.
+        /// The version is the beginning of the previous version, like a truncated file.
         CutShort = "cut-short",
-        /// It disallows pages that are important to search engines.
+        /// The version disallows pages that are important to search engines.
         Pages = "pages",
-        /// It disallows a path that it must allow.
+        /// The version disallows a path that it must allow.
         MustAllow = "must-allow",
-        /// It does not meet an expectation.
+        /// The version does not meet an expectation.
         Expectation = "expectation",
-        /// It changes what a guard protects.
+        /// The version changes what a guard protects.
         Guard = "guard",
         /// The check has findings of a severity that the gate refuses.
         Finding = "finding",
-        /// There is no version to compare it with, and nobody has accepted it.
+        /// There is no version to compare the new version with, and nobody has accepted the new
+        /// version.
         NotAccepted = "not-accepted",
-        /// It was live and was rolled back.
+        /// The version was live and was rolled back.
         RolledBack = "rolled-back",
     }
 }
@@ -95,7 +97,7 @@ impl Objection {
         };
         Self::new(
             kind,
-            format!("{of} names {name:?}, but no crawler and no group has this name: did you mean {meant}?"),
+            format!("{of} contains {name:?}, but no crawler and no group has this name: did you mean {meant}?"),
         )
     }
 
@@ -143,29 +145,31 @@ const fn participle(access: Access) -> &'static str {
     }
 }
 
-/// Maximum number of pages of one list that may be lost at once, if they are a small share of it.
+/// Maximum number of pages of one list that may be newly disallowed at once, if they are a small
+/// share of the list.
 const MAX_LOST_PAGES: usize = 100;
 
-/// One page in this many may be lost.
+/// Share of the pages of a list that may be newly disallowed: 1 in 100.
 const SHARE: usize = 100;
 
-/// Fewer lost pages than this are not treated as an accident.
+/// Minimum number of lost pages that are treated as an accident.
 const MIN_LOST_PAGES: usize = 2;
 
 /// Maximum number of pages that an objection lists.
 const LISTED: usize = 10;
 
-/// Returns the objections to a version that takes too many pages of a list: the total, and some of
-/// the pages with the rule for each.
+/// Returns the objections to a version that newly disallows too many pages of a list. They contain
+/// the number of lost pages, and some of the pages with the rule that disallows each.
 ///
 /// A version is held if it newly disallows the front page, or at least two pages that are more than
-/// 1 %, or more than a hundred, of the pages in a list that were allowed. Each list is judged by
-/// itself, so that a few pages that an operator listed are not outweighed by the thousands of a
-/// sitemap.
+/// 1 %, or more than a hundred, of the pages in a list that were allowed. Each list is examined
+/// separately: the loss of a few pages that an operator listed would be a negligible share of the
+/// thousands of pages of a sitemap.
 ///
-/// One page is not enough. In a list of less than a hundred it would be more than 1 %, and owners
-/// exclude single pages on purpose, by a rule written for that page. An accident is a prefix or a
-/// wildcard and matches more than one page. A rule that matches only the front page is a mistake.
+/// One page other than the front page is not enough, although it is more than 1 % of a list of less
+/// than a hundred pages: owners exclude single pages on purpose, by a rule written for that page.
+/// An accidental rule is a prefix or a wildcard and matches more than one page. A rule that matches
+/// only the front page is always a mistake.
 pub(super) fn objections(
     list: &PageList,
     accepted: &RobotsTxt,
@@ -199,8 +203,9 @@ fn percent(part: usize, of: usize) -> String {
     }
 }
 
-/// Important pages, in lists: from sitemaps, from an operator's file, from what crawlers request.
-/// Cheap to clone. Clones share the lists, so an updated list counts from the next version on.
+/// Lists of important pages, for example from sitemaps, from an operator's file, or from the
+/// requests of crawlers. Cheap to clone. Clones share the lists, so an updated list applies to the
+/// next version that a gate examines.
 ///
 /// ```
 /// use tower_robots::check::Page;
@@ -221,18 +226,18 @@ fn percent(part: usize, of: usize) -> String {
 #[derive(Clone, Default)]
 pub struct WatchedPages(Arc<Mutex<Vec<PageList>>>);
 
-/// Pages from one place. Each list is judged by itself, so that a long list does not hide the
-/// losses of a short one.
+/// Pages from one source. Each list is examined separately, so that a long list does not hide the
+/// losses of a short list.
 #[derive(Clone)]
 pub(super) struct PageList {
-    /// The name as written after "pages": "of the sitemaps".
+    /// The name of the list as messages print it after "pages", for example "of the sitemaps".
     pub(super) name: Arc<str>,
     pub(super) pages: Arc<[Page]>,
 }
 
 impl WatchedPages {
-    /// Replaces the list of this name; without pages, removes it. Objections print the name after
-    /// "pages": `of the sitemaps`, `of urls.txt`.
+    /// Replaces the list of this name, or removes it if `pages` is empty. Objections print the name
+    /// after "pages", so write it as `of the sitemaps` or `of urls.txt`.
     pub fn set(&self, name: &str, pages: impl IntoIterator<Item = Page>) {
         let pages: Arc<[Page]> = pages.into_iter().collect();
         let mut lists = self.0.lock();
@@ -268,7 +273,8 @@ impl fmt::Debug for WatchedPages {
     }
 }
 
-/// A pending version, with the reasons: the gate refused it, or it was rolled back. Cheap to clone.
+/// A pending version, with the reasons. A version is pending if the gate refused it or if it was
+/// rolled back. Cheap to clone.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Pending {
@@ -277,8 +283,8 @@ pub struct Pending {
     pub since: SystemTime,
     /// Why it is held; never empty.
     pub objections: Arc<[Objection]>,
-    /// The check report; `None` if an earlier process examined the version, or if it was rolled
-    /// back.
+    /// The check report; `None` if an earlier process examined the version, or if the version was
+    /// rolled back.
     pub report: Option<Arc<Report>>,
 }
 
@@ -291,7 +297,7 @@ impl Pending {
         Self { report: Some(report), ..self }
     }
 
-    /// Returns the hash that accepts the version.
+    /// Returns the hash of the version, which is required to accept it.
     pub fn hash(&self) -> VersionHash {
         self.version.hash()
     }

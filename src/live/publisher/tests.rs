@@ -40,14 +40,14 @@ fn publisher() -> Publisher {
     publisher_with(Gate::new(), Duration::ZERO, AcceptedVersions::default(), WasLive::Unknown)
 }
 
-/// A publisher whose live version is `OPEN`, published on day 1.
+/// Creates a publisher whose live version is `OPEN`, published on day 1.
 fn with_open() -> Publisher {
     let mut publisher = publisher();
     let _ = publisher.consider(holds(OPEN), day(1));
     publisher
 }
 
-/// The versions that an earlier process accepted, one per day.
+/// Returns versions that an earlier process accepted, one per day.
 fn accepted(texts: &[&str]) -> AcceptedVersions {
     let mut versions = AcceptedVersions::default();
     for (number, text) in (1..).zip(texts) {
@@ -218,7 +218,7 @@ fn a_first_start_falls_back_on_the_baseline() {
         assert_eq!((*live, publisher.live()), (Some(hash(OPEN)), Some(hash(OPEN))));
         assert_eq!(publisher.pending.as_ref().is_some(), matches!(outcome, ReloadOutcome::Gated { .. }));
         assert!(publisher.take_unsaved().is_some());
-        // The waiting version is the one that the source holds, and goes live once it is accepted.
+        // The pending version is the content of the source, and goes live when it is accepted.
         if let Some(pending) = publisher.pending.as_ref().map(Pending::hash) {
             let prefix = pending.to_string().parse().expect("a hash");
             assert_published(&publisher.accept(&prefix, day(9)).expect("it waits"), SHUT);

@@ -1,4 +1,5 @@
-//! The files of a state directory: each is complete or missing.
+//! Access to the files of a state directory. Files are replaced as a whole, so each is complete or
+//! missing.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -18,20 +19,21 @@ const PROBE: &str = ".probe";
 /// The name of a kill switch's file.
 pub(super) const SWITCH: &str = "enforcement";
 
-/// The names of files in a state directory, in addition to those named by a hash.
+/// The names of files in a state directory, in addition to those whose name contains a hash.
 const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
 /// The file system that contains the state directory; all access to its files goes through this
 /// type. Cheap to clone.
 #[derive(Clone, Default)]
 pub(in crate::live) struct Disk {
-    /// Whether nothing is changed: every write is skipped and counts as done.
+    /// Whether the view is read-only: every write is skipped and reported as successful.
     pub(in crate::live) is_read_only: bool,
-    /// The clock for the stamps of files.
+    /// The clock for the stamps in files.
     pub(in crate::live) clock: Clock,
-    /// How long to wait for the lock of a folder that another handle has.
+    /// How long to wait for the lock of a folder if another handle holds it.
     pub(in crate::live) lock_patience: Duration,
-    /// A test can block, observe or fail each operation here, like a real file system.
+    /// In tests, a callback that can observe each operation, and can let it block or fail as a real
+    /// file system does.
     #[cfg(test)]
     pub(in crate::live) before: Option<BeforeEach>,
 }
@@ -40,9 +42,9 @@ pub(in crate::live) struct Disk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::live) enum Access {
     Look,
-    /// Needs space.
+    /// Writing that needs free space on the disk.
     Write,
-    /// Needs no space.
+    /// Writing in place, which needs no free space.
     Overwrite,
     Remove,
 }
@@ -57,7 +59,8 @@ impl Disk {
         Self { is_read_only: true, ..Self::default() }
     }
 
-    /// Called before every operation on a file.
+    /// Runs before every file operation. In tests, calls the callback, which can block or fail the
+    /// operation.
     pub(super) fn reach(&self, access: Access, path: &Path) -> io::Result<()> {
         #[cfg(test)]
         if let Some(before) = &self.before {
@@ -67,7 +70,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Returns the names in a folder; empty if it cannot be read.
+    /// Returns the names of the files and folders in a folder; empty if the folder cannot be read.
     pub(super) fn names(&self, folder: &Path) -> Vec<String> {
         self.entries(folder).filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
@@ -87,7 +90,8 @@ impl Disk {
     }
 
     /// Appends lines to a file, and returns how many were written completely. A crash or a full
-    /// disk may truncate a line. Reading skips it, and the next line starts after a line break.
+    /// disk may truncate a line; the next `append` then starts with a line break, and readers skip
+    /// the truncated line.
     pub(super) fn append(&self, path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
         if self.is_read_only {
             return (lines.len(), Ok(()));
@@ -114,8 +118,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes unfinished files of processes that were killed. `began` is when this process opened
-    /// the directory; its own writes are later.
+    /// Removes temporary files that killed processes left behind. `began` is when this process
+    /// opened the directory: temporary files of this process are newer.
     pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
         if self.is_read_only {
             return;
@@ -125,19 +129,19 @@ impl Disk {
             let Some(process) = name.to_str().and_then(writer_of) else { continue };
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
             if metadata.is_file() && metadata.modified().is_ok_and(|modified| is_left(process, modified, began)) {
-                // A file that cannot be removed only wastes its size. If its process is still
-                // alive, it writes the file again.
+                // Errors are ignored: a file that cannot be removed only wastes space. If the
+                // process that wrote it is still alive, that process writes the file again.
                 let _ = fs::remove_file(entry.path());
             }
         }
     }
 
-    /// Reads a file of bounded size; `None` if there is none.
+    /// Reads a file of at most [`MAX_FILE`] bytes; `None` if it does not exist.
     pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
         let origin: Arc<str> = path.to_string_lossy().into();
         let rejected = |kind| Err(Rejection::new(kind, &origin).to_string());
         let failed = |error| Rejection::io(error, &origin).to_string();
-        // A path below a regular file does not exist either: another io error, but not a problem.
+        // A path below a regular file does not exist, either. The error then has another kind.
         let is_absent =
             |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
         if fs::symlink_metadata(path).is_err_and(is_absent) {
@@ -148,8 +152,8 @@ impl Disk {
         if !file.metadata().map_err(failed)?.is_file() {
             return rejected(RejectionKind::NotAFile);
         }
-        // Another handle may append to a history meanwhile; the bytes that are read are complete up
-        // to some line.
+        // Another handle may append to a history while it is read. All lines but the last are then
+        // complete.
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > MAX_FILE {
@@ -158,25 +162,26 @@ impl Disk {
         Ok(Some(bytes))
     }
 
-    /// Returns why the folder cannot be written to, so that this is known before it matters; `None`
-    /// if it can.
+    /// Tests whether the folder can be written to, so that a problem is reported before something
+    /// has to be written. Returns the problem, if any.
     pub(super) fn probe(&self, folder: &Path) -> Option<String> {
         if self.is_read_only {
             return None;
         }
         let aside = aside(&folder.join(PROBE));
         let written = self.write_probe(&aside);
-        // The file may already be gone, or may never have existed.
+        // Errors are ignored, because the file may not exist.
         let _ = fs::remove_file(&aside);
         let cause = written.err()?;
         let folder = folder.display();
         Some(format!(
-            "{folder}: cannot be written, so a restart would forget every change from now on: {cause}; it is tried again"
+            "{folder}: cannot be written, so a restart would forget every change from now on: {cause}; the write is retried"
         ))
     }
 
-    /// Writes as many bytes as a state has, because a full disk accepts an empty file. Does not
-    /// create a removed folder again, so that its removal is noticed.
+    /// Writes about as many bytes as a state has, because on a full disk an empty file can still be
+    /// created. If the folder was removed, it is not created again, so that the removal is
+    /// reported.
     fn write_probe(&self, path: &Path) -> io::Result<()> {
         self.reach(Access::Write, path)?;
         let mut file = create_or_replace(path)?;
@@ -184,15 +189,16 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Opens the lock file for reading. This also works on a file system that is mounted read-only,
-    /// and does not prevent remounting it read-only. Creates the file and its folder if they are
-    /// missing.
+    /// Opens the lock file for reading, and creates it with its folder if it does not exist.
+    /// Opening for reading also works on a file system that is mounted read-only, and does not
+    /// prevent an operator from remounting it read-only.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);
         match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Not truncated, because another process may have written it first.
+                // The file is not truncated when it is created, because another process may have
+                // created and written it in the meantime.
                 drop(with_folder(path, || self.open_lock_for_writing(path))?);
                 open()
             }
@@ -200,13 +206,14 @@ impl Disk {
         }
     }
 
-    /// Opens the file of a lock for writing.
+    /// Opens the lock file for writing.
     pub(super) fn open_lock_for_writing(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Write, path)?;
         at_once(for_owner()).write(true).create(true).truncate(false).open(path)
     }
 
-    /// Removes a file that nothing refers to; a file that cannot be removed only wastes its size.
+    /// Removes a file that is no longer needed. Errors are ignored, because a file that cannot be
+    /// removed only wastes space.
     pub(super) fn remove(&self, path: &Path) {
         if !self.is_read_only {
             let _ = self.reach(Access::Remove, path).and_then(|()| fs::remove_file(path));
@@ -224,7 +231,7 @@ impl Disk {
     }
 }
 
-/// Reports whether the last line of a file is incomplete, as after a write to a full disk.
+/// Reports whether the last line of a file has no line break, as after a write to a full disk.
 pub fn is_cut(file: &mut File) -> io::Result<bool> {
     if file.metadata()?.len() == 0 {
         return Ok(false);
@@ -236,7 +243,7 @@ pub fn is_cut(file: &mut File) -> io::Result<bool> {
 }
 
 /// Parses the name of a temporary file, `.NAME.PROCESS.ThreadId(THREAD).tmp`, and returns the
-/// process that wrote it. `None` if NAME is not one of this module's files.
+/// process that wrote it. `None` if NAME is not the name of a file of a state directory.
 fn writer_of(name: &str) -> Option<u32> {
     let (rest, thread) = name.strip_prefix('.')?.strip_suffix(").tmp")?.rsplit_once(".ThreadId(")?;
     let (name, process) = rest.rsplit_once('.')?;
@@ -253,7 +260,7 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// Reports whether the process that wrote a temporary file no longer exists. Process numbers are
-/// reused; in a container, at every start.
+/// reused, in a container at every start, so for the number of this process the time decides.
 fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     if process == std::process::id() {
         // File times may lag by a few milliseconds.
@@ -266,8 +273,8 @@ fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     began.duration_since(modified).is_ok_and(|age| age >= Duration::from_secs(60))
 }
 
-/// Opens without waiting. If the path is a FIFO instead of a file, a blocking open would wait for a
-/// writer.
+/// Opens a file for reading without blocking. If the path is a FIFO, a blocking open would wait for
+/// a writer.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -276,14 +283,15 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Returns the temporary path of a file until it is renamed. It is unique, because a thread writes
-/// one file at a time and each process has its own number.
+/// Returns the temporary path of a file, which has the numbers of the process and the thread. It is
+/// unique, because each thread writes only one file at a time.
 fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))
 }
 
-/// Sets options that follow no symbolic link at the path, and do not wait for the writer of a FIFO.
+/// Adds options so that opening neither follows a symbolic link at the path nor waits for the
+/// writer of a FIFO.
 pub(super) fn at_once(#[cfg_attr(not(unix), expect(unused_mut))] mut options: OpenOptions) -> OpenOptions {
     #[cfg(unix)]
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -324,7 +332,7 @@ mod tests {
     fn what_is_left_by_processes_that_were_killed_is_removed_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
         let hash = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
-        // No process has this number: the system assigns none beyond 2^22.
+        // No process has this number, because the system assigns no numbers above 2^22.
         let gone = 1 << 30;
         let left = [
             format!(".state.json.{gone}.ThreadId(7).tmp"),
@@ -344,7 +352,7 @@ mod tests {
             ".state.json.tmp".to_owned(),
             "state.json".to_owned(),
             format!("{hash}.txt"),
-            // The process that started this one is alive.
+            // The parent process of the test is alive.
             ".state.json.1.ThreadId(7).tmp".to_owned(),
         ];
         for name in left.iter().chain(&others) {

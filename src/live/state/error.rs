@@ -9,18 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// Why a state directory cannot be opened, or what could not be written to it and is lost at a
-/// restart.
+/// Why a state directory cannot be opened, or why a change could not be written to it.
 #[non_exhaustive]
 pub struct StateError {
     /// The directory, or the part of it that could not be written.
     pub path: PathBuf,
     pub(super) cause: io::Error,
-    /// The holder of the lock that prevents opening the directory: another process or this one.
+    /// The process that holds the lock of the directory, if that is why it cannot be opened.
     holder: Option<LockHolder>,
 }
 
-/// The process that holds the lock.
+/// The process that holds the lock of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockHolder {
     ThisProcess,
@@ -33,19 +32,19 @@ impl StateError {
         Self { path: path.to_owned(), cause, holder: None }
     }
 
-    /// Creates the error for a directory that another handle has open.
+    /// Creates the error for a directory that is already open through another handle.
     pub(super) fn in_use(path: &Path, holder: LockHolder) -> Self {
         Self { holder: Some(holder), ..Self::new(path, io::ErrorKind::ResourceBusy.into()) }
     }
 
-    /// Creates the error for a directory that another process now writes.
+    /// Creates the error for a directory that was handed over to another process.
     pub(super) fn handed_over(path: &Path) -> Self {
         Self::new(path, io::Error::other("another process has taken over the state directory"))
     }
 
-    /// Returns the number of the process that has the directory open, as that process knows it. In
-    /// a container, this may differ from the number outside. `None` if the number is unknown, or if
-    /// the error is about a write.
+    /// Returns the number of the process that has the directory open, as that process sees it. If
+    /// the process runs in a container, its number outside may differ. `None` if the number is
+    /// unknown, or if the error is about a write.
     pub fn process(&self) -> Option<u32> {
         match self.holder? {
             LockHolder::ThisProcess => Some(std::process::id()),
@@ -89,7 +88,7 @@ pub struct ProblemEvent<'a> {
     /// The site whose part of the directory has the problem; `None` for the directory itself, and
     /// for evidence.
     pub site: Option<&'a str>,
-    /// The problem, in the words of [`Status`](crate::live::Status) or `VerifierStatus`, or the
+    /// The problem, worded as in [`Status`](crate::live::Status) or `VerifierStatus`, or the
     /// message that the problem is over.
     pub text: &'a str,
     /// Whether the problem is over.
@@ -102,8 +101,8 @@ pub(crate) type ProblemListener = Box<dyn Fn(&ProblemEvent<'_>) + Send + Sync>;
 pub(super) struct StateListeners(Mutex<Vec<ProblemListener>>);
 
 impl ProblemEvent<'_> {
-    /// Notifies listeners of the event. Their panics must not stop the calling work; the panic hook
-    /// has reported them.
+    /// Notifies listeners of the event. Panics of listeners are caught, so that the caller
+    /// continues; the panic hook has already reported them.
     pub(crate) fn notify(&self, listeners: &[ProblemListener]) {
         for listener in listeners {
             let _ = catch_unwind(AssertUnwindSafe(|| listener(self)));
@@ -145,32 +144,32 @@ pub struct Problem {
     pub text: String,
 }
 
-/// The kind of a [`Problem`], the most urgent first. A problem is removed when it is over; a
-/// damaged file stays a problem.
+/// The kind of a [`Problem`]. The most urgent kind is first. A problem is removed when it is over,
+/// except that a damaged file remains a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget it. Or only the
-    /// record cannot be saved, which names the live version if nothing else can be written. The
-    /// write is tried again.
+    /// The live or the pending version cannot be saved, so a restart would forget it; or only the
+    /// record of the live version cannot be saved, which is needed if a later version cannot be
+    /// saved. The write is retried.
     Save,
     /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
-    /// tried again.
+    /// retried.
     Switch,
-    /// Entries of the history cannot be saved yet. The write is tried again.
+    /// Entries of the history cannot be saved yet. The write is retried.
     History,
-    /// The live version is, or may be, older than the one before the restart: that one could not be
-    /// saved, and the source had no usable content.
+    /// The live version is, or may be, older than the version that was live before the restart,
+    /// because that version could not be saved and the source had no usable content.
     Behind,
     /// The kill switch counts as [`Enforcement::Off`](crate::live::Enforcement::Off) although no
-    /// operator switched it off: its file could not be read, or is damaged. The problem ends when
-    /// the file is written again.
+    /// operator switched it off: the file of the switch could not be read, or is damaged. The
+    /// problem ends when the file is written again.
     UnreadSwitch,
-    /// Another file was damaged when it was read.
+    /// A file other than that of a kill switch was damaged when it was read.
     Damaged,
     /// Nothing can be written to the directory.
     Unwritable,
-    /// Nothing prevents another process from using the directory.
+    /// The directory could not be locked, so another process might use it at the same time.
     Unlocked,
 }
 
@@ -181,7 +180,7 @@ impl ProblemKind {
             Self::Save => "the live version is saved again",
             Self::Switch => "the kill switch is saved again",
             Self::History => "the history is saved again",
-            Self::Behind => "the live version is no older than the one before the restart",
+            Self::Behind => "the live version is no older than the version before the restart",
             Self::UnreadSwitch => "the file of the kill switch is valid again",
             Self::Damaged => "",
             Self::Unwritable => "the state directory can be written again",
@@ -190,8 +189,8 @@ impl ProblemKind {
     }
 }
 
-/// The problems of a directory or of a site's part of it, at most one per kind, and the listeners
-/// to notify.
+/// The problems of a state directory or of a site's part of it, and the listeners to notify of
+/// them. There is at most one problem per kind.
 pub(super) struct Problems {
     site: Option<String>,
     listeners: Arc<StateListeners>,
@@ -203,7 +202,7 @@ impl Problems {
         Self { site: site.map(str::to_owned), listeners: listeners.clone(), current: Mutex::default() }
     }
 
-    /// Adds problems that begin before there are listeners.
+    /// Adds problems without notifying listeners, because none are registered yet.
     pub(super) fn begin(&self, problems: impl IntoIterator<Item = (ProblemKind, Option<String>)>) {
         let begun = problems.into_iter().filter_map(|(kind, problem)| Some((kind, problem?)));
         self.current.lock().extend(begun);
@@ -213,7 +212,7 @@ impl Problems {
         self.current.lock().get(&kind).cloned()
     }
 
-    /// Reports whether no write is waiting and no known problem prevents writing.
+    /// Reports whether every change is written and no known problem prevents writing.
     pub(super) fn is_all_written(&self) -> bool {
         use ProblemKind::{History, Save, Switch, Unwritable};
         let current = self.current.lock();
@@ -226,13 +225,15 @@ impl Problems {
         self.current.lock().iter().map(problem).collect()
     }
 
-    /// Sets or ends a problem, and notifies the listeners if it differs from the one before.
+    /// Sets or ends the problem of a kind. Notifies the listeners if the problem differs from the
+    /// previous one.
     pub(super) fn set(&self, kind: ProblemKind, problem: Option<String>) {
         self.set_shown(kind, problem, str::to_owned);
     }
 
-    /// Sets or ends a problem like [`Problems::set`]. Listeners get the string that `shown` returns
-    /// for it; a change in that string alone is not an event.
+    /// Sets or ends a problem like [`Problems::set`]. Listeners get the message that `shown`
+    /// returns for the problem. They are notified if the problem changes, but not if only the
+    /// message changes.
     pub(super) fn set_shown(&self, kind: ProblemKind, problem: Option<String>, shown: impl Fn(&str) -> String) {
         let before = match &problem {
             Some(problem) => self.current.lock().insert(kind, problem.clone()),
@@ -251,8 +252,11 @@ impl Problems {
     }
 }
 
-/// Describes the problem that the kill switch cannot be saved.
+/// Formats the message that the kill switch cannot be saved.
 pub(super) fn switch_problem(error: &StateError) -> String {
     let StateError { path, cause, .. } = error;
-    format!("{}: cannot be written, so a restart forgets the kill switch: {cause}; it is tried again", path.display())
+    format!(
+        "{}: cannot be written, so a restart forgets the kill switch: {cause}; the write is retried",
+        path.display()
+    )
 }

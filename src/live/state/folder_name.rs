@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use crate::live::VersionHash;
 
-/// Length of the kept part of a name that is too long, in bytes; `%` and 16 digits of its hash
-/// follow.
+/// Longer names are cut to this length, in bytes, followed by `%` and 16 hex digits of the name's
+/// hash.
 const CUT: usize = 60;
 
 /// Returns the folder name of a site. Lower-case letters, digits, `-`, `_` and inner dots are
 /// unchanged; other bytes are escaped. Different sites have different folder names, even on
-/// case-insensitive file systems, and no name leaves the parent folder.
+/// case-insensitive file systems, and no name refers to a path outside the parent folder.
 pub fn folder_name(site: &str) -> String {
     let mut name = String::with_capacity(site.len());
     for (at, byte) in site.bytes().enumerate() {
@@ -27,9 +27,11 @@ pub fn folder_name(site: &str) -> String {
     }
 }
 
-/// Returns the site with this folder name; `None` if the name was cut, or is not that of a site.
+/// Returns the site with this folder name; `None` if the name was cut, or is not the folder name of
+/// a site.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
-    // The digits of a hash may look like an escaped byte.
+    // A cut name must be rejected first, because the digits of its hash could be decoded as an
+    // escaped byte.
     if name.len() == CUT + 17 && name.as_bytes()[CUT] == b'%' {
         return None;
     }
@@ -40,7 +42,7 @@ pub(super) fn site_of_folder(name: &str) -> Option<String> {
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     let site = String::from_utf8(bytes).ok()?;
-    // Another spelling of the name is not a folder of this module.
+    // A folder whose name is escaped in another way was not created by this module.
     if folder_name(&site) == name { Some(site) } else { None }
 }
 

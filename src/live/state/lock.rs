@@ -1,14 +1,14 @@
-//! The lock of a state directory: only one handle at a time writes to a folder, in whatever
-//! process.
+//! The lock of a state directory: only one handle at a time writes to a folder, across all
+//! processes.
 //!
-//! The lock is on an open file (`flock`). The system releases it when the process ends, in whatever
-//! way, so no lock is ever left behind and no process number has to be trusted. It belongs to the
-//! open file, not to the process: a second handle in the same process is refused as well, and a
-//! process that is handed the descriptor has the lock. The content of the file is only for the
-//! message of a refused handle.
+//! The lock is on an open file (`flock`). The system releases the lock when the process ends, even
+//! after a crash, so no lock is ever left behind, and the process number in the file need not be
+//! trusted. The lock belongs to the open file, not to the process: a second handle in the same
+//! process is refused, too, and a process that receives the descriptor has the lock. The content of
+//! the file is only used in the error message for a refused handle.
 //!
-//! If the file system has no locks, or nothing can be written, the directory is used nevertheless
-//! and reports the problem.
+//! If the file system does not support locks, or the lock file cannot be written, the directory is
+//! used without a lock and reports the problem.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -33,43 +33,44 @@ pub(super) struct FolderLock {
     held: RwLock<LockState>,
 }
 
-/// The state of the lock.
+/// X
 pub(super) enum LockState {
     /// This file is locked.
     Locked(#[expect(dead_code, reason = "kept open for its lock")] File),
-    /// No lock.
+    /// The folder could not be locked, or no lock is needed. Writing is allowed.
     Unlocked,
-    /// The lock was handed over, or every handle was dropped. Another handle may have it, so
-    /// nothing is written.
+    /// The lock was handed over, or every handle was dropped. Another handle may hold the lock now,
+    /// so writing is not allowed.
     Released,
 }
 
-/// Keeps the lock as long as any handle exists: a directory, or a site opened with it.
+/// Keeps the lock as long as any handle exists, that is, a [`StateDir`](crate::live::StateDir) or a
+/// site opened with one.
 pub(super) struct LockHold {
     pub(super) lock: Arc<FolderLock>,
     pub(super) writer: Arc<StateWriter>,
 }
 
 impl FolderLock {
-    /// Locks a folder, and creates it if it does not exist. Also returns the problem if it cannot
-    /// be locked.
+    /// Locks a folder, and creates the folder if it does not exist. If the folder cannot be locked,
+    /// also returns the problem.
     ///
     /// # Errors
     ///
-    /// If another handle has the lock and keeps it.
+    /// If another handle holds the lock and does not release it in time.
     pub(super) fn take(disk: &Disk, folder: &Path) -> Result<(Self, Option<String>), StateError> {
         let path = folder.join(LOCK);
         let (state, problem) = acquire(disk, folder, &path)?;
         Ok((Self { path, held: RwLock::new(state) }, problem))
     }
 
-    /// Creates an unlocked state, for a handle that writes nothing.
+    /// Creates a lock without locking the folder, for a handle that never writes.
     pub(super) fn none(folder: &Path) -> Self {
         Self { path: folder.join(LOCK), held: RwLock::new(LockState::Unlocked) }
     }
 
-    /// Tries again to lock a folder that could not be locked. Returns the problem, if there still
-    /// is one.
+    /// Tries again to lock a folder that could not be locked. Returns the problem if that fails
+    /// again.
     pub(super) fn retry(&self, disk: &Disk, folder: &Path) -> Option<String> {
         if !matches!(*self.read(), LockState::Unlocked) {
             return None;
@@ -87,8 +88,8 @@ impl FolderLock {
         }
     }
 
-    /// Releases the lock for another process although handles exist, after running writes are done.
-    /// Nothing is written until [`FolderLock::take_back`].
+    /// Waits for running writes, and then releases the lock for another process although handles
+    /// exist. This process writes nothing until [`FolderLock::take_back`].
     pub(super) fn hand_over(&self) {
         self.release(false);
     }
@@ -98,7 +99,7 @@ impl FolderLock {
     ///
     /// # Errors
     ///
-    /// If another handle now has the lock and keeps it.
+    /// If another handle holds the lock now and does not release it in time.
     pub(super) fn take_back(&self, disk: &Disk, folder: &Path) -> Result<Option<String>, StateError> {
         if !matches!(*self.read(), LockState::Released) {
             return Ok(None);
@@ -108,15 +109,15 @@ impl FolderLock {
         Ok(problem)
     }
 
-    /// Returns a guard to hold while writing. `None` if the lock was handed over, or if every
-    /// handle was dropped; failed writes are then abandoned.
+    /// Returns a guard that must be held while writing. `None` if the lock was handed over, or if
+    /// every handle was dropped; writing is then not allowed, and failed writes are not retried.
     pub(super) fn writing(&self) -> Option<RwLockReadGuard<'_, LockState>> {
         let held = self.read();
         (!matches!(*held, LockState::Released)).then_some(held)
     }
 
-    /// Releases the lock after running writes are done. If a write hangs, the lock lasts as long as
-    /// the process.
+    /// Waits for running writes, and then releases the lock. With `is_stuck`, a write may hang, so
+    /// this does not wait; if a write is still running, the lock is kept until the process ends.
     fn release(&self, is_stuck: bool) {
         let held = if is_stuck {
             match self.held.try_write() {
@@ -133,7 +134,7 @@ impl FolderLock {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, LockState> {
-        // A poisoned value is still consistent, because only complete values are stored.
+        // Poisoning is ignored: only complete values are stored, so the value is consistent.
         self.held.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,8 +145,8 @@ impl Drop for LockHold {
     }
 }
 
-/// Takes the lock, and waits a moment for it. Also returns the problem if the folder cannot be
-/// locked.
+/// Locks the folder; if another handle holds the lock, waits for up to `Disk::lock_patience`. Also
+/// returns the problem if the folder cannot be locked.
 fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option<String>), StateError> {
     let start = Instant::now();
     loop {
@@ -174,8 +175,8 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
         }
         locked => locked,
     }?;
-    // If the number cannot be written, for example on a full disk, it is only missing from the
-    // message of a refused handle.
+    // Errors are ignored: if the process number cannot be written, for example on a full disk, it
+    // is only missing from the error message for a refused handle.
     let _ = disk.open_lock_for_writing(path).and_then(|mut file| {
         file.set_len(0)?;
         file.write_all(format!("{}\n", this_process()).as_bytes())
@@ -183,7 +184,7 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
     Ok(file)
 }
 
-/// Returns the holder, as far as the lock file names it.
+/// Returns the holder of the lock according to the lock file.
 fn holder(path: &Path) -> LockHolder {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(100).read_to_string(&mut text));
@@ -196,8 +197,8 @@ fn holder(path: &Path) -> LockHolder {
     }
 }
 
-/// Returns the number of this process and a time in it, because the first process of every
-/// container has the same number.
+/// Returns the number of this process and the time of the first call. The number alone is
+/// ambiguous, because the first process of every container has the same number.
 fn this_process() -> &'static str {
     static PROCESS: OnceLock<String> = OnceLock::new();
     PROCESS.get_or_init(|| {
@@ -207,7 +208,7 @@ fn this_process() -> &'static str {
 }
 
 fn problem(path: &Path, cause: &io::Error) -> String {
-    format!("{}: cannot be locked, so nothing keeps another process from writing here too: {cause}", path.display())
+    format!("{}: cannot be locked, so another process could write here, too: {cause}", path.display())
 }
 
 #[cfg(test)]
@@ -233,7 +234,7 @@ mod tests {
         receiver.recv_timeout(Duration::from_secs(60)).expect("nothing is being written");
         dropping.join().expect("no panic");
         assert!(lock.writing().is_none() && lock.retry(&disk, folder.path()).is_none());
-        // Another handle has the lock now, and the first one does not take it back.
+        // Another handle locks the folder; the first handle cannot write any more.
         let (other, _) = FolderLock::take(&disk, folder.path()).expect("it is released");
         assert!(lock.writing().is_none() && other.writing().is_some());
     }
@@ -245,7 +246,7 @@ mod tests {
         let disk = Disk::default();
         std::os::unix::fs::symlink("elsewhere", folder.path().join(LOCK)).expect("a link");
         let (lock, problem) = FolderLock::take(&disk, folder.path()).expect("it goes on without");
-        assert!(problem.is_some_and(|problem| problem.contains("cannot be locked, so nothing keeps another process")));
+        assert!(problem.is_some_and(|problem| problem.contains("cannot be locked, so another process could write")));
         fs::remove_file(folder.path().join(LOCK)).expect("removed");
         assert_eq!(lock.retry(&disk, folder.path()), None);
         assert!(matches!(*lock.read(), LockState::Locked(_)));

@@ -1,4 +1,4 @@
-//! The state directory: what outlives the process.
+//! The state directory: the state of sites and kill switches that survives a restart.
 //!
 //! ```text
 //! enforcement                the kill switch of all sites: `on` or `off`
@@ -10,16 +10,17 @@
 //! lock                       locked as long as a handle is open; names its process
 //! ```
 //!
-//! Every file is written under a temporary name and renamed, so it is complete whenever the process
-//! is killed. Only its owner can read it. One thread writes versions for all sites, a moment after
-//! they go live; an operator's decision is written before the call returns. Only one handle at a
-//! time can have a directory open; others are refused. Damaged and unknown files are reported and
-//! ignored.
+//! Every file is written under a temporary name and renamed, so it is complete even if the process
+//! is killed. Only the owner of a file can read it. One thread writes the versions of all sites,
+//! shortly after they go live. The decision of an operator is written before the call that makes it
+//! returns. Only one handle at a time can have a directory open; others are refused. Damaged and
+//! unknown files are reported and ignored.
 //!
-//! A failed write is tried again: on a timer, with other writes, on a reload and at the end.
-//! Meanwhile the sites continue, and the status reports the problem. The record of the live version
-//! needs no space on file systems that overwrite files in place. So even if the previous process
-//! could write nothing else, the next one knows whether the version that it finds was live.
+//! A failed write is retried: on a timer, with other writes, on a reload and when the process ends.
+//! Meanwhile, the sites keep serving, and the status reports the problem. The record of the live
+//! version needs no free space on file systems that overwrite files in place. So even if a process
+//! could write nothing else, the next process knows whether the newest version in the directory was
+//! the live one.
 
 pub(crate) mod disk;
 mod error;

@@ -1,11 +1,11 @@
 //! The record of the live version: a file that is overwritten in place.
 //!
-//! A full file system accepts no new files, but it accepts other bytes in existing ones, unless it
-//! copies overwritten data or is read-only. In that case, nothing can show after a restart that a
-//! later version was live. The record does not replace the state: its stamp only shows which of the
-//! two is newer, so a record that could not be overwritten does no harm. The kill switch of all
-//! sites also has a file from the first start on, which is overwritten in the same way if it cannot
-//! be replaced.
+//! On a full file system, no new file can be written, but an existing file can be overwritten in
+//! place, unless the file system copies overwritten data or is read-only. If the record cannot be
+//! overwritten either, a restart does not know that a later version was live. The record does not
+//! replace `state.json`: stamps show which of the two is newer, so an outdated record is ignored.
+//! The file of the kill switch of all sites is created at the first start for the same reason, and
+//! is overwritten in place if it cannot be replaced.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,14 +19,15 @@ use super::error::StateError;
 use super::json::{millis, time};
 use crate::live::{AcceptedState, AcceptedVersions, Durability, VersionHash};
 
-/// Returns the record and its stamp; `None` if there is no undamaged one. No date is after `now`.
+/// Returns the newest undamaged record and its stamp, if any. Dates after `now` are changed to
+/// `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {
     let bytes = disk.read(path)?.unwrap_or_default();
     Ok(newest(&bytes, now))
 }
 
-/// Overwrites the older of the two slots. Only creating a missing file, or replacing an unknown
-/// one, needs space.
+/// Overwrites the older of the two slots in place. Free space is needed only if the file is
+/// missing, or is not a record and has to be replaced.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,
@@ -34,7 +35,8 @@ pub(super) fn write(
     record: &LiveRecord,
     durability: Durability,
 ) -> Result<(), StateError> {
-    // At most as many versions are rolled back as are kept, and these fit.
+    // This cannot fail: a record with as many rolled-back versions as are ever kept fits into a
+    // slot.
     let slot = record.slot(stamp).ok_or_else(|| StateError::new(path, io::ErrorKind::InvalidInput.into()))?;
     if disk.is_read_only {
         return Ok(());
@@ -64,7 +66,7 @@ fn overwrite(path: &Path, slot: &[u8; SLOT], durability: Durability) -> io::Resu
     Ok(())
 }
 
-/// Opens a file for overwriting.
+/// Opens a file to overwrite it in place.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     at_once(OpenOptions::new()).read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
         // A symbolic link at this path is replaced; the file that it points to is not changed.
@@ -74,8 +76,8 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     })
 }
 
-/// Size of a slot, in bytes: enough for the live hash and as many rolled-back hashes as are ever
-/// kept.
+/// Size of a slot, in bytes. It is enough for the hash of the live version and the hashes of as
+/// many rolled-back versions as are ever kept.
 const SLOT: usize = 1024;
 
 /// Number of hex digits of the digest at the start of a slot.
@@ -84,8 +86,8 @@ const DIGEST: usize = 16;
 /// The live version and the versions that were rolled back: a record of fixed size.
 ///
 /// The file has two slots, which are written alternately, each with its own digest. A truncated
-/// slot is ignored, and the other one remains valid. Each slot and `state.json` have a stamp. If
-/// the stamp of the slot is newer, the state could not be written after it.
+/// slot is ignored, and the other slot remains valid. Each slot and `state.json` have a stamp. If
+/// the stamp of a slot is newer, `state.json` could not be written after the slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,
@@ -108,8 +110,8 @@ impl LiveRecord {
         }
     }
 
-    /// Returns the slot for this record; `None` if it does not fit, which would need more
-    /// rolled-back versions than are ever kept.
+    /// Returns the content of a slot with this record; `None` if the record is too long, which
+    /// would require more rolled-back versions than are ever kept.
     pub(super) fn slot(&self, stamp: u64) -> Option<[u8; SLOT]> {
         let Self { live, since, held } = self;
         let text = json!({
@@ -128,7 +130,7 @@ impl LiveRecord {
     }
 }
 
-/// Returns the newer of the undamaged slots, with its stamp. No date is after `now`.
+/// Returns the newest undamaged slot, with its stamp. Dates after `now` are changed to `now`.
 pub(super) fn newest(bytes: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)> {
     slots(bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp)
 }

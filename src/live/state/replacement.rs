@@ -1,4 +1,4 @@
-//! Replaces whole files: a file is written under a temporary name and then renamed.
+//! Replaces files atomically: a file is written under a temporary name and then renamed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -9,8 +9,9 @@ use std::path::Path;
 use crate::live::Durability;
 
 /// Writes a file at `aside` and renames it to `path`; returns the open file. If the process ends
-/// meanwhile, the previous file stays. Creates the folder if it is missing. Only their owner can
-/// access file and folder. A symbolic link at either path is replaced, not followed.
+/// before the rename, the previous file stays. Creates the folder if it is missing. Only the owner
+/// can access the file and a created folder. A symbolic link at either path is replaced, not
+/// followed.
 pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let mut file = with_folder(aside, || create_or_replace(aside))?;
     let written = write(&mut file).and_then(|()| fs::rename(aside, path));
@@ -20,14 +21,15 @@ pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::R
     written.map(|()| file)
 }
 
-/// Replaces the content of a file. With [`Durability::Machine`], it survives a crash of the
-/// machine.
+/// Replaces the content of a file. With [`Durability::Machine`], the new content survives a crash
+/// of the machine.
 pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let is_durable = durability == Durability::Machine;
     replace(path, aside, |file| {
         file.write_all(bytes)?;
-        // After a power failure, the new name may be on disk without its bytes, and the previous
-        // file would be lost.
+        // The bytes must be synced before the rename that replaces a previous file: otherwise,
+        // after a power failure, only the rename may be on disk, and the bytes of both files are
+        // lost.
         if is_durable || fs::symlink_metadata(path).is_ok() {
             file.sync_all()?;
         }
@@ -36,8 +38,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
     if is_durable { sync_folder(folder_of(path)) } else { Ok(()) }
 }
 
-/// Creates a new file. It never writes to an existing file, nor through a symbolic link. If a
-/// killed process with the same number left a file at the path, that file is removed.
+/// Creates a new file. An existing file or symbolic link at the path, for example from a killed
+/// process with the same number, is removed first, so that neither it nor its target is written to.
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     let create = || for_owner().write(true).create_new(true).open(path);
     match create() {
@@ -46,7 +48,7 @@ pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Creates or opens a file. If its folder is missing, creates the folder and tries again.
+/// Creates or opens a file. If the folder is missing, creates the folder and calls `open` again.
 pub(super) fn with_folder(path: &Path, open: impl Fn() -> io::Result<File>) -> io::Result<File> {
     match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => make_folder(folder_of(path)).and_then(|()| open()),
@@ -73,17 +75,18 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Syncs a folder and those above it, which may be new too, so that a rename survives a crash of
-/// the machine.
+/// Syncs a folder, so that a rename in it survives a crash of the machine. Also syncs the folders
+/// above, because they may be new, too.
 fn sync_folder(folder: &Path) -> io::Result<()> {
-    // On other systems, a folder cannot be opened as a file, and renames are durable anyway.
+    // On systems other than Unix, a folder cannot be opened as a file, and renames are durable
+    // without a sync.
     if cfg!(not(unix)) {
         return Ok(());
     }
     let sync = |folder: &Path| File::open(folder)?.sync_all();
     sync(folder)?;
     for outer in folder.ancestors().skip(1).filter(|outer| !outer.as_os_str().is_empty()) {
-        // A folder that cannot be read belongs to another user and existed before.
+        // Errors are ignored: a folder that cannot be read belongs to another user and is not new.
         let _ = sync(outer);
     }
     Ok(())

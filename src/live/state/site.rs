@@ -1,4 +1,4 @@
-//! One site's part of a state directory.
+//! The part of a state directory that belongs to one site.
 
 mod loading;
 
@@ -21,62 +21,63 @@ const STATE: &str = "state.json";
 const HISTORY: &str = "history.jsonl";
 const RECORD: &str = "live";
 
-/// Size of the history file, in bytes, above which it is rewritten with only the entries that are
-/// kept.
+/// Maximum size of the history file, in bytes. A larger file is rewritten with only the newest
+/// entries.
 const MAX_HISTORY_OCTETS: u64 = 128 << 10;
 
-/// Reads and writes the state of one site. One thread writes for all sites; a write is also made
-/// when this is dropped.
+/// Reads and writes the state of one site. One thread writes for all sites. Dropping this value
+/// also writes the changes that are not written yet.
 pub(in crate::live) struct SiteState {
     pub(super) store: Arc<SiteStore>,
     pub(super) writer: Arc<StateWriter>,
-    /// The last field: the fields before it write when they are dropped, and the lock is released
-    /// after that.
+    /// This must be the last field: fields are dropped in order, so the lock is released after the
+    /// other fields have written their changes.
     #[expect(dead_code, reason = "kept for its drop")]
     pub(super) hold: Arc<LockHold>,
 }
 
-/// The state of a site on disk, and the changes that are still to be written.
+/// The state of a site on disk, and the changes that are not written yet.
 pub(super) struct SiteStore {
     disk: Disk,
     lock: Arc<FolderLock>,
     folder: PathBuf,
-    /// When the directory was opened: older unfinished files are from another process.
+    /// When the directory was opened. Older temporary files are from another process.
     began: SystemTime,
-    /// For the history, this contains only the cause, because the number of unwritten entries
-    /// changes all the time.
+    /// The problems of the site. For the history, the text is only the cause of the error;
+    /// [`SiteStore::waiting`] adds the number of unwritten entries, which changes often.
     pub(super) problems: Problems,
     place: Mutex<QueuePlace>,
-    /// Locked only for a moment.
+    /// The changes that are not written yet. Never locked while the disk is accessed.
     unwritten: Mutex<Unwritten>,
-    /// The content of the folder. Locked while anything is written.
+    /// The known content of the folder. Locked while files of the site are written.
     written: Mutex<Written>,
     switch: SwitchFile,
-    /// Time of the last history entry, if it was ahead of the clock when it was loaded.
+    /// Time of the last history entry, if that was far ahead of the clock when the history was
+    /// loaded.
     pub(super) ahead: Mutex<Option<SystemTime>>,
 }
 
 #[derive(Default)]
 struct Written {
-    /// The bytes in the folder and their durability, so that none are written twice; `None` for
-    /// bytes that may be gone.
+    /// The versions whose bytes are in the folder, with the durability of the write, so that no
+    /// bytes are written twice. `None` if the bytes may have been removed.
     bytes: HashMap<VersionHash, Option<Durability>>,
     record: Option<LiveRecord>,
     stamp: u64,
 }
 
-/// The changes since the last write, and those that could not be written. Its size is bounded: one
-/// state, and no more entries than the history has.
+/// The changes that are not written yet, including those whose write failed. The size is bounded:
+/// one state, and no more entries than the history has.
 #[derive(Default)]
 struct Unwritten {
     state: Option<Arc<SavedState>>,
-    /// A record to be written on its own, if it differs from the written state. Later there may be
-    /// no space for it.
+    /// A record to be written although the state is already written. It is written as soon as
+    /// possible, because later the disk may be full.
     record: Option<LiveRecord>,
     entries: VecDeque<HistoryEntry>,
-    /// Number of entries before the first of these.
+    /// Number of entries that were removed from the front of `entries` so far.
     begun: usize,
-    /// Number of entries that were dropped because more came than are kept.
+    /// Number of entries that were dropped because there were more than the history keeps.
     lost: usize,
 }
 
@@ -94,19 +95,20 @@ impl SiteState {
         remembered
     }
 
-    /// Queues the versions to be written. Waits for nothing.
+    /// Records the versions as unwritten. Does not block.
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.store.unwritten.lock();
-            // A change that is not written yet keeps the durability that it needs.
+            // If an earlier change is not written yet, its required durability is kept.
             let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
             unwritten.state.replace(Arc::new(SavedState { versions, pending, durability }))
         };
-        // Dropped without the lock, because it may hold the last reference to a large file.
+        // Dropped after the lock is released, because `before` may hold the last reference to a
+        // large file, and freeing it takes time.
         drop(before);
     }
 
-    /// Queues an entry for the history on disk. Waits for nothing.
+    /// Records a history entry as unwritten. Does not block.
     pub(in crate::live) fn append(&self, entry: HistoryEntry) {
         let mut unwritten = self.store.unwritten.lock();
         unwritten.entries.push_back(entry);
@@ -120,14 +122,14 @@ impl SiteState {
         }
     }
 
-    /// Lets the writer's thread write all unwritten changes.
+    /// Makes the writer's thread write all unwritten changes.
     pub(in crate::live) fn write_soon(&self) {
         if !self.store.is_written() {
             self.writer.call(self.store.clone());
         }
     }
 
-    /// Writes the kill switch now, or as soon as possible.
+    /// Writes the kill switch. If that fails, the write is retried later.
     pub(in crate::live) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let written = self.store.switch.set(enforcement, &self.store.lock, &self.store.problems);
         if written.is_err() {
@@ -136,19 +138,19 @@ impl SiteState {
         written
     }
 
-    /// Returns why the kill switch counts as off although no operator switched it off; `None` if it
-    /// does not.
+    /// Returns why the kill switch counts as off although no operator switched it off; `None` if
+    /// the switch could be read.
     pub(in crate::live) fn unread_switch(&self) -> Option<String> {
         self.store.problems.get(ProblemKind::UnreadSwitch)
     }
 
-    /// Reports that the served version is older than the one that was live before; `None` ends the
-    /// problem.
+    /// Sets the problem that the served version is older than the version that was live before the
+    /// restart; `None` ends the problem.
     pub(in crate::live) fn is_behind(&self, problem: Option<String>) {
         self.store.problems.set(ProblemKind::Behind, problem);
     }
 
-    /// Returns the problems. Waits for no disk.
+    /// Returns the problems. Does not wait for the disk.
     pub(in crate::live) fn problems(&self) -> Vec<Problem> {
         let mut problems = self.store.problems.all();
         for problem in problems.iter_mut().filter(|problem| problem.kind == ProblemKind::History) {
@@ -161,7 +163,8 @@ impl SiteState {
 impl Drop for SiteState {
     fn drop(&mut self) {
         if self.writer.is_stuck() {
-            // A write that hangs would also delay the end of the process.
+            // Writes nothing, because the write would probably hang and delay the end of the
+            // process.
             return;
         }
         if !self.store.is_written() {
@@ -175,10 +178,11 @@ impl StateJob for SiteStore {
         &self.place
     }
 
-    /// Writes all changes since the last time. A change that cannot be written is kept.
+    /// Writes all unwritten changes. A change that cannot be written is kept.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
-        // Locked first, so that the state taken last is also written last.
+        // `written` is locked before the changes are copied, so that of two concurrent writes the
+        // newer state is written last.
         let mut written = self.written.lock();
         let (state, record, entries, begun) = {
             let unwritten = self.unwritten.lock();
@@ -203,7 +207,7 @@ impl StateJob for SiteStore {
             let (count, result) = self.append(&entries);
             self.unwritten.lock().are_written(begun + count);
             let cause = result.err().map(|error| error.cause.to_string());
-            // A different number of unwritten entries is not an event.
+            // Listeners are not notified if only the number of unwritten entries changes.
             self.problems.set_shown(ProblemKind::History, cause, |cause| self.waiting(cause));
         }
         drop(written);
@@ -218,7 +222,7 @@ impl Unwritten {
         state.is_none() && record.is_none() && entries.is_empty()
     }
 
-    /// Drops the oldest entries that the history would not keep either.
+    /// Drops the oldest entries if there are more than the history keeps.
     fn bound(&mut self) {
         while self.entries.len() > MAX_HISTORY {
             self.entries.pop_front();
@@ -261,14 +265,14 @@ impl SiteStore {
         }
     }
 
-    /// Reports whether nothing is left to write.
+    /// Reports whether all changes are written.
     fn is_written(&self) -> bool {
         self.unwritten.lock().is_empty() && self.switch.unwritten().is_none()
     }
 
-    /// Writes the list of versions. The record of the live one is first, because it mostly needs no
-    /// space. Then come the bytes, and last the removal of files that are no longer needed. Returns
-    /// the results for the state and for the record.
+    /// Writes the list of versions. The record of the live version is written first, because that
+    /// usually needs no free space. Then the bytes of the versions are written, and finally files
+    /// that are no longer needed are removed. Returns the results for the state and for the record.
     fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
         let SavedState { versions, pending, durability } = state;
         let kept = versions.iter().map(|accepted| &accepted.version);
@@ -290,7 +294,7 @@ impl SiteStore {
             written.bytes.retain(|hash, _| {
                 let stays = kept.contains(hash);
                 if !stays {
-                    // Nothing refers to the file; if it cannot be removed, it only wastes its size.
+                    // X
                     self.disk.remove(&self.path_of(*hash));
                 }
                 stays
@@ -302,17 +306,17 @@ impl SiteStore {
     fn report_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
         let problem = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
-            // The path is always the folder, because which of its files fails first changes between
-            // attempts.
+            // The message always contains the path of the folder, because the file whose write
+            // fails first may differ between attempts.
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(
-                    "{folder}: cannot be written, so a restart forgets the live version: {cause}; it is tried again"
+                    "{folder}: cannot be written, so a restart forgets the live version: {cause}; the write is retried"
                 ))
             }
             (Ok(()), Err(StateError { path, cause, .. })) => Some(format!(
                 "{}: cannot be written, so a restart does not know of versions that go live while other writes fail too: \
-                 {cause}; it is tried again",
+                 {cause}; the write is retried",
                 path.display()
             )),
         };
@@ -330,8 +334,8 @@ impl SiteStore {
         Ok(())
     }
 
-    /// Appends to the history on disk, and returns how many entries were added. A history that has
-    /// grown too large is rewritten with its last entries.
+    /// Appends to the history on disk, and returns how many entries were added. A history file that
+    /// is too large is rewritten with only its last entries.
     fn append(&self, entries: &VecDeque<HistoryEntry>) -> (usize, Result<(), StateError>) {
         let path = self.folder.join(HISTORY);
         let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_OCTETS);
@@ -347,7 +351,7 @@ impl SiteStore {
         }
     }
 
-    /// Describes the problem that the history on disk cannot be written.
+    /// Formats the message that the history cannot be written.
     fn waiting(&self, cause: &str) -> String {
         let path = self.folder.join(HISTORY);
         let (count, lost) = {
@@ -362,7 +366,7 @@ impl SiteStore {
             0 => String::new(),
             lost => format!(" and {lost} earlier ones are lost"),
         };
-        format!("{}: cannot be written, so {entries}{lost}: {cause}; it is tried again", path.display())
+        format!("{}: cannot be written, so {entries}{lost}: {cause}; the write is retried", path.display())
     }
 
     fn path_of(&self, hash: VersionHash) -> PathBuf {
@@ -371,7 +375,7 @@ impl SiteStore {
 }
 
 impl Written {
-    /// Returns a stamp that is newer than all before it, even if the clock goes back.
+    /// Returns a stamp that is greater than all earlier stamps, even if the clock was set back.
     fn next_stamp(&mut self, now: SystemTime) -> u64 {
         let now = u64::try_from(json::millis(now)).unwrap_or_default();
         self.stamp = now.max(self.stamp + 1);

@@ -1,4 +1,4 @@
-//! The state directory: the kill switch of all sites, and what each site remembers.
+//! The state directory: the kill switch of all sites, and the remembered state of each site.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
 use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 
-/// How long to wait for the lock of a handle that is being dropped. A file watcher's thread may
-/// keep a site alive slightly longer than its last owner.
+/// How long to wait for a handle that is being dropped to release the lock. The thread of a file
+/// watcher may keep a site alive slightly longer than its last owner.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A folder for the sites' accepted and pending versions, their reloads, and the kill switch. Cheap
 /// to clone.
 ///
-/// Only one process at a time can have a folder open, with one `StateDir` and its clones: two that
-/// do not know of each other would both record what is live. The system holds the lock, so the lock
-/// ends with the process at the latest. It ends earlier if the last clone and the last site that
-/// was opened with it are dropped. The next process or handle that opens the folder finds
-/// everything that was written. Sites opened with the same `StateDir`, such as one that replaces
-/// another, also find changes that are not written yet.
+/// Only one process at a time can have a folder open, with one `StateDir` and its clones: two
+/// independent handles would overwrite each other's record of the live version. The folder is
+/// locked until the last clone and the last site that was opened with it are dropped; the system
+/// releases the lock when the process ends. The next process or handle that opens the folder finds
+/// everything that was written. If a site is opened again with the same `StateDir`, for example to
+/// replace its settings, it also finds changes that are not written yet.
 ///
 /// ```no_run
 /// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
@@ -48,11 +48,12 @@ struct StateRoot {
     /// When the directory was opened: older unfinished files are from another process.
     began: SystemTime,
     hold: Arc<LockHold>,
-    /// By folder, so that a site that is opened again finds changes that could not be written yet.
+    /// The open sites, by folder. A site that is opened again finds its changes that could not be
+    /// written yet.
     sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
 }
 
-/// The content of the folder itself.
+/// The files in the folder itself, without those of the sites.
 struct StateFolder {
     path: PathBuf,
     disk: Disk,
@@ -64,22 +65,22 @@ struct StateFolder {
 }
 
 impl StateDir {
-    /// Opens a folder, and creates it if it does not exist. If that fails, a file in it is damaged,
-    /// or the file system has no locks, the directory is used nevertheless and
-    /// [`StateDir::problems`] reports it.
+    /// Opens a folder, and creates the folder if it does not exist. If the folder cannot be
+    /// created, if one of its files is damaged, or if the file system does not support locks, the
+    /// directory is used nevertheless and [`StateDir::problems`] reports the problem.
     ///
     /// # Errors
     ///
-    /// If the folder is open already, in another process or in this one. `open` waits two seconds
-    /// for a handle that is just being dropped.
+    /// If the folder is open already, in another process or in this one. `open` waits up to two
+    /// seconds, in case the other handle is just being dropped.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         let disk = Disk { lock_patience: PATIENCE, ..Disk::default() };
         Self::open_on(disk, StateWriter::default(), path.into())
     }
 
-    /// Opens a folder to see what the next start would find. Sites opened with it have the versions
-    /// and switches that the folder contains, and nothing they do is written. No lock is needed, so
-    /// another process may have the folder open.
+    /// Opens a folder without ever writing to it, to see the state that the next start would find.
+    /// Sites opened with this handle have the versions and switches from the folder. The folder is
+    /// not locked, so another process may have it open.
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let lock = FolderLock::none(&path);
@@ -87,8 +88,8 @@ impl StateDir {
     }
 
     pub(in crate::live) fn open_on(disk: Disk, writer: StateWriter, path: PathBuf) -> Result<Self, StateError> {
-        // Lock first, so that files that another process is writing are neither read nor taken for
-        // leftovers of a killed process.
+        // The folder is locked first: otherwise, files that another process is writing could be
+        // read, or could be removed as files of a killed process.
         let (lock, unlocked) = FolderLock::take(&disk, &path)?;
         Ok(Self::with_lock(disk, writer, path, lock, unlocked))
     }
@@ -133,12 +134,12 @@ impl StateDir {
     }
 
     /// Switches enforcement on or off for every site opened with this value or a clone of it: at
-    /// once, and for sites opened later. A site's own switch stays as it is.
+    /// once, and for sites opened later. The own switches of the sites do not change.
     ///
     /// # Errors
     ///
-    /// If the change could not be written. It is in force nevertheless, and the write is tried
-    /// again. If the process ends before a write succeeds, the change is lost.
+    /// If the change could not be written. The change is in force nevertheless, and the write is
+    /// retried. If the process ends before a write succeeds, the change is lost.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let StateRoot { folder, switch, writer, .. } = &*self.root;
         switch.turn(enforcement, None, || {
@@ -150,25 +151,25 @@ impl StateDir {
         })
     }
 
-    /// Writes the kill switch of a site that no process serves; it takes effect when the site is
-    /// opened. For an open site, use
+    /// Writes the kill switch of a site that no process serves. The change takes effect when the
+    /// site is opened. For an open site, use
     /// [`LiveRobots::set_enforcement`](crate::live::LiveRobots::set_enforcement).
     ///
     /// # Errors
     ///
-    /// If the switch could not be written; nothing changes then.
+    /// If the switch could not be written. Nothing changes then.
     pub fn set_enforcement_of(&self, site: &str, enforcement: Enforcement) -> Result<(), StateError> {
         self.root.folder.disk.write_switch(&self.folder_of(site), enforcement)
     }
 
-    /// Returns the switch of a site as written in the folder, whether or not a process serves the
-    /// site. Off if the file cannot be read.
+    /// Returns the position of a site's own switch from the file in the folder, whether or not a
+    /// process serves the site. `Off` if the file cannot be read.
     pub fn enforcement_of(&self, site: &str) -> Enforcement {
         self.root.folder.disk.read_switch(&self.folder_of(site)).0
     }
 
     /// Returns the names of the sites that the folder remembers, open or not, in sorted order.
-    /// Sites whose folder name would exceed 120 bytes are missing.
+    /// Sites with long names, whose folder name had to be cut, are missing from the list.
     pub fn site_names(&self) -> Vec<String> {
         let folders = self.root.folder.disk.names(&self.path().join("sites"));
         let mut names: Vec<_> = folders.iter().filter_map(|name| site_of_folder(name)).collect();
@@ -176,34 +177,37 @@ impl StateDir {
         names
     }
 
-    /// Returns what the folder keeps of a site, whether or not a process serves it. Reads the
-    /// site's files.
+    /// Reads the remembered state of a site from the folder, whether or not a process serves the
+    /// site.
     pub fn remembered(&self, site: &str) -> Remembered {
         self.site(site).load(SystemTime::now())
     }
 
-    /// Waits until the state of all sites is written. A thread writes it soon after a version goes
-    /// live. A site also writes its state when it is dropped. An operator's decision is written
-    /// before its call returns. Failed writes are tried once more. Returns whether everything is
-    /// written. Do not call this from a callback of this directory: the callback would wait for
-    /// itself.
+    /// Waits until the state of all sites is written, and retries failed writes once. Returns
+    /// whether everything is written.
+    ///
+    /// Calling this is rarely necessary. A thread writes versions soon after they go live, sites
+    /// write their state when they are dropped, and decisions of operators are written before the
+    /// call returns. Do not call this from a callback of this directory, because the callback would
+    /// wait for itself.
     pub fn flush(&self) -> bool {
         self.root.writer.flush(None)
     }
 
-    /// Flushes like [`StateDir::flush`], but gives up after `limit`, because a file system may
-    /// hang. Sites that are dropped after such a timeout write nothing: otherwise the end of the
-    /// process would wait for them.
+    /// Flushes like [`StateDir::flush`], but stops waiting after `limit`, because a file system may
+    /// hang. After such a timeout, sites that are dropped write nothing; otherwise the end of the
+    /// process would wait for the file system.
     pub fn flush_within(&self, limit: Duration) -> bool {
         self.root.writer.flush(Some(limit))
     }
 
     /// Writes all changes within `limit` and releases the folder, so that another process can open
-    /// it. Returns whether that succeeded: if something cannot be written, the folder stays open.
+    /// it. Returns whether that succeeded. If a change cannot be written, the folder is not
+    /// released.
     ///
-    /// Handles and sites continue as they are. Their writes, including those of a kill switch, wait
-    /// for [`StateDir::take_back`]. So a process that replaces this one finds everything that was
-    /// known, and is the only one that writes.
+    /// Handles and sites remain usable, but their changes, including those of a kill switch, are
+    /// not written until [`StateDir::take_back`]. So a process that replaces this process finds the
+    /// complete state, and is the only process that writes.
     pub fn hand_over(&self, limit: Duration) -> bool {
         let is_written = self.flush_within(limit);
         if is_written {
@@ -212,23 +216,23 @@ impl StateDir {
         is_written
     }
 
-    /// Opens the folder again after [`StateDir::hand_over`], if no other process replaced this one
-    /// after all. Writes the changes made meanwhile.
+    /// Opens the folder again after [`StateDir::hand_over`], in case this process was not replaced
+    /// after all. Writes the changes that were made in the meantime.
     ///
     /// # Errors
     ///
-    /// If another process has the folder open. Waits two seconds, in case that process is just
-    /// ending. Nothing is written then.
+    /// If another process still has the folder open after two seconds. Nothing is written then.
     pub fn take_back(&self) -> Result<(), StateError> {
         let StateRoot { folder, writer, sites, .. } = &*self.root;
-        // A folder that was not handed over is unchanged, and so are its problems.
+        // The folder was not handed over, so nothing has changed.
         if folder.lock.writing().is_some() {
             return Ok(());
         }
         let unlocked = folder.lock.take_back(&folder.disk, &folder.path)?;
         folder.problems.set(ProblemKind::Unlocked, unlocked);
         writer.call(folder.clone());
-        // After releasing the lock of `sites`, because files are read here.
+        // The stores are collected first, so that the lock of `sites` is not held while files are
+        // read.
         let stores: Vec<_> = sites.lock().values().filter_map(Weak::upgrade).collect();
         for store in stores {
             store.trust_nothing();
@@ -238,38 +242,42 @@ impl StateDir {
     }
 
     /// Registers a callback for when a problem of the directory, or of a site's part of it, begins
-    /// or ends. Problems that began before are in [`StateDir::problems`]. The callback runs on the
-    /// writing thread and delays the next write. It must neither use a kill switch nor call
-    /// [`StateDir::flush`]. Its panics are caught.
+    /// or ends. Problems that began earlier are only in [`StateDir::problems`]. The callback runs
+    /// on the writing thread, so it delays the next write. It must neither use a kill switch nor
+    /// call [`StateDir::flush`]. Its panics are caught.
     pub fn on_event(&self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }
 
-    /// Returns every problem of the folder itself, the most urgent first. Problems with a site's
-    /// part of it are in the site's
+    /// Returns every problem with the folder itself; the most urgent is first. Problems with a
+    /// site's part of the folder are in the site's
     /// [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn problems(&self) -> Vec<String> {
         let problems = self.root.folder.problems.all();
-        // A folder that cannot be written cannot be locked either.
+        // A folder that cannot be written cannot be locked, either, so only the first problem is
+        // reported.
         let is_unwritable = problems.iter().any(|problem| problem.kind == ProblemKind::Unwritable);
         let shown = problems.into_iter().filter(|problem| !is_unwritable || problem.kind != ProblemKind::Unlocked);
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()
     }
 
-    /// Returns a problem if the last entry of a site was more than an hour ahead of the clock when
-    /// the site was opened: one of the two is wrong. `None` after the clock has passed that time.
+    /// Returns a problem if the last history entry of a site was more than an hour ahead of the
+    /// clock when the site was opened: either the clock is wrong now, or it was wrong then. `None`
+    /// if the clock has passed the time of the entry since.
     pub fn clock_problem(&self) -> Option<String> {
         let now = self.root.folder.disk.clock.now();
         let sites = self.root.sites.lock();
         let last = sites.values().filter_map(Weak::upgrade).filter_map(|store| *store.ahead.lock()).max()?;
         let [says, has] = [now, last].map(clock::shown);
-        let problem = format!("the clock says {says}, but state_dir has entries of {has}: the clock is wrong, or was");
+        let problem = format!(
+            "the clock shows {says}, but state_dir has entries of {has}: the clock is wrong now or was wrong then"
+        );
         (last > now).then_some(problem)
     }
 
     /// Reports whether the last attempt to write to the folder, including the parts of its sites,
     /// succeeded. [`StateDir::open`], every write and [`StateDir::probe`] are such attempts.
-    /// Problems with a site's part are in the site's
+    /// Problems with a site's part are described in the site's
     /// [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn is_writable(&self) -> bool {
         let sites = self.root.sites.lock();
@@ -285,21 +293,21 @@ impl StateDir {
     }
 
     /// Returns why the kill switch of all sites counts as [`Enforcement::Off`] although no operator
-    /// switched it off: its file could not be read, or is damaged. `None` after the file is written
-    /// again.
+    /// switched it off: the file of the switch could not be read, or is damaged. `None` if the file
+    /// has been written since.
     pub fn switch_problem(&self) -> Option<String> {
         self.root.folder.problems.get(ProblemKind::UnreadSwitch)
     }
 
-    /// Returns a site's part of the directory. Reads no file.
+    /// Returns a site's part of the directory, without reading files.
     pub(in crate::live) fn site(&self, name: &str) -> SiteState {
         let StateRoot { folder, writer, began, hold, sites, .. } = &*self.root;
         let path = self.folder_of(name);
         let mut sites = sites.lock();
         let store = sites.get(&path).and_then(Weak::upgrade).unwrap_or_else(|| {
             if sites.len() == sites.capacity() {
-                // Only before the map grows: doing this at every site would visit ten thousand
-                // entries ten thousand times.
+                // Dropped sites are removed only before the map grows: doing so for each of ten
+                // thousand sites would visit ten thousand entries each time.
                 sites.retain(|_, store| store.strong_count() > 0);
             }
             let store = Arc::new(SiteStore::new(

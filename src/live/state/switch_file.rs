@@ -9,14 +9,15 @@ use super::lock::FolderLock;
 use super::record_file;
 use crate::live::{Durability, Enforcement, Mutex};
 
-/// The file of a kill switch in a folder, and a change that could not be written to it yet.
+/// The file of a kill switch in a folder, and a change that is not written to the file yet.
 pub(super) struct SwitchFile {
     disk: Disk,
     folder: PathBuf,
-    /// Whether the file exists, so that it can be overwritten in place if the disk is full. Locked
-    /// while the file is written, so that the position written last is the one set last.
+    /// Whether the file exists with content, so that it can be overwritten in place if the disk is
+    /// full. Locked while the file is written, so that the position that was set last is also
+    /// written last.
     is_made: Mutex<bool>,
-    /// Locked only for a moment.
+    /// The position that is not written yet. Never locked while the disk is accessed.
     unwritten: Mutex<Option<Enforcement>>,
 }
 
@@ -30,14 +31,16 @@ impl SwitchFile {
         *self.unwritten.lock()
     }
 
-    /// Sets the switch. A change that cannot be written now is kept until it can be.
+    /// Writes a new position of the switch. A change that cannot be written now is kept until it
+    /// can be written.
     pub(super) fn set(
         &self,
         enforcement: Enforcement,
         lock: &FolderLock,
         problems: &Problems,
     ) -> Result<(), StateError> {
-        // The process that has the folder open now would not notice the change.
+        // The change is not written, because the process that has the folder open now would not
+        // notice it.
         let Some(_held) = lock.writing() else {
             *self.unwritten.lock() = Some(enforcement);
             return Err(StateError::handed_over(&self.folder));
@@ -47,8 +50,8 @@ impl SwitchFile {
         self.try_write(enforcement, problems)
     }
 
-    /// Writes a change that could not be written before. Without one, creates the file together
-    /// with the first files of its folder. Returns whether no change is left to write.
+    /// Writes the change that could not be written before, if any. Otherwise, creates the file if
+    /// it does not exist yet. Returns whether all changes are written.
     pub(super) fn write(&self, problems: &Problems) -> bool {
         let mut is_made = self.is_made.lock();
         let Some(enforcement) = self.unwritten() else {
@@ -72,10 +75,10 @@ impl SwitchFile {
 }
 
 impl Disk {
-    /// Reads the kill switch in a folder, and its problem. A file with neither `on` nor `off` was
-    /// changed by an operator and counts as `off`, which refuses no client. A file without any
-    /// bytes was created but never switched before the machine lost power: a switch that was used
-    /// is synced.
+    /// Reads the kill switch in a folder, and returns a problem if the file is unreadable or
+    /// invalid. A file with neither `on` nor `off` was probably edited by an operator; it counts as
+    /// `off`, which refuses no client. An empty file counts as `on`: the machine lost power after
+    /// the file was created and before the switch was used, because a used switch is synced.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
         let path = folder.join(SWITCH);
         match self.read(&path) {
@@ -86,18 +89,18 @@ impl Disk {
                 b"off" => (Enforcement::Off, None),
                 _ => {
                     let path = path.display();
-                    (Enforcement::Off, Some(format!("{path}: this is neither \"on\" nor \"off\"; taken for \"off\"")))
+                    (Enforcement::Off, Some(format!("{path}: this is neither \"on\" nor \"off\"; treated as \"off\"")))
                 }
             },
-            Err(problem) => (Enforcement::Off, Some(format!("{problem}; taken for \"off\""))),
+            Err(problem) => (Enforcement::Off, Some(format!("{problem}; treated as \"off\""))),
         }
     }
 
     /// Writes the file of a kill switch: `on` or `off`.
     ///
-    /// The file is written under a temporary name and renamed. A full disk accepts no new file, but
-    /// it accepts other bytes in an existing one, so the file is then overwritten in place. A crash
-    /// during that leaves `on`, `off`, or neither, which counts as `off`.
+    /// The file is written under a temporary name and renamed. If that fails, for example on a full
+    /// disk, the existing file is overwritten in place. After a crash while it is overwritten, it
+    /// contains `on`, `off`, or neither, which counts as `off`.
     pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
         let path = folder.join(SWITCH);
         let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);
@@ -106,21 +109,23 @@ impl Disk {
     }
 
     /// Creates the file of a switch that was never used, so that it can be overwritten when the
-    /// disk is full. A missing file also means `on`. Returns whether the file has content now.
+    /// disk is full. A missing file also means `on`. Returns whether the file exists with content
+    /// now.
     pub(super) fn make_switch(&self, folder: &Path) -> bool {
         let path = folder.join(SWITCH);
         match self.read(&path) {
             Ok(Some(bytes)) if !is_blank(&bytes) => true,
             // If the file cannot be created now, it is created when the switch is used.
             Ok(_) => self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok(),
-            // An operator may have changed it: it stays as it is, and the next write checks it
-            // again.
+            // The file cannot be read, or an operator may have changed it. It is not replaced, and
+            // the next write checks it again.
             Err(_) => false,
         }
     }
 }
 
-/// Reports whether nothing was ever written. File systems fill lost data with zeros.
+/// Reports whether no content was ever written to the file. File systems replace lost data with
+/// zeros.
 fn is_blank(octets: &[u8]) -> bool {
     octets.iter().all(|octet| *octet == 0)
 }
@@ -185,6 +190,6 @@ mod tests {
         fs::write(folder.path().join(SWITCH), "o\0\0").expect("written");
         let (enforcement, problem) = Disk::default().read_switch(folder.path());
         assert_eq!(enforcement, Enforcement::Off);
-        assert!(problem.expect("a problem").ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""));
+        assert!(problem.expect("a problem").ends_with("this is neither \"on\" nor \"off\"; treated as \"off\""));
     }
 }

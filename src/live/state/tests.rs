@@ -12,7 +12,7 @@ use crate::live::{Enforcement, LiveRobots, WhenMissing};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A file system where some files hang.
+/// A file system on which operations on some files hang.
 #[derive(Default)]
 struct Hanging {
     is_hanging: AtomicBool,
@@ -44,7 +44,7 @@ impl Hanging {
     }
 }
 
-/// Runs something that must not wait for the disk.
+/// Runs a function on another thread, and panics if it waits for the disk.
 #[track_caller]
 fn without_waiting<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) -> R {
     let (sender, receiver) = mpsc::channel();
@@ -58,7 +58,7 @@ fn a_listener_is_notified_when_a_problem_begins_and_when_it_ends() {
     let state = StateDir::open(folder.path()).expect("no other has it open");
     let (notify, notified) = mpsc::channel();
     state.on_event(move |event| notify.send(event.to_string()).expect("it is read"));
-    // No file can be created where a folder is.
+    // The file cannot be created, because there is a folder with its name.
     let switch = folder.path().join("enforcement");
     std::fs::remove_file(&switch).expect("removed");
     std::fs::create_dir(&switch).expect("a folder");
@@ -81,7 +81,7 @@ fn a_directory_that_is_handed_over_is_written_by_one_handle_at_a_time() {
     state.set_enforcement(Enforcement::Off).expect("written");
     assert!(state.hand_over(PATIENCE));
     {
-        // Another process finds everything that was known, and the first one writes nothing.
+        // Another process finds the complete state, and the first process writes nothing.
         let other = open().expect("it was handed over");
         assert_eq!(other.enforcement(), Enforcement::Off);
         assert!(state.set_enforcement(Enforcement::On).is_err());
@@ -91,7 +91,7 @@ fn a_directory_that_is_handed_over_is_written_by_one_handle_at_a_time() {
         assert!(std::fs::read_to_string(directory.join("enforcement")).expect("a file").starts_with("off"));
         assert!(state.take_back().is_err(), "the other has it open");
     }
-    // The changes made meanwhile are written.
+    // The changes that were made in the meantime are written.
     state.take_back().expect("no other has it open");
     assert!(state.flush());
     assert!(open().is_err());
@@ -132,7 +132,7 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
             assert_eq!((shop.history().len(), shop.snapshot().enforcement()), (1, Enforcement::Off));
             shop.set_check(check::Options::default().exempt_paths(["/b"]).expect("a pattern"));
             assert!(shop.rollback().is_err());
-            // The other site continues, and so does one that is opened now.
+            // The other site still reloads, and so does a site that is opened now.
             std::fs::write(&path, "User-agent: *\nDisallow: /c\n").expect("written");
             let reload = other.reload_blocking();
             assert_eq!((reload.outcome.hash(), other.status().enforcement), (other.status().live, Enforcement::Off));

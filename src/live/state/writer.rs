@@ -1,10 +1,10 @@
-//! Writes the state of sites on a thread of its own: ten thousand sites that start, or change at
-//! once, must not wait for the disk.
+//! Writes the state of sites on a thread of its own, because ten thousand sites that start or
+//! change at once must not wait for the disk.
 //!
 //! **Failed writes are kept until they succeed.** A site keeps one state and at most 64 history
-//! entries until they are on disk, so the status reports them until then. A failed write is tried
-//! again after a second, and later less often. Only a few sites are tried at once, because on a
-//! full disk ten thousand would fail one by one.
+//! entries until they are on disk, and the status reports them until then. A failed write is
+//! retried after a second, and later less often. Only a few sites are retried at once, because on a
+//! full disk ten thousand writes would fail one after the other.
 
 use crate::live::Mutex;
 use std::collections::VecDeque;
@@ -13,35 +13,35 @@ use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// First and longest pause before a failed write is tried again.
+/// First and longest pause before a failed write is retried.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
-/// Number of failed writes that are tried again at once. On a full disk, all of ten thousand would
-/// fail.
+/// Number of sites whose failed writes are retried at once. On a full disk, all retries of ten
+/// thousand sites would fail.
 const TRIED_AT_ONCE: usize = 8;
 
-/// A part of the directory that has to be written.
+/// A part of a state directory that the writer writes: the folder itself or a site.
 pub(super) trait StateJob: Send + Sync {
     /// Returns the job's place in the queues.
     fn place(&self) -> &Mutex<QueuePlace>;
 
-    /// Writes all changes since the last time. Returns whether nothing is left to write.
+    /// Writes all unwritten changes. Returns whether that succeeded.
     fn write(&self) -> bool;
 }
 
-/// The place of a job, which is in each queue at most once.
+/// Whether a job is in the queues `jobs` and `later`. A job is in each queue at most once.
 #[derive(Debug, Default)]
 pub(super) struct QueuePlace {
     is_called: bool,
     is_later: bool,
 }
 
-/// Writes for one state directory, on a thread that ends when there is nothing left to write, or no
-/// site left to write for.
+/// Writes for one state directory, on a thread that ends when everything is written, or when all
+/// sites were dropped.
 #[derive(Default)]
 pub(in crate::live) struct StateWriter {
-    /// Whether a flush writes instead of a thread.
+    /// Whether jobs run only during a flush, instead of on a thread.
     #[cfg(test)]
     is_stepped: bool,
     queue: Mutex<Queue>,
@@ -56,9 +56,9 @@ struct Queue {
     later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
-    /// A flush timed out. The file system may hang, so no other caller waits for it.
+    /// Whether a flush timed out. The file system may hang, so no other caller waits for a write.
     is_stuck: bool,
-    /// When failed writes are tried again, and the pause before that.
+    /// When failed writes are retried.
     due: Option<Instant>,
     wait: Duration,
 }
@@ -73,8 +73,8 @@ impl StateWriter {
 
     /// Queues a job.
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
-        // The queue is locked first: a flush must not see a job that is marked as called but in no
-        // queue.
+        // The queue is locked before `is_called` is set: otherwise, a flush could run while the job
+        // is marked as queued but not in a queue.
         let mut queue = self.queue.lock();
         if std::mem::replace(&mut place(&*job).is_called, true) {
             return;
@@ -83,18 +83,18 @@ impl StateWriter {
         self.wake(queue);
     }
 
-    /// Queues a job to be tried again later.
+    /// Queues a failed job to be retried later.
     pub(super) fn call_later(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         let mut queue = self.queue.lock();
         queue.put_later(job);
         self.wake(queue);
     }
 
-    /// Waits until every job called before was tried, and tries the failed ones once more. Returns
-    /// whether everything is written. Gives up after `limit`.
+    /// Waits until every queued job has run, and retries the failed jobs once. Returns whether
+    /// everything is written; returns `false` if that takes longer than `limit`.
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        // A running job may have started and failed before there was space.
+        // A job that failed may have run before there was free space, so failed jobs are retried.
         let Some(mut queue) = self.wait(end) else { return false };
         let later = std::mem::take(&mut queue.later);
         if later.is_empty() {
@@ -105,8 +105,8 @@ impl StateWriter {
         self.wait(end).is_some_and(|queue| queue.later.is_empty())
     }
 
-    /// Waits until every called job was tried; `None` if `end` comes first. While the returned
-    /// guard is held, no job runs: all failed ones are in `later` and are not being tried again.
+    /// Waits until every queued job has run; `None` if that takes until after `end`. While the
+    /// returned guard is held, no job runs, and all failed jobs are in `later`.
     fn wait(&self, end: Option<Instant>) -> Option<MutexGuard<'_, Queue>> {
         let queue = self.queue.lock();
         #[cfg(test)]
@@ -132,8 +132,8 @@ impl StateWriter {
         let spawned = thread::Builder::new().name("robots-state".into()).spawn(move || writer.work());
         queue.is_running = spawned.is_ok();
         if !queue.is_running {
-            // The system provides no thread, so the jobs are written here. Failed ones are tried
-            // again when another job is called.
+            // The system cannot start a thread, so the jobs run here. Failed jobs are retried when
+            // another job is queued.
             drop(self.drain(queue));
         }
     }
@@ -150,7 +150,8 @@ impl StateWriter {
             if due <= now {
                 queue = self.retry_some(queue);
             } else if Arc::strong_count(&self) == 1 {
-                // No site and no directory is left; each tried to write when it was dropped.
+                // All sites and directories were dropped. Each has tried to write its changes when
+                // it was dropped.
                 break;
             } else {
                 queue = self.called.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner).0;
@@ -159,7 +160,8 @@ impl StateWriter {
         queue.is_running = false;
     }
 
-    /// Writes the first few failed jobs again. If one succeeds, the others may succeed too.
+    /// Retries the first few failed jobs. If one of them succeeds, the others are due at once,
+    /// because they may succeed, too.
     fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
         let tried: Vec<_> = queue.later.drain(..few).collect();
@@ -171,13 +173,14 @@ impl StateWriter {
         queue
     }
 
-    /// Writes the queued jobs.
+    /// Runs the queued jobs.
     fn drain<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         while let Some(job) = queue.jobs.pop_front() {
             queue.is_writing = true;
             drop(queue);
             place(&*job).is_called = false;
-            // A panic in one job must not stop the others; the panic hook has reported it.
+            // Panics of jobs are caught, so that the other jobs run. The panic hook has already
+            // reported them.
             let is_written = catch_unwind(AssertUnwindSafe(|| job.write())).unwrap_or(true);
             queue = self.queue.lock();
             queue.is_writing = false;
@@ -227,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// A write that fails until the test allows it.
+    /// A job that fails until the test lets it succeed.
     #[derive(Default)]
     struct Played {
         place: Mutex<QueuePlace>,
@@ -252,18 +255,19 @@ mod tests {
         let mut queue = writer.queue.lock();
         jobs.iter().for_each(|job| queue.put_later(job.clone()));
         assert_eq!((queue.later.len(), queue.wait, queue.due.is_some()), (2, RETRY_FIRST, true));
-        // Both fail each time: the pause grows once per round, not once per job.
+        // Both jobs fail each time. The pause grows once per round, not once per job.
         for seconds in [2, 4, 8, 16, 30, 30] {
             queue = writer.retry_some(queue);
             assert_eq!((queue.jobs.len(), queue.later.len()), (0, 2));
             assert_eq!(queue.wait, Duration::from_secs(seconds));
         }
-        // One of the two can be written, so the other one is due at once.
+        // One of the two jobs succeeds, so the other is due at once.
         jobs[0].is_writable.store(true, Ordering::Relaxed);
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, Duration::ZERO));
         assert!(queue.due.is_some_and(|due| due <= Instant::now()));
-        // After that, the pauses start again, and end with the last job.
+        // After that, the pauses start with the shortest again. There are no more pauses when the
+        // last job has succeeded.
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, 2 * RETRY_FIRST));
         jobs[1].is_writable.store(true, Ordering::Relaxed);
@@ -280,7 +284,7 @@ mod tests {
         for job in jobs.iter().chain(&jobs) {
             writer.call_later(job.clone());
         }
-        // One job has been called meanwhile, and is tried once.
+        // One failed job has been queued again in the meantime. It runs only once.
         writer.call(jobs[0].clone());
         let queue = writer.retry_some(writer.queue.lock());
         assert_eq!((queue.jobs.len(), queue.later.len()), (0, TRIED_AT_ONCE + 3));
@@ -297,14 +301,14 @@ mod tests {
         writer.call(job.clone());
         let is_over = AtomicBool::new(false);
         let counts = thread::scope(|scope| {
-            // The retry timer fires all the time.
+            // One thread retries failed jobs all the time.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     writer.queue.lock().due = Some(Instant::now());
                     writer.called.notify_one();
                 }
             });
-            // And the job is called, as when a version goes live.
+            // Another thread queues the job, as when a version goes live.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     writer.call(job.clone());

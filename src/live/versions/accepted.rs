@@ -1,5 +1,5 @@
-//! The accepted versions, the live one last: for rolling back, for comparing a new version, and for
-//! the age of each rule.
+//! The accepted versions, with the current version last. They are used for rollbacks, for
+//! comparisons with a new version, and for the age of each rule.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,30 +10,31 @@ use super::{Version, VersionHash};
 /// Maximum number of versions that are kept per site.
 pub(in crate::live) const MAX_VERSIONS: usize = 8;
 
-/// Maximum total size of the versions before the last two, in bytes.
+/// Maximum total size, in bytes, of the versions other than the last two.
 const MAX_BYTES: usize = 4 << 20;
 
 /// A version that was accepted once.
 #[derive(Clone, Debug)]
 pub(in crate::live) struct AcceptedVersion {
     pub(in crate::live) version: Version,
-    /// When it was first accepted.
+    /// When the version was first accepted.
     pub(in crate::live) since: SystemTime,
     pub(in crate::live) standing: AcceptedState,
 }
 
-/// The standing of an accepted version.
+/// The state of an accepted version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::live) enum AcceptedState {
-    /// It is live, or another version followed it.
+    /// The version is live, or was replaced by a later version.
     Accepted,
-    /// It was rolled back and does not come back by itself.
+    /// The version was rolled back, and does not go live again by itself.
     RolledBack,
-    /// It was rolled back, but the source has held something else since, so it may come back.
+    /// The version was rolled back, but the source has had another content since, so the version
+    /// may go live again.
     Superseded,
 }
 
-keywords!(AcceptedState, "the standing of a version", {
+keywords!(AcceptedState, "the state of an accepted version", {
     Accepted = "accepted",
     RolledBack = "held",
     Superseded = "left",
@@ -64,13 +65,13 @@ impl AcceptedVersions {
         self.accepted().nth(1)
     }
 
-    /// Reports whether this version was rolled back and the source has held nothing else since.
+    /// Reports whether this version was rolled back and the source has had no other content since.
     pub(in crate::live) fn is_rolled_back(&self, hash: VersionHash) -> bool {
         self.0.iter().any(|version| version.hash() == hash && version.standing == AcceptedState::RolledBack)
     }
 
-    /// Adds a version, or makes a known one current again; a known version keeps the date of its
-    /// first acceptance.
+    /// Adds a version, or makes a known version current again. A known version keeps the date of
+    /// its first acceptance.
     pub(in crate::live) fn accept(&mut self, mut version: AcceptedVersion, grace: Duration, now: SystemTime) {
         if let Some(at) = self.0.iter().position(|known| known.hash() == version.hash()) {
             version.since = self.0.remove(at).since.min(version.since);
@@ -80,8 +81,8 @@ impl AcceptedVersions {
         self.thin(grace, now);
     }
 
-    /// Rolls back the current version; the one before it is then current. Returns the version that
-    /// was rolled back.
+    /// Rolls back the current version, so that the version before it becomes current. Returns the
+    /// version that was rolled back.
     pub(in crate::live) fn roll_back(&mut self) -> Option<AcceptedVersion> {
         self.before()?;
         let current = self.0.iter_mut().rfind(|version| version.standing == AcceptedState::Accepted)?;
@@ -89,8 +90,8 @@ impl AcceptedVersions {
         Some(current.clone())
     }
 
-    /// Allows rolled-back versions to come back, because the source holds something else. Returns
-    /// whether there are any.
+    /// Allows rolled-back versions to go live again, because the source has another content.
+    /// Returns whether there are any rolled-back versions.
     pub(in crate::live) fn supersede(&mut self) -> bool {
         let held = self.0.iter_mut().filter(|version| version.standing == AcceptedState::RolledBack);
         held.fold(false, |_, version| {
@@ -99,7 +100,7 @@ impl AcceptedVersions {
         })
     }
 
-    /// Marks exactly these versions as rolled back.
+    /// Marks these versions as rolled back, and all others as not rolled back.
     pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash()), version.standing) {
@@ -120,8 +121,8 @@ impl AcceptedVersions {
         true
     }
 
-    /// Changes dates in the future to `now`. They occur if the clock was set back, and would
-    /// prolong a grace period by as much. Returns whether there were any.
+    /// Changes dates in the future to `now`. Such dates occur if the clock was set back, and would
+    /// prolong a grace period by the same amount of time. Returns whether there were any.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.0.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();
@@ -134,8 +135,8 @@ impl AcceptedVersions {
     }
 
     /// Removes versions until the limits are met. If at least two versions are older than the grace
-    /// period, removes the oldest. Otherwise, removes the one whose neighbours are closest in time,
-    /// so that the kept versions are spread over the grace period. Never removes the last two
+    /// period, removes the oldest. Otherwise, removes the version whose neighbours are closest in
+    /// time, so that the kept versions are spread over the grace period. Never removes the last two
     /// accepted versions or a rolled-back one.
     fn thin(&mut self, grace: Duration, now: SystemTime) {
         loop {
@@ -158,7 +159,8 @@ impl AcceptedVersions {
             let forgotten = if two_are_due {
                 candidates.next()
             } else {
-                // If only the oldest is left, the limit on bytes is more important.
+                // If only the oldest version can be removed, it is removed, because the limit on
+                // bytes is more important.
                 candidates.clone().skip(1).min_by_key(gap).or_else(|| candidates.next())
             };
             let Some(forgotten) = forgotten.map(|at| all[at].hash()) else { return };

@@ -1,5 +1,5 @@
-//! A version of a robots.txt: bytes and the hash that names them. Accepted versions are in
-//! `accepted`.
+//! A version of a robots.txt: its bytes, and the hash that identifies them. The list of accepted
+//! versions is in the module `accepted`.
 
 mod accepted;
 
@@ -19,12 +19,13 @@ pub(crate) struct Version {
     bytes: Arc<[u8]>,
     pub(super) origin: Arc<str>,
     pub(crate) modified: Option<SystemTime>,
-    /// The origins of the lines, if parts are appended.
+    /// The origin of each line, if parts are appended.
     pub(super) places: Option<Arc<LinePlaces>>,
 }
 
 impl Version {
-    /// Names the bytes by their hash. `modified` is when the source last changed them, if known.
+    /// Creates a version from bytes. `modified` is when the bytes were last changed at the source,
+    /// if known.
     pub(crate) fn new(bytes: impl Into<Arc<[u8]>>, origin: &Arc<str>, modified: Option<SystemTime>) -> Self {
         let bytes = bytes.into();
         Self { hash: VersionHash::of(&bytes), bytes, origin: origin.clone(), modified, places: None }
@@ -54,8 +55,8 @@ impl VersionHash {
         Self(hmac_sha256::Hash::hash(bytes))
     }
 
-    /// Returns the first 16 hex digits: the form shown to people, and accepted wherever people
-    /// enter a version.
+    /// Returns the first 16 hex digits. Messages contain this form, and every command that expects
+    /// a version accepts it.
     pub fn short(&self) -> String {
         hex(&self.0[..8])
     }
@@ -66,8 +67,8 @@ impl VersionHash {
     }
 }
 
-/// Converts bytes to hex digits, without a formatter because every log line about a refused request
-/// has a hash.
+/// Converts bytes to hex digits. This does not use a formatter, for speed: every log line about a
+/// refused request contains a hash.
 fn hex(octets: &[u8]) -> String {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
     let mut text = Vec::with_capacity(2 * octets.len());
@@ -79,8 +80,8 @@ fn hex(octets: &[u8]) -> String {
 }
 
 impl VersionHashPrefix {
-    /// Minimum number of hex digits that name a version: 48 bits, so that no two versions of a site
-    /// share them by chance.
+    /// Minimum number of hex digits. With 48 bits, the versions of one site have different
+    /// prefixes, except by deliberate construction.
     pub const MIN_DIGITS: usize = 12;
 
     /// Reports whether the hash starts with this prefix.
@@ -119,7 +120,8 @@ impl FromStr for VersionHashPrefix {
         let digits = digits(text).filter(|digits| (Self::MIN_DIGITS..=64).contains(&digits.len()));
         digits.map(Self).ok_or_else(|| {
             let least = Self::MIN_DIGITS;
-            let right = format!("write the 16 hex digits from the message about it, or at least {least} of them");
+            let right =
+                format!("write the 16 hex digits from the message about the version, or at least {least} of them");
             ValueError::new(text, format_args!("is not the hash of a version: {right}"))
         })
     }
@@ -168,7 +170,7 @@ mod tests {
         let error = "0123456789a".parse::<VersionHashPrefix>().expect_err("too short");
         assert_eq!(
             error.to_string(),
-            "\"0123456789a\" is not the hash of a version: write the 16 hex digits from the message about it, or at least 12 of them"
+            "\"0123456789a\" is not the hash of a version: write the 16 hex digits from the message about the version, or at least 12 of them"
         );
         assert!(format!("{}0", hash.hex()).parse::<VersionHashPrefix>().is_err());
     }

@@ -1,8 +1,8 @@
-//! A folder that contains a robots.txt file for each host: the handle, and how it is opened. The
-//! folder is listed in `scan`.
+//! A folder that contains a robots.txt file for each host: its handle and its builder. The module
+//! `scan` lists the folder.
 //!
-//! **A directory is one site with many robots.txt files.** They are named `SITE/HOST` in status,
-//! log and state.
+//! **In robotsd, a directory is one site with many robots.txt files.** In the status, the log and
+//! the state directory, each file has the name `SITE/HOST`.
 
 mod scan;
 
@@ -21,8 +21,8 @@ use crate::source::watch::Watched;
 #[cfg(feature = "watch")]
 use crate::source::watch::Watcher;
 
-/// A live folder of robots.txt files, each named after its host. New files add sites, and each file
-/// is reloaded when it changes.
+/// A live folder of robots.txt files, each named after its host. A site is opened for each new
+/// file, and each file is reloaded when it changes.
 ///
 /// | file | host |
 /// |---|---|
@@ -33,15 +33,15 @@ use crate::source::watch::Watcher;
 /// | `127.0.0.1.txt`, `[::1].txt` | that address |
 /// | `default.txt` | every other host |
 ///
-/// Names that begin with a dot or do not end in `.txt` are ignored without an event. Examples:
-/// `example.com`, and `robots.txt` in a folder of that name. Other names that are not valid hosts
-/// are reported once and ignored. If several names mean the same host, the first in byte order
-/// counts, and the others are ignored.
+/// Names that begin with a dot or do not end in `.txt`, such as `example.com`, are ignored without
+/// an event. Other names that do not contain a valid host are reported once and ignored. If several
+/// names contain the same host, the first in byte order is used, and the others are ignored.
 ///
-/// An unusable file affects no other site. As with any [`LiveRobots`], its site keeps the last good
-/// version; a site that never had one has no rules. A removed file is treated in the same way,
-/// because a robots.txt removed by accident would otherwise open the whole site. Its site is
-/// removed when the folder is opened again, or immediately if it never had a good version.
+/// An unusable file does not affect other sites. As with any [`LiveRobots`], the site of the file
+/// keeps its last good version; a site that never had a good version has no rules. If a file is
+/// removed, its site also keeps the last good version, because otherwise a robots.txt that is
+/// removed by accident would allow everything on the site. The site of a removed file is removed
+/// when the folder is opened again, or immediately if it never had a good version.
 ///
 /// An override of a policy that matches no rule or crawler of one file may be meant for another
 /// file. With the feature `tracing`, an override that has no effect on any file is logged as a
@@ -61,7 +61,7 @@ use crate::source::watch::Watcher;
 #[derive(Clone)]
 pub struct Directory {
     shared: Arc<DirectoryState>,
-    /// Same map as in `shared`. Its entries keep `shared` alive, so whatever holds the map still
+    /// The same map as in `shared`. This clone keeps `shared` alive, so every clone of it still
     /// follows the folder.
     sites: SiteMap,
 }
@@ -82,9 +82,9 @@ impl Directory {
         DirectoryBuilder { settings: DirectorySettings::new(path.into()) }
     }
 
-    /// Returns the sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or for lookups. They
-    /// follow the folder while the map, a clone of it, a layer that uses it, or the directory
-    /// exists.
+    /// Returns the sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or for lookups. The map
+    /// follows changes of the folder as long as the map, one of its clones, a layer that uses it,
+    /// or this directory exists.
     pub fn sites(&self) -> &SiteMap {
         &self.sites
     }
@@ -103,20 +103,20 @@ impl Directory {
         ignored.iter().map(line).collect()
     }
 
-    /// Lists the folder again now. Does not read the files of open sites; [`LiveRobots::reload`]
-    /// does.
+    /// Lists the folder again now, and opens a site for each new file. Does not read the files of
+    /// open sites again; use [`LiveRobots::reload`] for that.
     ///
     /// Waits for the file system, and for a scan that is in progress. No other method of this type
-    /// waits for either.
+    /// does.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be listed; the sites stay as they are.
+    /// If the folder cannot be listed. The sites do not change then.
     pub fn rescan(&self) -> Result<(), Rejection> {
         self.shared.scan(Age::Settled).map(drop)
     }
 
-    /// Returns why changes are found only by polling, if the file system reports no events.
+    /// Returns why changes are found only by polling; `None` if the file system reports changes.
     pub fn watch_problem(&self) -> Option<String> {
         self.shared.watched.get().and_then(Watched::problem)
     }
@@ -143,12 +143,12 @@ impl DirectoryBuilder {
     }
 
     /// Sets a callback that configures each site by its host (`*` for `default.txt`): policy,
-    /// registry, check, gate and so on. It is called again for each new file, so it should read the
-    /// current value of any setting that changes at run time. The directory's compile cache,
-    /// watcher and polling replace those set here. [`WhenMissing::Fail`] is treated as
-    /// [`WhenMissing::Unavailable`], so that one bad file does not keep the others out. If there
-    /// are many files, several threads call this at once. Default: the builder unchanged. A second
-    /// call replaces the first.
+    /// registry, check, gate and so on. The callback is also called for each new file, so it should
+    /// use the current value of settings that change at run time. The directory's compile cache,
+    /// watcher and polling interval replace those that the callback sets. [`WhenMissing::Fail`] is
+    /// treated as [`WhenMissing::Unavailable`], so that one unusable file does not prevent the
+    /// other sites from opening. If there are many files, several threads call the callback at
+    /// once. Default: the builder is not changed. A second call replaces the first.
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable
@@ -161,22 +161,22 @@ impl DirectoryBuilder {
     }
 
     /// Adds a callback for the events of the folder. The callback delays the next scan of the
-    /// folder, so it must not call [`Directory::rescan`]. A second call adds to the first.
+    /// folder, so it must not call [`Directory::rescan`]. A second call adds a callback.
     pub fn on_event(mut self, listener: impl Fn(&DirectoryEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self
     }
 
-    /// Shares compiled files with other sites, too. Default: shared only within the folder. A
-    /// second call replaces the first.
+    /// Shares compiled files with sites outside the folder that use the same cache. Default: files
+    /// are shared only within the folder. A second call replaces the first.
     pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
         self.settings.compile_cache = compile_cache.clone();
         self
     }
 
-    /// Sets how often the folder and each file are polled for changes that the file system has not
-    /// reported. Default: [`Watcher::DEFAULT_POLL`](crate::source::Watcher::DEFAULT_POLL). A second
-    /// call replaces the first.
+    /// Sets the interval for polling the folder and each file, to find changes that the file system
+    /// has not reported. Default: [`Watcher::DEFAULT_POLL`](crate::source::Watcher::DEFAULT_POLL).
+    /// A second call replaces the first.
     #[cfg(feature = "watch")]
     pub fn poll_every(mut self, poll: Duration) -> Self {
         self.settings.poll = poll.max(Watcher::MIN_POLL);

@@ -1,7 +1,8 @@
 //! Lists the folder, and opens a site for each file in it.
 //!
-//! **Removing a file of a directory does not remove its site.** The last good version stays, as for
-//! every other file: a robots.txt removed by accident would otherwise open the whole site.
+//! **Removing a file of a directory does not remove its site.** The last good version stays live,
+//! as for every other file, because otherwise a robots.txt that is removed by accident would allow
+//! everything on the site.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,11 +19,11 @@ use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
 use crate::source::watch::{Watched, Watcher};
 
-/// A result of scanning the folder: for one name in it, or for the whole folder.
+/// An event found by scanning the folder: about one of its files, or about the whole folder.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryEvent<'a> {
-    /// A new file added a site.
+    /// A new file was found, and its site was opened.
     #[non_exhaustive]
     Added {
         /// The host, in the form that [`HostMap::insert`](crate::source::HostMap::insert) accepts.
@@ -30,13 +31,14 @@ pub enum DirectoryEvent<'a> {
         /// The host's site. Its status reports any problem with the file.
         live: &'a LiveRobots,
     },
-    /// A site that never had a good version lost its file.
+    /// The file of a site was removed before it ever had a usable version, so the site was closed.
     #[non_exhaustive]
     Removed {
         /// The host.
         host: &'a str,
     },
-    /// A name is not a valid host, or its host has another file.
+    /// A file was ignored, because its name does not contain a valid host, or because another file
+    /// has the same host.
     #[non_exhaustive]
     Ignored {
         /// The name in the folder.
@@ -44,7 +46,7 @@ pub enum DirectoryEvent<'a> {
         /// The reason, and how to fix it.
         reason: String,
     },
-    /// The folder cannot be read; the sites stay as they are.
+    /// The folder cannot be read. The sites do not change.
     #[non_exhaustive]
     Unreadable {
         /// The error.
@@ -59,9 +61,11 @@ impl fmt::Display for DirectoryEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Added { host, live } => write!(f, "{host}: {}", live.status().last_reload),
-            Self::Removed { host } => write!(f, "{host}: its file is gone and was never usable; the host has no rules"),
+            Self::Removed { host } => {
+                write!(f, "{host}: the file was removed and was never usable; the host has no rules")
+            }
             Self::Ignored { name, reason } => write!(f, "{name:?} is ignored: {reason}"),
-            Self::Unreadable { error } => write!(f, "{error}; the sites stay as they are"),
+            Self::Unreadable { error } => write!(f, "{error}; the sites do not change"),
         }
     }
 }
@@ -91,24 +95,25 @@ type EachSite = Box<dyn Fn(&str, LiveBuilder<FileSource>) -> LiveBuilder<FileSou
 pub(super) struct DirectoryState {
     pub(super) settings: DirectorySettings,
     pub(super) sites: SiteMap,
-    /// Open sites by host. Held only briefly; only a scan changes it.
+    /// Open sites by host. Locked only briefly, and changed only by scans.
     pub(super) open: Mutex<BTreeMap<String, DirectorySite>>,
-    /// Ignored names of the last listing, with the reason. Held only briefly.
+    /// Ignored file names of the last listing, with the reasons. Locked only briefly.
     pub(super) ignored: Mutex<BTreeMap<String, String>>,
-    /// Held while the folder is listed and files are opened, so that scans run one after another.
+    /// Locked while the folder is listed and sites are opened, so that only one scan runs at a
+    /// time.
     scan: Mutex<ScanRecord>,
     pub(super) watched: std::sync::OnceLock<Watched>,
 }
 
-/// State that one scan leaves for the next.
+/// State that is kept between scans.
 #[derive(Default)]
 struct ScanRecord {
-    /// Whether it was reported that the folder cannot be read.
+    /// Whether listeners were already notified that the folder cannot be read.
     is_unreadable: bool,
-    /// Whether sites were added or removed since the map was last published, for example because a
-    /// listener panicked in between.
+    /// Whether sites were added or removed after the map of sites was last published. This is still
+    /// true at the start of a scan if a listener panicked during the previous one.
     has_unpublished: bool,
-    /// Whether the folder was listed before. Files that are found later count as new.
+    /// Whether the folder was listed before. If so, files without a site count as new.
     was_listed: bool,
 }
 
@@ -117,7 +122,7 @@ pub(super) struct DirectorySite {
     pub(super) live: LiveRobots,
 }
 
-/// Whether to skip files that may be half-written.
+/// Whether a scan skips files that may be incomplete because they were written very recently.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Age {
     Any,
@@ -150,26 +155,27 @@ impl DirectoryState {
         }
     }
 
-    /// Starts watching the folder. Called before the folder is listed, so that no later name goes
-    /// unnoticed.
+    /// Starts to watch the folder. This must be called before the folder is listed, so that no file
+    /// is missed that is created after the listing.
     pub(super) fn watch(self: &Arc<Self>) {
         let directory = Arc::downgrade(self);
         let look = move || {
-            // If the folder cannot be listed, an event has reported the reason.
+            // The error is ignored here, because `scan` has already reported it to the listeners.
             directory.upgrade().and_then(|directory| directory.scan(Age::Settled).ok()).flatten()
         };
         let (path, poll) = (self.settings.path.clone(), self.settings.poll);
         let watched = self.settings.watcher.folder(path, poll, is_site_file, look);
-        // This is the only call that sets `watched`.
+        // This cannot fail, because `watched` is set only here.
         let _ = self.watched.set(watched);
     }
 
-    /// Opens sites for new files. Returns how long to wait for files that are too young: a new file
-    /// may be half-written, so it is opened once it has been quiet.
+    /// Opens sites for new files. A new file may still be being written, so it is opened only after
+    /// it was not modified for a while. Returns how long to wait until the skipped files can be
+    /// opened, if any.
     pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, Rejection> {
         let DirectorySettings { path, fallback, .. } = &self.settings;
-        // If a listener panicked, the sites opened so far are kept, and the next scan continues
-        // from there.
+        // If a listener panics, the sites that were opened so far are kept, and the next scan opens
+        // the others.
         let mut record = self.scan.lock();
         let listing = match list(path, fallback) {
             Ok(listing) => listing,
@@ -183,7 +189,8 @@ impl DirectoryState {
         };
         record.is_unreadable = false;
         let appeared = std::mem::replace(&mut record.was_listed, true);
-        // A name that disappeared and reappears is reported again.
+        // Only names that the previous listing did not ignore are reported. If such a file
+        // disappears and is created again, it is reported again.
         let before = std::mem::replace(&mut *self.ignored.lock(), listing.ignored.clone());
         for (name, reason) in listing.ignored {
             if !before.contains_key(&name) {
@@ -219,8 +226,7 @@ impl DirectoryState {
         Ok(wait)
     }
 
-    /// Opens sites on several threads, because with thousands of files most of the time is spent
-    /// compiling.
+    /// Opens sites on several threads, because compiling thousands of files takes long.
     fn open_all(&self, come: Vec<(String, String)>, appeared: bool) -> BTreeMap<String, DirectorySite> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let threads = threads.min(come.len().div_ceil(MIN_SITES_PER_THREAD));
@@ -232,10 +238,11 @@ impl DirectoryState {
                 opened.lock().extend(site.map(|site| (host, site)));
             }
         };
-        // A panic of the settings or of a listener propagates to the caller that opens the folder.
+        // A panic of the callback `each` or of a listener is passed on to the caller that opens the
+        // folder.
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                // If the system cannot start a thread, the other threads do its share.
+                // If the system cannot start a thread, the other threads open its files.
                 let _ = std::thread::Builder::new().name("robots-open".into()).spawn_scoped(scope, open);
             }
             open();
@@ -248,13 +255,13 @@ impl DirectoryState {
         let file = LiveRobots::file(settings.path.join(&name));
         let builder = (settings.each)(host, file).compile_cache(&settings.compile_cache);
         let builder = builder.watched_by(&settings.watcher, settings.poll);
-        // Opening cannot fail: if a file is unusable, its site has no rules.
+        // Opening cannot fail, because a site whose file is unusable is opened without rules.
         let builder = if appeared { builder.opened_by(Cause::NewFile) } else { builder };
         let live = builder.one_of_many().open().ok()?;
         Some(DirectorySite { name, live })
     }
 
-    /// Closes and returns the sites that have lost their file and never had a good version.
+    /// Closes and returns the sites whose file was removed and that never had a usable version.
     fn close_sites_without_file(&self, listed: &BTreeMap<String, String>) -> Vec<(String, DirectorySite)> {
         let mut open = self.open.lock();
         let without = |(host, site): (&String, &DirectorySite)| {
@@ -268,14 +275,14 @@ impl DirectoryState {
     fn publish(&self) {
         let mut hosts = HostMap::new();
         for (host, site) in self.open.lock().iter() {
-            // The listing has inserted each host by the same rules.
+            // This cannot fail, because `list` has already inserted the same hosts into a map.
             let _ = hosts.insert(host, site.live.clone());
         }
         self.sites.replace(hosts);
     }
 
-    /// Warns about overrides that have no effect on any site. An override that has an effect on at
-    /// least one site is meant for that site.
+    /// Warns about overrides that have no effect on any site. An override is not reported if it has
+    /// an effect on at least one site, because it is probably meant for that site.
     #[cfg(feature = "tracing")]
     pub(super) fn trace_idle_overrides(&self) {
         let sites: Vec<_> = self.open.lock().values().map(|site| site.live.clone()).collect();
@@ -302,12 +309,13 @@ impl DirectoryState {
     }
 }
 
-/// Returns how much longer a recently written file must stay quiet.
+/// Returns how much longer to wait until a recently written file may be read; `None` if it may be
+/// read now.
 fn rest(path: &Path) -> Option<Duration> {
     file::unrest(fs::metadata(reach(path)).ok()?.modified().ok()?)
 }
 
-/// Required ending of file names.
+/// Required extension of file names.
 const ENDING: &str = ".txt";
 
 /// Files found by one listing of the folder.
@@ -315,16 +323,16 @@ const ENDING: &str = ".txt";
 pub(super) struct FolderListing {
     /// File names, by host.
     pub(super) hosts: BTreeMap<String, String>,
-    /// Reasons why names are ignored, by name.
+    /// Ignored file names, with the reasons.
     pub(super) ignored: BTreeMap<String, String>,
 }
 
-/// Reports whether the name of a file marks it as the robots.txt of a site.
+/// Reports whether a file with this name is the robots.txt of a site.
 fn is_site_file(name: &str) -> bool {
     name.ends_with(ENDING) && !name.starts_with('.')
 }
 
-/// Lists the folder. Blocks for as long as its file system does.
+/// Lists the folder. Blocks while the file system hangs.
 pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
     let mut names = BTreeSet::new();
     let mut listing = FolderListing::default();
@@ -340,7 +348,8 @@ pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
             }
         }
     }
-    // Determines which names are valid hosts, and ensures that each host has one file.
+    // Inserting the names into a `HostMap` shows which names contain invalid hosts, and which hosts
+    // have two files.
     let mut hosts = HostMap::new();
     for name in names {
         let host = if name == fallback { "*".to_owned() } else { host_of(&name) };
@@ -356,7 +365,7 @@ pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
     Ok(listing)
 }
 
-/// Returns the host that a file is named after, in the form that [`HostMap::insert`] accepts.
+/// Returns the host from the name of a file, in the form that [`HostMap::insert`] accepts.
 fn host_of(name: &str) -> String {
     let host = name.strip_suffix(ENDING).unwrap_or(name);
     let host = match host.strip_prefix("_wildcard.") {

@@ -1,5 +1,5 @@
-//! A breaker for each path of claims, and the file that saves the learned results for the next
-//! start.
+//! A circuit breaker for each path of claims, and the file that saves the results of the breakers
+//! for the next start.
 
 use std::collections::HashMap;
 use std::fs;
@@ -23,15 +23,16 @@ use crate::identity::PublicAddress;
 use crate::live::{Clock, Mutex};
 use crate::source::follow::{read_json, write_json};
 
-/// Maximum number of paths with a breaker of their own. If crawlers were recently verified on that
-/// many paths, nothing is refuted on other paths.
+/// Maximum number of paths with a breaker. If crawlers were recently verified on that many paths,
+/// claims on all other paths are not refuted.
 const MAX_PATHS: usize = 4_096;
 
-/// The path of a request to the process, not its URL path. All claims of a crawler on one path
-/// arrive either from its own addresses or from those of a proxy.
+/// The network path of a request to this process, identified by site and listener; not a URL path.
+/// On one path, the server sees either the crawlers' own addresses or the address of a proxy for
+/// all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClaimPath<'a> {
-    /// Site that is requested.
+    /// The requested site.
     pub site: &'a str,
     /// Listener that received the request.
     pub listener: &'a str,
@@ -42,11 +43,11 @@ pub struct ClaimPath<'a> {
 pub(super) struct CrawlerPath<'a> {
     path: ClaimPath<'a>,
     crawler: &'a str,
-    /// Hash of path and crawler.
+    /// Hash of the path and the crawler.
     pub(super) key: u64,
 }
 
-/// Methods that are counted separately: addresses and signatures.
+/// The methods whose results are counted separately. `Range` represents all checks by address.
 const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Signature];
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -56,17 +57,17 @@ const SHARDS: usize = 16;
 
 /// The breakers of all paths in this process.
 ///
-/// A verified claim is counted once a minute for each client, because the breaker counts clients,
-/// not requests. So the usual request takes no lock.
+/// The breakers count clients, not requests, so the verified claims of a client need to be counted
+/// only once per minute. The client's other requests lock nothing.
 #[derive(Debug, Default)]
 pub(super) struct ClaimPaths {
-    /// Keyed by the hash of path and crawler, so that no request copies names.
+    /// Keyed by the hash of the path and the crawler, so that a look-up does not allocate strings.
     shards: [Mutex<PathTable>; SHARDS],
     /// Number of known paths.
     known: AtomicUsize,
     verified: RecentMarks,
     hasher: RandomState,
-    /// Why learned results cannot be saved, or why those of an earlier process could not be loaded.
+    /// Why results cannot be saved, or why the results of an earlier process could not be loaded.
     pub(super) problem: Mutex<Option<Arc<str>>>,
 }
 
@@ -78,11 +79,11 @@ struct Counted {
     listener: Box<str>,
     crawler: Box<str>,
     breaker: PathBreaker,
-    /// When a claim was last counted.
+    /// When a claim on the path was last counted.
     used: SystemTime,
 }
 
-/// A path whose claims are not refuted at present.
+/// A suspect path: claims on it are currently not refuted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectPath {
@@ -90,27 +91,28 @@ pub struct SuspectPath {
     pub site: String,
     /// Listener of the path.
     pub listener: String,
-    /// Claimed crawler; empty for signed requests that do not name a crawler.
+    /// The claimed crawler; empty for signed requests whose `User-Agent` is not that of a
+    /// registered crawler.
     pub crawler: String,
-    /// Kind of evidence that fails. [`Range`](IdentityMethod::Range) means addresses, checked by
-    /// lists or by names. If signatures fail, a proxy may change signed parts such as `Host`, or
-    /// the clock may be wrong.
+    /// The method whose checks fail. [`Range`](IdentityMethod::Range) represents checks of
+    /// addresses, by lists or by reverse DNS names. If signatures fail, a proxy may change signed
+    /// fields such as `Host`, or the clock may be wrong.
     pub method: IdentityMethod,
-    /// Networks of the failing clients, at most three. If addresses fail, one of these networks is
-    /// probably a proxy that is not configured as trusted.
+    /// Networks of the clients whose claims fail, at most three. If checks of addresses fail, one
+    /// of these networks is probably that of a proxy that is not configured as trusted.
     pub networks: Vec<Network>,
     /// When the crawler was last verified on this path by this method.
     pub last_verified: Option<SystemTime>,
 }
 
 impl ClaimPaths {
-    /// Returns the key of a crawler's claims on a path.
+    /// Returns the claims of this crawler on this path, with their key.
     pub(super) fn of_crawler<'a>(&self, path: ClaimPath<'a>, crawler: &'a str) -> CrawlerPath<'a> {
         CrawlerPath { path, crawler, key: self.hasher.hash_one((path, crawler)) }
     }
 
-    /// Counts the outcome of a claim, and returns the identity that applies: on a suspect path
-    /// nothing is refuted.
+    /// Counts the outcome of a claim, and returns the identity that applies. On a suspect path, a
+    /// refuted claim becomes undecided.
     pub(super) fn judge(
         &self,
         claims: CrawlerPath<'_>,
@@ -158,7 +160,7 @@ impl ClaimPaths {
         suspects
     }
 
-    /// Returns the paths that had a verified crawler within a day.
+    /// Returns the paths whose crawler was verified within the last day.
     pub(super) fn verified_paths(&self, now: SystemTime) -> Vec<VerifiedPath> {
         let lately = |time: Option<SystemTime>| {
             let seconds = second(time.filter(|at| is_of_last_day(*at, now))?);
@@ -181,8 +183,8 @@ impl ClaimPaths {
         verified
     }
 
-    /// Loads the results of an earlier process. A time outside the last day is ignored: it is too
-    /// old, or one of the two clocks was wrong.
+    /// Loads the results of an earlier process. Times outside the last day are ignored, because
+    /// they are too old or come from a wrong clock.
     pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
         let time = |seconds: Option<u64>| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds?));
         for VerifiedPath { site, listener, crawler, verified, signed } in verified.into_iter().take(MAX_PATHS) {
@@ -198,17 +200,17 @@ impl ClaimPaths {
         }
     }
 
-    /// Returns a mark that is equal for all claims of one client that one method verifies during
-    /// the same minute. It hashes only a few integers, because this runs for every request of a
-    /// crawler.
+    /// Returns a hash that is equal for all claims of one client on this path that the same method
+    /// verifies during the same minute. Only a few integers are hashed, because this runs for every
+    /// request of a crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
         let client = address.map_or(0, |address| bits(address.get()));
         self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))
     }
 
-    /// Reports whether there is room for one more path. If all places are taken, the least recently
-    /// used path without a verified request in the last day is removed. So made-up claims cannot
-    /// displace paths that have verified crawlers.
+    /// Reports whether another path can be added. If the table is full, the least recently used
+    /// path whose crawler was not verified in the last day is removed. So clients with invented
+    /// claims cannot displace paths with verified crawlers.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
         if self.known.fetch_add(1, Ordering::Relaxed) < MAX_PATHS {
             return true;
@@ -220,13 +222,14 @@ impl ClaimPaths {
     }
 
     fn shard(&self, key: u64) -> MutexGuard<'_, PathTable> {
-        // Uses the upper bits, because the hash tables use the others.
+        // The upper bits of the hash select the shard, because the hash table in the shard uses the
+        // lower bits.
         self.shards[(key >> 56) as usize % SHARDS].lock()
     }
 }
 
 impl Counted {
-    /// Reports whether its crawler was verified on this path within a day.
+    /// Reports whether the crawler was verified on this path within the last day.
     fn is_verified(&self, now: SystemTime) -> bool {
         METHODS.iter().filter_map(|method| self.breaker.last_verified(*method)).any(|at| is_of_last_day(at, now))
     }
@@ -254,38 +257,38 @@ fn is_of_last_day(at: SystemTime, now: SystemTime) -> bool {
     }
 }
 
-/// Granularity of saved times, in seconds. Coarse, so that the file is not rewritten for each
-/// verified request.
+/// Granularity of saved times, in seconds. It is coarse, so that the file is not rewritten after
+/// each verified request.
 const STEP: u64 = 10 * 60;
 
 /// Tolerance for a clock that is set back a little.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// A path, and when its crawler was last verified on it, in seconds since the epoch. The fields
-/// have the same order as in the file.
+/// The saved result of a path: when its crawler was last verified on it. Times are in seconds since
+/// the epoch. The fields have the same order as in the file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct VerifiedPath {
     crawler: Box<str>,
     listener: Box<str>,
-    /// Last verification by a signature.
+    /// When the crawler was last verified by a signature.
     signed: Option<u64>,
     site: Box<str>,
-    /// Last verification by an address.
+    /// When the crawler was last verified by its address.
     verified: Option<u64>,
 }
 
-/// Maximum time until learned results are saved.
+/// Maximum time until changed results are saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
-/// The file in a folder that saves two things for the next start: when crawlers were last verified
-/// on each path, and an address that proves each operator's names.
+/// The file that saves results for the next start: when each path last had a verified crawler, and
+/// for each operator an address that was verified by its reverse DNS name.
 ///
-/// Without this file, neither paths nor names could refute claims after a restart until their
-/// crawlers return.
+/// Without this file, claims could not be refuted after a restart until a genuine crawler was
+/// verified again.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPaths(PathBuf);
 
-/// Results that a process has learned.
+/// The results in the file.
 #[derive(Debug, Default, Serialize)]
 struct Learned {
     paths: Vec<VerifiedPath>,
@@ -309,11 +312,12 @@ impl SavedPaths {
     }
 
     /// Returns the saved results whose times are not in the future. If any time is in the future,
-    /// the file is removed: later, nothing would show that the time came from a wrong clock.
+    /// also removes the file: once that time has passed, it could not be recognised as the time of
+    /// a wrong clock.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();
-        // If a time is in the future, the clock was wrong then, or is wrong now.
+        // X
         learned.paths.retain(|path| path.verified.max(path.signed) <= Some(second(now + CLOCK_STEP)));
         if learned.paths.len() < known {
             fs::remove_file(&self.0).map_err(|error| format!("{}: {error}", self.0.display()))?;
@@ -321,7 +325,7 @@ impl SavedPaths {
         Ok(learned)
     }
 
-    /// Reads the file; the result is empty if there is no file.
+    /// Reads the file. The result is empty if the file does not exist.
     fn read(&self) -> Result<Learned, String> {
         let Some(value) = read_json(&self.0)? else { return Ok(Learned::default()) };
         let paths = value.get("paths").and_then(Value::as_array);
@@ -330,7 +334,7 @@ impl SavedPaths {
         Ok(Learned { paths: each(paths), proofs: each(proofs.into_iter().flatten()) })
     }
 
-    /// Saves the learned results whenever they have changed.
+    /// Saves the results whenever they have changed. Never returns.
     pub(super) async fn keep(self, paths: Arc<ClaimPaths>, operators: Arc<OperatorTable>, clock: Clock) {
         let mut last = String::new();
         loop {
@@ -340,7 +344,7 @@ impl SavedPaths {
                 continue;
             }
             let (file, to_write) = (self.clone(), text.clone());
-            // Writing to a disk takes time.
+            // The file is written on another thread, because writing to a disk blocks.
             let saved = tokio::task::spawn_blocking(move || write_json(&file.0, &to_write)).await;
             match saved {
                 Ok(Ok(())) => {
@@ -355,15 +359,15 @@ impl SavedPaths {
 }
 
 impl Learned {
-    /// Returns the JSON to write. It is empty if there is nothing to save; then an existing file
-    /// stays.
+    /// Returns the JSON to write. It is empty if there are no results; an existing file is then not
+    /// changed.
     fn written(&self) -> String {
         let is_empty = self.paths.is_empty() && self.proofs.is_empty();
         if is_empty { String::new() } else { serde_json::to_string(self).unwrap_or_default() }
     }
 }
 
-/// Returns the values that can be parsed.
+/// Parses the values, and skips those that are invalid.
 fn each<'v, T: Deserialize<'v>>(values: impl IntoIterator<Item = &'v Value>) -> Vec<T> {
     values.into_iter().filter_map(|value| T::deserialize(value).ok()).collect()
 }
@@ -400,7 +404,7 @@ mod tests {
         assert_eq!(judge("a", "Googlebot", VERIFIED), VERIFIED);
         assert_eq!(judge("a", "Googlebot", REFUTED), REFUTED);
         assert_eq!(paths.suspects(now), []);
-        // Each site and each crawler is counted separately.
+        // Sites and crawlers are counted separately.
         assert_eq!(judge("b", "Googlebot", REFUTED), SUSPECT);
         assert_eq!(judge("a", "bingbot", REFUTED), SUSPECT);
         assert_eq!(paths.suspects(now).len(), 2);
@@ -422,10 +426,10 @@ mod tests {
         assert_eq!(judge("real", VERIFIED, now), VERIFIED);
         flood(2 * MAX_PATHS, 1);
         assert_eq!(judge("real", REFUTED, now), REFUTED);
-        // A path with only made-up claims is reported for at most a day.
+        // A path with only invented claims is reported for at most a day.
         assert_eq!(paths.suspects(now).len(), MAX_PATHS - 1);
         assert_eq!(paths.suspects(now + DAY + DAY), []);
-        // Once no request on the path has been verified for a day, its place is free for others.
+        // If no claim on a path was verified for a day, another path may displace it.
         flood(4 * MAX_PATHS, DAY.as_secs() + 2);
         assert!(paths.shards.iter().all(|shard| shard.lock().values().all(|counted| &*counted.site != "real")));
     }

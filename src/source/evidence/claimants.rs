@@ -1,5 +1,5 @@
-//! When addresses that claim to be crawlers were first seen, and the map of bounded size that
-//! stores such facts.
+//! The times when addresses that claim to be crawlers were first seen, and the bounded map that
+//! stores them and other results.
 
 use crate::live::Mutex;
 use std::collections::HashMap;
@@ -17,10 +17,11 @@ use crate::identity::PublicAddress;
 /// Maximum number of addresses that are remembered.
 const MAX_ADDRESSES: usize = 65_536;
 
-/// Number of parts into which these addresses are divided.
+/// Number of shards for these addresses.
 const PARTS: usize = 256;
 
-/// When each address first claimed to be a crawler whose lists do not contain it.
+/// For each address that claimed to be a crawler whose lists do not contain the address: when it
+/// first did so.
 #[derive(Debug)]
 pub(super) struct FirstSeen {
     times: Generations<PublicAddress, SystemTime>,
@@ -30,7 +31,8 @@ pub(super) struct FirstSeen {
 
 impl Default for FirstSeen {
     fn default() -> Self {
-        // Divided by network, so that many addresses of one network displace few of other networks.
+        // Shards are selected by network, so that many addresses of one network displace only few
+        // addresses of other networks.
         let times = Generations::in_parts(MAX_ADDRESSES, PARTS, |hasher, address: &PublicAddress| {
             hasher.hash_one(Network::around(address.get(), 24, 48))
         });
@@ -48,8 +50,8 @@ impl FirstSeen {
         known
     }
 
-    /// Remembers an address, and keeps a returning address from being forgotten. Does so once a
-    /// minute, so that its other requests take no lock.
+    /// Remembers an address, or marks a known address as recently used. Does so only once per
+    /// minute for each address, so that its other requests lock nothing.
     pub(super) fn note(&self, address: PublicAddress, now: SystemTime) {
         if self.noted.is_new(self.hasher.hash_one((address, minute(now)))) {
             let _ = self.time(address, now);
@@ -57,13 +59,13 @@ impl FirstSeen {
     }
 }
 
-/// Number of parts, each with a lock of its own.
+/// Default number of shards, each with a lock of its own.
 const SHARDS: usize = 16;
 
-/// A map in two generations. A new entry is added to the younger one; when that is full, the older
-/// one is dropped and the younger one replaces it. An entry that is looked up moves back into the
-/// younger one. So the map never searches for its oldest entry, and its size is always within the
-/// limit.
+/// A bounded map with two generations of entries. A new entry is added to the younger generation.
+/// When that is full, the older generation is dropped, and the younger generation becomes the older
+/// one. An entry that is looked up moves back into the younger generation. So the map never has to
+/// search for its least recently used entry.
 #[derive(Debug)]
 pub(super) struct Generations<K, V> {
     shards: Box<[Mutex<Shard<K, V>>]>,
@@ -89,7 +91,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
         Self::in_parts(most, SHARDS, |hasher, key| hasher.hash_one(key))
     }
 
-    /// Creates a map with this number of parts of equal size. `place` selects the part of a key.
+    /// Creates a map with `parts` shards of equal size. `place` selects the shard of a key.
     pub(super) fn in_parts(most: usize, parts: usize, place: PlaceOf<K>) -> Self {
         let shard = || Mutex::new(Shard { younger: HashMap::default(), older: HashMap::default() });
         Self {
@@ -136,7 +138,8 @@ impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
     }
 
     fn shard(&self, key: &K) -> MutexGuard<'_, Shard<K, V>> {
-        // Uses the upper bits, because the hash maps use the others.
+        // The upper bits of the hash select the shard, because the hash map in the shard uses the
+        // lower bits.
         let at = ((self.place)(&self.hasher, key) >> 48) as usize % self.shards.len();
         self.shards[at].lock()
     }

@@ -1,5 +1,5 @@
-//! Sends DNS queries to a resolver, and limits their rate. Also resolves names of addresses for a
-//! program that checks a log and waits for the answers.
+//! Sends DNS queries to a resolver, at a limited rate. Also contains a resolver of reverse DNS
+//! names for programs that can wait for the answers, for example to check a log.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -22,13 +22,14 @@ use crate::source::follow::FollowError;
 /// Maximum number of addresses that are looked up at the same time.
 pub(super) const IN_FLIGHT: usize = 32;
 
-/// Time limit for the answer of a server.
+/// Time limit for the response of a DNS server.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Minimum time between two questions: at most 50 per second are sent, whatever requests claim.
+/// Minimum time between two queries: at most 50 are sent per second, however many requests claim to
+/// be crawlers.
 pub(super) const PACE: Duration = Duration::from_millis(20);
 
-/// Maximum number of times that a query is sent if no answer arrives.
+/// Maximum number of times that a query is sent if no response arrives.
 const ATTEMPTS: u32 = 2;
 
 /// A resolver for absolute names that uses neither search domains nor a hosts file.
@@ -53,8 +54,8 @@ impl DnsResolver {
         Ok(Self { resolver, gate: question_gate(pace), timeout })
     }
 
-    /// Asks the questions of a check. Returns its outcome, and how long the underlying records are
-    /// valid. Calls `note` for every answer.
+    /// Sends the queries of a check. Returns the outcome of the check, and how long the DNS records
+    /// that decide it are valid. Calls `note` for every answer.
     pub(super) async fn check(
         &self,
         mut check: RdnsCheck,
@@ -73,7 +74,7 @@ impl DnsResolver {
         }
     }
 
-    /// Asks a question, and repeats it if no answer arrives.
+    /// Sends a query, and repeats it if no response arrives.
     async fn ask(&self, question: &RdnsQuestion<'_>) -> (DnsAnswer, Duration) {
         let mut answer = (DnsAnswer::Timeout, Duration::ZERO);
         for _ in 0..ATTEMPTS {
@@ -95,7 +96,8 @@ impl DnsResolver {
         };
         let Ok(mut name) = name else { return failure };
         name.set_fqdn(true);
-        // The resolver's own timeout applies to each of its servers, and to UDP and TCP separately.
+        // This timeout limits the total time, because the resolver's own timeout applies separately
+        // to each of its servers and to UDP and TCP.
         let asked = time::timeout(4 * self.timeout, self.resolver.lookup(name, record)).await;
         let lookup = match asked {
             Ok(Ok(lookup)) => lookup,
@@ -121,10 +123,10 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
 fn restrict(options: &mut ResolverOpts, timeout: Duration) {
     options.ndots = 0;
     options.timeout = timeout;
-    // `ask` counts the attempts, so that each of them passes the gate.
+    // `ask` repeats queries itself, so that each attempt waits for the rate limit.
     options.attempts = 0;
     options.num_concurrent_reqs = 1;
-    // The outcomes are cached by address instead.
+    // Responses are not cached, because the outcomes of checks are cached by address.
     options.cache_size = 0;
     options.use_hosts_file = ResolveHosts::Never;
 }
@@ -157,11 +159,11 @@ fn answer_of(error: &NetError) -> DnsAnswer {
     }
 }
 
-/// Looks up names of addresses to check claims.
+/// Checks claims by the reverse DNS names of addresses.
 ///
-/// As in a [`Verifier`](super::Verifier), at most 50 questions per second are sent, and at most 32
-/// addresses are looked up at the same time, however many calls wait. Nothing is cached. The
-/// queries disclose the addresses to the resolver.
+/// As in a [`Verifier`](super::Verifier), at most 50 queries are sent per second, and at most 32
+/// addresses are looked up at the same time; further calls wait. Nothing is cached. The queries
+/// disclose the addresses to the resolver.
 #[derive(Debug)]
 pub struct NameResolver {
     pub(super) resolver: DnsResolver,
@@ -170,38 +172,38 @@ pub struct NameResolver {
 
 impl NameResolver {
     /// Creates a resolver that queries these servers, or those of the system if the list is empty.
-    /// It belongs to the current Tokio runtime.
+    /// The resolver can be used only on the current Tokio runtime.
     ///
     /// # Errors
     ///
     /// If the system's resolvers cannot be determined.
     pub fn new(servers: &[SocketAddr]) -> Result<Self, FollowError> {
         let resolver = DnsResolver::new(servers, PACE, TIMEOUT);
-        let resolver = resolver.map_err(|error| FollowError::new(format!("no resolver for names: {error}")))?;
+        let resolver = resolver.map_err(|error| FollowError::new(format!("cannot create a DNS resolver: {error}")))?;
         Ok(Self { resolver, in_flight: Semaphore::new(IN_FLIGHT) })
     }
 
-    /// Checks a claim by the names of an address. `patterns` are the names that the addresses of
-    /// the claimed crawler have.
+    /// Checks a claim by the reverse DNS names of an address. `patterns` match the names of the
+    /// claimed crawler's addresses.
     ///
-    /// A failure counts only while the resolver is known to answer for that operator
-    /// ([`RdnsCheck::through`]). `note` is called for every answer.
+    /// A failed check proves something only if the resolver is known to answer queries about that
+    /// operator's names ([`RdnsCheck::through`]). `note` is called for every answer.
     pub async fn check(
         &self,
         address: PublicAddress,
         patterns: Arc<[NamePattern]>,
         note: impl FnMut(&RdnsQuestion<'_>, &DnsAnswer),
     ) -> MethodOutcome {
-        // The semaphore is never closed, so this cannot fail.
+        // This cannot fail, because the semaphore is never closed.
         let _permit = self.in_flight.acquire().await;
         self.resolver.check(RdnsCheck::new(address, patterns), note).await.0
     }
 }
 
-/// Creates a gate that releases questions one at a time, in order of arrival.
+/// Creates a rate limiter that releases queries one at a time, in the order of arrival.
 fn question_gate(pace: Duration) -> Mutex<Interval> {
     let mut gate = time::interval(pace);
-    // Time without questions does not accumulate.
+    // Time without queries does not allow a burst later.
     gate.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Mutex::new(gate)
 }

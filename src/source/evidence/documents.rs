@@ -1,6 +1,6 @@
-//! The documents that are followed as evidence: lists of addresses, key sets, and a registry. The
-//! registry names whose evidence is fetched, and must pass further checks first. Also contains the
-//! copies of a list that are available without a fetch, and their precedence.
+//! The kinds of documents that are followed as evidence: lists of addresses, key directories, and
+//! registries. A registry contains the URLs of the other documents, so a fetched registry must pass
+//! additional checks. Also contains the copies of a list that are available without a fetch.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ impl Document for RangeList {
     const GAP: Duration = HOUR;
     type Reading = EvidenceVersion;
 
-    /// Fetches about daily, and at most hourly (draft-illyes-webbotauth-jafar).
+    /// Returns a schedule that fetches about once a day, and at most once an hour
+    /// (draft-illyes-webbotauth-jafar).
     fn schedule() -> Schedule {
         let day = 24 * HOUR;
         Schedule { every: day, least: HOUR, most: day, retry_first: MINUTE, retry_most: HOUR, ..Schedule::default() }
@@ -81,12 +82,12 @@ impl Document for KeySet {
 }
 
 impl FollowedDocument<Registry> {
-    /// Follows the registry at an `https` URL. `read` parses the registry; its error gives line and
-    /// column of the problem.
+    /// Follows the registry at an `https` URL. `read` parses the registry; its error should contain
+    /// the line and column of the problem.
     ///
-    /// A fetched registry is untrusted, and is accepted only as a whole. Requirements: UTF-8, at
-    /// most 10,000 crawlers, values without control characters, only `https` URLs, and no name that
-    /// occurs in the headers of common browsers.
+    /// A fetched registry is untrusted. It is rejected if it is not UTF-8, has more than 10,000
+    /// crawlers, has a value with control characters, has a URL that is not an `https` URL, or has
+    /// a crawler whose name occurs in the `User-Agent` of a common browser.
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
@@ -117,7 +118,8 @@ impl Document for Registry {
         self.crawlers().len()
     }
 
-    /// Compares a first version with the built-in registry.
+    /// Compares the registry with the previous version, or the first version with the built-in
+    /// registry.
     fn objection(&self, before: Option<&Self>) -> Option<String> {
         let drastic_changes = before.unwrap_or_else(|| Self::builtin()).drastic_changes(self);
         let named = drastic_changes.iter().take(MAX_NAMED).map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -134,29 +136,28 @@ impl Document for Registry {
 pub struct ListCopy {
     /// The parsed list.
     pub list: RangeList,
-    /// Origin of the copy: `saved` by a process that fetched it, the operator's own `file`, or
-    /// `embedded`.
+    /// Origin of the copy: `saved` (by a process that fetched the list), `file` (the operator's own
+    /// copy) or `embedded`.
     pub origin: &'static str,
     /// When the list's server last confirmed the list; `None` for a copy that was not fetched.
     pub confirmed: Option<SystemTime>,
-    /// Date of an embedded copy, such as `2026-09-02`.
+    /// Date when an embedded copy was fetched, such as `2026-09-02`.
     pub fetched: Option<&'static str>,
 }
 
 impl ListCopy {
-    /// Returns the copies of the list at a URL by precedence: the copy that a
-    /// [`Verifier`](super::Verifier) saved, the operator's own file, the embedded copy. A
-    /// `Verifier` uses the same order until it has fetched the list.
+    /// Returns the copies of the list at a URL in the order of precedence: the copy that a
+    /// [`Verifier`](super::Verifier) saved in the folder `saved`, the operator's file `own`, and
+    /// the embedded copy. A `Verifier` uses the same order until it has fetched the list.
     ///
-    /// An unreadable copy gives an error in its place, and the next copy is used.
+    /// For an unreadable copy, the result contains the error; use the next copy then.
     pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
         let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()
     }
 
     /// Reads the list that a [`Verifier`](super::Verifier) fetched from a URL and saved in a
-    /// folder. For other programs: fetches and writes nothing. `None` if no copy was saved; the
-    /// folder need not exist.
+    /// folder. Returns `None` if no copy was saved or if the folder does not exist.
     fn saved(folder: &Path, url: &str) -> Result<Option<Self>, FollowError> {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
         let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url.to_string())? else { return Ok(None) };
@@ -187,13 +188,15 @@ impl ListCopy {
 /// Maximum number of drastic changes that a message lists.
 const MAX_NAMED: usize = 5;
 
-/// Maximum number of crawlers in a registry; the built-in one has some 720.
+/// Maximum number of crawlers in a registry. The built-in registry has about 720.
 const MAX_CRAWLERS: usize = 10_000;
 
-/// Maximum length of a crawler's value, in bytes; headers are longer than names.
+/// Maximum length of a value in the registry, in bytes. The longest values are `User-Agent`
+/// headers.
 const MAX_VALUE_LENGTH: usize = 512;
 
-/// Headers of the most common browsers. A name that occurs in one of them is not a crawler's name.
+/// `User-Agent` headers of the most common browsers. A registry must not identify any of them as a
+/// crawler.
 const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36 Edg/142.0.0.0",
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0",
@@ -205,8 +208,8 @@ const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (Android 15; Mobile; rv:145.0) Gecko/145.0 Firefox/145.0",
 ];
 
-/// Returns the registry as text, unless it is not UTF-8 or is an HTML or XML page. A registry from
-/// the network must pass these checks in addition to those for an operator's own file.
+/// Converts a fetched registry to a string. Rejects it if it is not UTF-8, or if it is an HTML or
+/// XML page. These checks do not apply to an operator's own file.
 fn check_text(octets: &[u8]) -> Result<&str, String> {
     let text = std::str::from_utf8(octets).map_err(|error| {
         let before = &octets[..error.valid_up_to()];
@@ -219,8 +222,8 @@ fn check_text(octets: &[u8]) -> Result<&str, String> {
     Ok(text)
 }
 
-/// Checks whether a registry may be used: its size and characters are acceptable, its lists are
-/// fetched over `https`, and no common browser counts as one of its crawlers.
+/// Checks whether a fetched registry may be used: it is not too large, its values have no control
+/// characters, its URLs are `https` URLs, and it does not identify common browsers as crawlers.
 fn check_use(registry: &Registry) -> Result<(), String> {
     let rows = registry.crawlers().len();
     if rows > MAX_CRAWLERS {
@@ -266,7 +269,7 @@ fn row(crawler: &Crawler) -> Result<(), String> {
     Ok(())
 }
 
-/// Reports whether a character changes the text direction of others.
+/// Reports whether a character changes the direction of the text around it.
 const fn is_bidirectional(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -375,7 +378,7 @@ mod tests {
         let why = |error: &str| Err(format!("{}{error}", own.display()));
         assert_eq!(origins(None, Some(&own)), [why(": No such file or directory (os error 2)"), embedded()]);
         std::fs::write(&own, "8.8.8.0/24\n").expect("written");
-        // The age does not matter: the next start begins with this copy.
+        // The saved copy is used at the next start, however old it is.
         let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let documents = SavedDocuments::new(folder.path().to_owned());
         documents.save(GPTBOT, b"9.9.9.0/24\n", confirmed, &Validators::default()).expect("saved");

@@ -1,11 +1,12 @@
-//! Decides which address is looked up next, and which one is dropped if the queue is full: every
-//! network has its share. Also remembers recent reports, without a lock.
+//! The queue of addresses to look up. It shares the look-ups fairly among networks: it decides
+//! which address is looked up next, and which address is dropped if the queue is full. Also
+//! contains `RecentMarks`, a lock-free filter for repeated notes.
 //!
-//! An address waits behind other addresses of its /24 (IPv4) or /64 (IPv6). Then it waits behind
-//! those of its /48, because one customer may have many /64 networks. So a client with many
-//! addresses that claim to be crawlers mainly delays its own network. It delays other networks only
-//! by the look-ups in progress. Networks without a look-up in progress take turns in order of
-//! arrival.
+//! The next look-up is the one that had the fewest look-ups of its own network ahead of it when it
+//! arrived. Its /24 (IPv4) or /64 (IPv6) is compared first, and then its /48 (IPv6), because one
+//! customer may have many /64 networks. If these numbers are equal, the order of arrival decides.
+//! So a client with many addresses that claim to be crawlers mainly delays its own network. It
+//! delays other networks only by its look-ups in progress.
 
 use crate::live::Mutex;
 use std::sync::Arc;
@@ -20,13 +21,12 @@ use crate::identity::PublicAddress;
 /// Maximum number of addresses that wait to be looked up.
 const QUEUE: usize = 256;
 
-/// Maximum number of concurrent look-ups for one /24 or /64, and for one /48. The holder of a
-/// network's names may never answer, and each question to that server then delays its look-up by
-/// some seconds.
+/// Maximum number of concurrent look-ups for one /24 or /64, and for one /48. The DNS server of a
+/// network may never respond, so that each look-up for the network takes some seconds.
 const MAX_NARROW_LOOKUPS: usize = 4;
 const MAX_WIDE_LOOKUPS: usize = 8;
 
-/// Addresses that wait, and look-ups in progress.
+/// The waiting look-ups, and the look-ups in progress.
 #[derive(Debug)]
 pub(super) struct LookupQueue<T> {
     places: Mutex<Places<T>>,
@@ -43,17 +43,17 @@ struct Places<T> {
 #[derive(Debug)]
 struct Waiting<T> {
     networks: Networks,
-    /// Number of look-ups of the same networks that were ahead of it on arrival, the narrow network
-    /// first.
+    /// Number of look-ups of the same narrow network, and of the same wide network, that were
+    /// waiting or in progress when this look-up arrived.
     ahead: [usize; 2],
     lookup: T,
 }
 
-/// The networks whose shares an address uses: a narrow and a wide one, which are the same for IPv4.
+/// The narrow and the wide network of an address. For IPv4, the two are the same.
 #[derive(Clone, Copy, Debug)]
 struct Networks([Network; 2]);
 
-/// A look-up in progress, until this is dropped.
+/// A guard of a look-up in progress. Dropping it ends the look-up.
 #[derive(Debug)]
 pub(super) struct InFlight<T> {
     queue: Arc<LookupQueue<T>>,
@@ -65,7 +65,8 @@ impl Networks {
         Self([64, 48].map(|length| Network::around(address.get(), 24, length)))
     }
 
-    /// Returns how many of `others` are in the narrow network, and how many in the wide one.
+    /// Returns how many of `others` are in the same narrow network, and how many in the same wide
+    /// network.
     fn count<'a>(self, others: impl Iterator<Item = &'a Self>) -> [usize; 2] {
         others.fold([0, 0], |[narrow, wide], other| {
             [narrow + usize::from(other.0[0] == self.0[0]), wide + usize::from(other.0[1] == self.0[1])]
@@ -79,8 +80,8 @@ impl<T> LookupQueue<T> {
         Arc::new(Self { places: Mutex::new(places), changed: Notify::new() })
     }
 
-    /// Adds an address to the queue. If the queue is too long, removes and returns the look-up with
-    /// the most look-ups of its networks ahead of it, possibly this one.
+    /// Adds a look-up to the queue. If the queue is full, removes and returns the look-up that had
+    /// the most look-ups of its networks ahead of it, which may be the new one.
     pub(super) fn push(&self, address: PublicAddress, lookup: T) -> Option<T> {
         let mut places = self.places.lock();
         let networks = Networks::of(address);
@@ -98,7 +99,7 @@ impl<T> LookupQueue<T> {
         left_out
     }
 
-    /// Returns the next look-up as soon as it may start.
+    /// Waits until a look-up may start, and returns it.
     pub(super) async fn next(self: &Arc<Self>) -> (T, InFlight<T>) {
         loop {
             if let Some((networks, lookup)) = self.places.lock().next() {
@@ -145,10 +146,12 @@ impl<T> Drop for InFlight<T> {
 /// Number of marks that are remembered, a power of two.
 const SLOTS: usize = 8_192;
 
-/// Remembers hashes of recent notes, so that a repeated note is made once.
+/// Remembers the hashes of recent notes, to skip repeated notes. A note is an update that need not
+/// be repeated within a short time.
 ///
-/// A mark is forgotten when another one takes its slot; the note is then made again. If different
-/// notes have the same mark, one of them is lost. So use this only for notes that may be lost.
+/// A hash (mark) is forgotten when another mark is stored in the same slot; the note is then
+/// repeated. If two different notes have the same mark, one of them is skipped. So use this only
+/// for notes that may be lost.
 #[derive(Debug)]
 pub(super) struct RecentMarks(Box<[AtomicU64]>);
 
@@ -159,12 +162,14 @@ impl Default for RecentMarks {
 }
 
 impl RecentMarks {
-    /// Reports whether a mark is new, and remembers it.
+    /// Reports whether a mark is new, and remembers the mark.
     pub(super) fn is_new(&self, mark: u64) -> bool {
-        // The upper bits select the slot. No mark is 0, which means an empty slot.
+        // The upper bits select the slot. The lowest bit is set, because the value 0 means an empty
+        // slot.
         let (mark, at) = (mark | 1, (mark >> 51) as usize % SLOTS);
         let Some(slot) = self.0.get(at) else { return true };
-        // Load first: a cache line that no core writes stays in the cache of every core.
+        // The slot is loaded first and written only if necessary: a cache line that no core writes
+        // stays in the cache of every core.
         slot.load(Ordering::Relaxed) != mark && slot.swap(mark, Ordering::Relaxed) != mark
     }
 }
@@ -217,15 +222,15 @@ mod tests {
             assert_eq!((left_out, queue.waiting()), (flood.len() - QUEUE.min(flood.len()), QUEUE.min(flood.len())));
             let (taken, under_way) = all(&queue);
             assert_eq!(taken, flood[..most]);
-            // An address of another network is next, although others wait, and it displaces one of
-            // the flood.
+            // An address of another network is looked up next, although others wait longer, and
+            // displaces one of the waiting addresses.
             while queue.waiting() < QUEUE {
                 push(&queue, flood[1]);
             }
             let left_out = push(&queue, v6(2, 1, 1)).expect("one of the flood");
             assert!(flood.contains(&left_out), "{left_out}");
             assert_eq!(next(&queue).map(|(address, _)| address), Some(v6(2, 1, 1)));
-            // A finished look-up makes room for another one of its network.
+            // When a look-up ends, another look-up of the same network may start.
             drop(under_way.into_iter().next());
         }
     }
@@ -239,8 +244,8 @@ mod tests {
         assert_eq!(taken[..2], [v6(1, 1, 0), v6(1, 2, 1)]);
     }
 
-    /// The queue does not limit networks: if each address has another holder, all places can be
-    /// used.
+    /// The number of networks is not limited: if each address is in another network, all concurrent
+    /// look-ups can be used.
     #[test]
     fn as_many_networks_as_there_are_places_take_all() {
         let queue = LookupQueue::new();
@@ -248,7 +253,7 @@ mod tests {
         assert_eq!(push(&queue, v4(1, 1)), Some(v4(1, 1)));
         let (taken, mut under_way) = all(&queue);
         assert_eq!(taken.len(), IN_FLIGHT);
-        // The address gets its turn once a look-up has ended.
+        // Another address is looked up after a look-up has ended.
         under_way.pop();
         assert_eq!(push(&queue, v4(1, 1)), None);
         let rest = std::iter::from_fn(|| next(&queue).map(|(address, _)| address));

@@ -1,5 +1,4 @@
-//! Names of addresses: known names, look-ups in progress, and look-ups that are dropped for lack of
-//! room.
+//! Checks of addresses by their reverse DNS names: kept outcomes, and look-ups in progress.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -16,54 +15,54 @@ use crate::agent::{Network, UndecidedReason};
 use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
 use crate::live::{Clock, Mutex};
 
-/// How long outcomes are kept. A verified outcome is kept while its records are valid, within these
-/// limits.
+/// How long outcomes are kept. A verified outcome is kept as long as its DNS records are valid,
+/// within these limits.
 const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
 const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 const FAILED: Duration = Duration::from_secs(60 * 60);
 const UNDECIDED: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a look-up; a longer one was lost.
+/// Maximum duration of a look-up. A look-up that has not ended by then is considered lost.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
-/// How long after its last answer a resolver still counts as answering, even if questions fail.
+/// How long after its last response a resolver is considered reachable although queries fail.
 const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
-/// Minimum time, in seconds, between two look-ups of a known address to prove that the resolver
-/// answers.
+/// Minimum time, in seconds, between two look-ups of a verified address that test whether the
+/// resolver answers.
 const PROOF_PAUSE: u64 = 60;
 
-/// Names of one operator's addresses, and the proof that the resolver answers for them.
+/// Patterns of the reverse DNS names of one operator's addresses, and the proof that the resolver
+/// answers queries about these names.
 #[derive(Debug, Default)]
 pub(super) struct OperatorNames {
-    /// Distinguishes operators in the cache.
+    /// Number of the operator in cache keys.
     number: u32,
     pub(super) patterns: Arc<[NamePattern]>,
-    /// When an address was last verified through this resolver, in seconds since the epoch; 0 if
-    /// never.
+    /// When an address was last verified by these names, in seconds since the epoch; 0 if never.
     last_verified: AtomicU64,
-    /// The address that was last verified.
+    /// The address that was last verified by these names.
     proof: Mutex<Option<PublicAddress>>,
-    /// When the proof was last requested.
+    /// When a look-up of `proof` was last requested, in seconds since the epoch.
     proof_asked: AtomicU64,
 }
 
-/// The look-ups of a process.
+/// The look-ups of a process, and their outcomes.
 #[derive(Debug)]
 pub(super) struct Lookups {
     pub(super) known: KnownNames,
     pub(super) queue: Arc<LookupQueue<Lookup>>,
-    /// Wakes all tasks that wait for any look-up to end.
+    /// Wakes the tasks that wait until any look-up ends.
     pub(super) ended: Notify,
-    /// When the resolver last answered a question, in seconds since the epoch; 0 if never.
+    /// When the resolver last answered a query, in seconds since the epoch; 0 if never.
     answered: AtomicU64,
-    /// When the resolver last failed to answer a question, in seconds since the epoch; 0 if never.
+    /// When a query last failed, in seconds since the epoch; 0 if never.
     failed: AtomicU64,
     clock: Clock,
     version: EvidenceVersion,
 }
 
-/// One address to look up.
+/// An address to look up, and the names to compare with its reverse DNS names.
 #[derive(Debug)]
 pub(super) struct Lookup {
     address: PublicAddress,
@@ -77,7 +76,7 @@ impl OperatorNames {
         Self { number, patterns, proof: Mutex::new(proof), ..Self::default() }
     }
 
-    /// Returns an address that was verified by these names.
+    /// Returns an address that was verified by these names, if any.
     pub(super) fn proof(&self) -> Option<PublicAddress> {
         *self.proof.lock()
     }
@@ -94,7 +93,7 @@ impl OperatorNames {
         *self.proof.lock() = Some(address);
     }
 
-    /// Returns an address that was verified before, if it is time to look it up again.
+    /// Returns the address that was verified before, if it is due to be looked up again.
     fn proof_due(&self, now: SystemTime) -> Option<PublicAddress> {
         let (now, asked) = (second(now), self.proof_asked.load(Ordering::Relaxed));
         if asked <= now && now - asked < PROOF_PAUSE {
@@ -113,8 +112,8 @@ impl Lookups {
         Arc::new(Self { known, queue, ended, answered, failed, clock, version })
     }
 
-    /// Checks by the names of an address whether it belongs to this operator. Queues an unknown
-    /// address for a single look-up.
+    /// Returns whether the reverse DNS names of an address are those of this operator. If the
+    /// outcome is not known, queues the address to be looked up once.
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let known = self.known.get(&key).filter(|known| holds(known.until, now));
@@ -125,8 +124,9 @@ impl Lookups {
         };
         let meant = RdnsCheck::through(outcome, names.last_verified(), now);
         if meant != outcome {
-            // The resolver was not seen to answer for this operator within the hour. An address
-            // that was verified before shows whether it still answers.
+            // No address of this operator was verified within the last hour, so the resolver may
+            // not answer queries about its names. Looking up an address that was verified before
+            // shows whether it does.
             if let Some(proof) = names.proof_due(now) {
                 self.enqueue(proof, names);
             }
@@ -137,20 +137,21 @@ impl Lookups {
     fn look_up(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
-        // Stored first, so that no other request queues this address as well.
+        // This is stored before the address is queued, so that no other request queues the same
+        // address.
         self.known.insert(key, Known { outcome: None, until: now + PENDING_MOST, was_verified });
         let has_room = self.enqueue(address, names);
         MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })
     }
 
-    /// Queues an address, which may displace another one. Reports whether the address is in the
-    /// queue.
+    /// Queues an address, which may displace another address. Reports whether the address is in the
+    /// queue afterwards.
     fn enqueue(&self, address: PublicAddress, names: &Arc<OperatorNames>) -> bool {
         let Some(left_out) = self.queue.push(address, Lookup { address, names: names.clone() }) else { return true };
         let key = (left_out.address, left_out.names.number);
         match self.known.get(&key) {
-            // This address is not looked up now. Its old outcome must still be compared with the
-            // next one.
+            // The displaced address is not looked up now. The entry stays, because its
+            // `was_verified` is still needed when the address is looked up later.
             Some(Known { outcome: None, was_verified: true, .. }) => {
                 self.known.insert(key, Known { outcome: None, until: SystemTime::UNIX_EPOCH, was_verified: true });
             }
@@ -160,7 +161,7 @@ impl Lookups {
         key != (address, names.number)
     }
 
-    /// Processes the queue. Dropping the future ends this, and waiting addresses are no longer
+    /// Processes the queue. Never returns; if the future is dropped, the waiting addresses are not
     /// looked up.
     pub(super) async fn run(self: Arc<Self>, resolver: DnsResolver) {
         let resolver = Arc::new(resolver);
@@ -182,9 +183,9 @@ impl Lookups {
         last.store(second(self.clock.now()), Ordering::Relaxed);
     }
 
-    /// Reports whether the resolver answers; `None` if it was not asked. A resolver that has
-    /// answered counts as answering until a question fails more than [`ANSWERS`] later. One answer
-    /// may be lost, and time without questions proves nothing.
+    /// Reports whether the resolver answers; `None` if no query was sent. After a response, the
+    /// resolver is considered to answer until a query fails more than [`ANSWERS`] later, because a
+    /// single response may be lost, and because a time without queries proves nothing.
     pub(super) fn is_answered(&self) -> Option<bool> {
         let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
         let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();
@@ -212,7 +213,7 @@ impl Lookups {
     }
 }
 
-/// Reports whether an outcome is still kept. It is not if the clock was set back since.
+/// Reports whether an outcome is still valid. It is not if the clock was set back since.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
     until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
 }
@@ -221,32 +222,32 @@ fn holds(until: SystemTime, now: SystemTime) -> bool {
 const MAX_VERIFIED: usize = 32_768;
 const MAX_UNVERIFIED: usize = 32_768;
 
-/// Number of parts of the map for other addresses.
+/// Number of shards of the map for addresses that were not verified.
 const PARTS: usize = 256;
 
-/// An address, and the number of the operator that it claims.
+/// An address, and the number of the claimed operator.
 type NameKey = (PublicAddress, u32);
 
-/// Outcomes of name checks by address.
+/// Outcomes of checks by reverse DNS names, by address.
 ///
-/// Verified addresses are kept separately. Only the operator can assign names that verify, so
-/// clients cannot displace those entries. Other addresses are divided into 256 parts by their
-/// network (/24 or /48). So a network with many addresses displaces only the few others in its
-/// part.
+/// Verified addresses are kept separately. Only operators can assign reverse DNS names that verify
+/// an address, so other clients cannot displace these entries. The other addresses are divided into
+/// 256 shards by their network (/24 or /48). So the addresses of a network with many addresses
+/// displace only the few other networks in the same shard.
 #[derive(Debug)]
 pub(super) struct KnownNames {
     verified: Generations<NameKey, Known>,
     others: Generations<NameKey, Known>,
 }
 
-/// Outcome of a name check for an address, or a look-up in progress.
+/// Outcome of the check of an address, or a look-up in progress.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// `None` until the look-up has finished.
     outcome: Option<MethodOutcome>,
     until: SystemTime,
-    /// Whether the last finished look-up verified the address. Stays set while the address is
-    /// looked up again.
+    /// Whether the last finished look-up verified the address. The value is kept while the address
+    /// is looked up again.
     was_verified: bool,
 }
 
@@ -305,8 +306,8 @@ mod tests {
         assert_eq!([failed, failed].map(conclude), [1; 2]);
     }
 
-    /// The outcome has expired, so the address is looked up again first; if the queue was full,
-    /// later.
+    /// After the outcome has expired, the address is looked up again: at once, or later if the
+    /// queue is full.
     #[test]
     fn a_name_that_is_looked_up_again_and_verifies_no_more_is_other_evidence() {
         let version = EvidenceVersion::default();
@@ -334,7 +335,7 @@ mod tests {
         assert_eq!(version.current(), 1);
     }
 
-    /// Returns the next waiting look-up, as if its predecessor had ended at once.
+    /// Returns the next waiting look-up, if it may start at once, and ends it immediately.
     fn next(lookups: &Lookups) -> Option<Lookup> {
         let mut next = std::pin::pin!(lookups.queue.next());
         match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -347,7 +348,7 @@ mod tests {
         (PublicAddress::of(Some(address), |_| false).expect("a public address"), 0)
     }
 
-    /// Simulates an hour of questions at 50 per second, all about one /48.
+    /// Simulates an hour with 50 look-ups per second, all for one /48.
     #[test]
     fn a_network_full_of_addresses_displaces_no_name_that_verified_and_few_others() {
         let names = KnownNames::default();
@@ -364,7 +365,7 @@ mod tests {
         }
         let kept = |class: u8| (0..1_000).filter(|number| names.get(&address(class, *number)).is_some()).count();
         assert_eq!(kept(8), 1_000);
-        // About 4 of 1,000 networks share a part with this network.
+        // About 4 of the 1,000 networks are in the same shard as this network.
         assert!(kept(9) > 970, "{}", kept(9));
         assert!(names.len() <= 2_000 + MAX_UNVERIFIED / PARTS, "{}", names.len());
     }

@@ -1,26 +1,29 @@
-//! Evidence about the identity of crawlers, kept up to date on a separate thread: published lists,
-//! key directories, and names of addresses. For applications whose policy needs it.
+//! Evidence about the identity of crawlers: published lists, key directories, and reverse DNS names
+//! of addresses. It is kept up to date on a separate thread, for applications whose policy depends
+//! on the identity of crawlers.
 //!
-//! The module `identity` judges by the evidence that it is given; this module provides the
-//! evidence. No request waits for it: missing evidence makes a claim undecided, and is available
-//! for a later request.
+//! The module `identity` decides about claims; this module provides the evidence. No request waits
+//! for evidence: if evidence is missing, the claim is undecided, and the evidence is fetched for
+//! later requests.
 //!
-//! 1. Lists and key directories are [`FollowedDocument`] documents that are followed (`documents`). They
-//!    are fetched with validators, checked for their format, and kept through every failure.
-//! 2. Names of addresses are looked up as requests need them (`lookups`, `lookup_queue`). No client
-//!    can exceed the limits, and every network has its share.
-//! 3. Results of signature checks are kept until they expire, and failing ones are limited for each
-//!    sender (`signature_results`).
+//! 1. Lists and key directories are followed as [`FollowedDocument`] (`documents`). They are
+//!    fetched with conditional requests, and their format is checked. If a fetch fails, the last
+//!    copy is kept.
+//! 2. Reverse DNS names are looked up when a request needs them (`lookups`, `lookup_queue`). The
+//!    number of look-ups is limited, and the limit is shared fairly among networks.
+//! 3. Results of signature checks are kept until they expire, and the rate of failing checks is
+//!    limited for each client (`signature_results`).
 //! 4. A claim that was verified by an address is not checked again within the minute, unless the
 //!    evidence has changed (`verified_claims`).
-//! 5. The outcomes of claims are counted by path. When each path last verified its crawler is saved
-//!    for the next process (`claim_paths`).
-//! 6. Documents that cannot be fetched are reported once for each cause ([`VerifierStatus`]).
+//! 5. The outcomes of claims are counted by path. The times when crawlers were last verified on
+//!    each path are saved for the next process (`claim_paths`).
+//! 6. Documents that cannot be fetched are reported together, once for each cause
+//!    ([`VerifierStatus`]).
 //!
-//! A registry of crawlers, which names whose evidence is fetched, is followed in the same way
-//! (`documents`).
+//! A registry of crawlers, which contains the URLs of lists and key directories, can be followed in
+//! the same way (`documents`).
 //!
-//! Nothing leaves the machine unless a [`Verifier`] or a [`FollowedDocument`] is started.
+//! Nothing is sent over the network unless a [`Verifier`] or a [`FollowedDocument`] is started.
 //!
 //! [`FollowedDocument`]: super::follow::FollowedDocument
 

@@ -1,4 +1,5 @@
-//! Detects when so many claims fail that the path of the requests is in doubt, not the crawlers.
+//! A circuit breaker that detects when so many claims fail that the cause is probably the path of
+//! the requests, not impostors.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -7,37 +8,37 @@ use std::time::{Duration, SystemTime};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::PublicAddress;
 
-/// Length of a slot. An hour has five slots, and the slots of a day fit into the bits of one
-/// integer.
+/// Length of a time slot. An hour has five slots, and a day has few enough that an integer has a
+/// bit for each.
 const SLOT: Duration = Duration::from_secs(12 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Tolerance for a clock that is set back a little.
 const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
-/// Minimum number of refuted requests in an hour that can put the path in doubt.
+/// Minimum number of refuted requests in an hour that can make the path suspect.
 const FEW: u32 = 10;
 
 /// Counts the outcomes of one crawler's claims at one listener of one site, and decides whether
 /// their path is suspect.
 ///
-/// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler has the CDN's address
-/// and fails. Behind a proxy that changes `Host`, or with a wrong clock, every signature fails. So
-/// nothing is refuted in these cases:
+/// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler appears to have the
+/// CDN's address, so all checks of addresses fail. Behind a proxy that changes `Host`, or with a
+/// wrong clock, all checks of signatures fail. So claims are not refuted in these cases:
 ///
-/// - Nothing was verified within 24 hours. Then there is no proof that this path preserves the
+/// - No claim was verified within 24 hours. There is then no proof that this path preserves the
 ///   crawler's own address or its signature.
-/// - Within an hour, more clients are refuted than verified, and this was not so in the day before.
-///   The case ends when it is no longer so. It also ends after a day if the crawler still verifies:
-///   then the site simply has many impostors.
+/// - Within an hour, more clients were refuted than verified, unlike in the day before. This case
+///   ends when verified clients are in the majority again. It also ends after a day if the crawler
+///   was verified in that time, because the site then really has many impostors.
 ///
-/// The breaker counts clients, not requests, and each once in a window; refuted clients are counted
-/// by their networks (`/24`, `/48`). So one impostor with a thousand requests or a network of
-/// addresses cannot open the breaker while the genuine crawler visits, and cannot make itself
-/// undecided in this way.
+/// The breaker counts each client once per window, however many requests it sends; refuted clients
+/// are counted by their networks (`/24`, `/48`). So an impostor cannot open the breaker with a
+/// thousand requests, or with all addresses of its network, while the genuine crawler visits. An
+/// impostor thus cannot cause its own claims to be undecided.
 ///
 /// A signature proves nothing about the address of a request, and the address proves nothing about
-/// the signature. So each is counted separately.
+/// the signature. So the two methods are counted separately.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathBreaker {
     /// Counts for addresses, then for signatures.
@@ -51,26 +52,28 @@ pub(super) struct PathBreaker {
 struct MethodBreaker {
     verified: RecentAddresses,
     refuted: RecentAddresses,
-    /// Refuted requests in each slot of the hour, the current slot first.
+    /// Number of refuted requests in each slot of the hour; the current slot is first.
     refuted_requests: [u32; SLOTS_OF_AN_HOUR as usize],
     last_verified: Option<SystemTime>,
     open_since: Option<SystemTime>,
 }
 
 impl PathBreaker {
-    /// Creates a breaker without counts. The times are when the crawler was last verified on this
-    /// path by its address and by a signature, if known from an earlier process.
+    /// Creates a breaker without counts. `last_verified` and `last_signed` are the times when the
+    /// crawler was last verified on this path by its address and by a signature, if known from an
+    /// earlier process.
     pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
         let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
         Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
     }
 
-    /// Counts the outcome for a request from this address. Call this before
+    /// Counts the outcome of the claim of a request from this address. Call this before
     /// [`applied_to`](Self::applied_to).
     pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
         self.turn_to(now);
-        // Only signatures are checked without an address: all such requests count as one client.
+        // All requests without a usable address are counted as one client. Only their signatures
+        // are checked.
         let client = |v4, v6| {
             address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), v4, v6).first())
         };
@@ -81,18 +84,19 @@ impl PathBreaker {
         }
     }
 
-    /// Reports whether this method must not refute claims now.
+    /// Reports whether claims must not be refuted by this method now.
     pub(super) fn is_suspect(&self, method: IdentityMethod, now: SystemTime) -> bool {
         let counts = &self.methods[place(method)];
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
-            // If the time is further ahead, one of the two times is wrong.
+            // If the time is further in the future, the clock is or was wrong, so the time proves
+            // nothing.
             Err(ahead) => ahead.duration() <= CLOCK_STEP,
         });
         !is_verified || counts.open_since.is_some()
     }
 
-    /// Returns the identity that applies: a refuted one becomes undecided while the path is
+    /// Returns the identity that applies: a refuted identity becomes undecided while the path is
     /// suspect.
     pub(super) fn applied_to(&self, identity: Identity, now: SystemTime) -> Identity {
         match identity {
@@ -103,15 +107,14 @@ impl PathBreaker {
         }
     }
 
-    /// Returns when this method last verified the crawler on this path: by its address, or by a
-    /// signature.
+    /// Returns when this method last verified the crawler on this path.
     pub(super) fn last_verified(&self, method: IdentityMethod) -> Option<SystemTime> {
         self.methods[place(method)].last_verified
     }
 
     /// Returns up to three networks of clients whose claims this method refuted in the last day. If
-    /// addresses fail on a suspect path, one of these networks is probably a proxy that is missing
-    /// in `trusted_proxies`.
+    /// checks of addresses fail on a suspect path, one of these networks is probably that of a
+    /// proxy that is missing in `trusted_proxies`.
     pub(super) fn refuted_networks(&self, method: IdentityMethod) -> Vec<Network> {
         let mut networks: Vec<Network> =
             self.methods[place(method)].refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
@@ -120,7 +123,7 @@ impl PathBreaker {
         networks
     }
 
-    /// Makes the slot of this time the current one.
+    /// Makes the slot of `now` the current slot.
     fn turn_to(&mut self, now: SystemTime) {
         let slot = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / SLOT.as_secs());
         // If the clock is set back a little, the current slot continues.
@@ -128,7 +131,7 @@ impl PathBreaker {
             return;
         }
         if slot < self.current {
-            // The clock was wrong, so all times counted by it are unknown.
+            // The clock was wrong before or is wrong now, so all counts and times are discarded.
             *self = Self::default();
         }
         let steps = u32::try_from(slot - self.current).unwrap_or(u32::MAX);
@@ -137,7 +140,8 @@ impl PathBreaker {
     }
 }
 
-/// Returns the index of a method's counts. Ranges and names both count for the address.
+/// Returns the index of a method's counts. Checks by lists and by reverse DNS names are both
+/// counted as checks of addresses.
 fn place(method: IdentityMethod) -> usize {
     usize::from(method == IdentityMethod::Signature)
 }
@@ -161,7 +165,7 @@ impl MethodBreaker {
         }
     }
 
-    /// Reports whether more clients are refuted than verified in this hour, and were not in the day
+    /// Reports whether more clients are refuted than verified in this hour, unlike in the day
     /// before.
     fn has_jumped(&self) -> bool {
         let requests = self.refuted_requests.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
@@ -193,10 +197,11 @@ impl MethodBreaker {
 const SLOTS_OF_A_DAY: u32 = 120;
 const SLOTS_OF_AN_HOUR: u32 = 5;
 
-/// Maximum number of addresses that are distinguished in the last hour, and in the day before it.
+/// Maximum number of different addresses, for the last hour and for the day before that hour.
+/// Further addresses are ignored.
 const MAX_ADDRESSES: usize = 64;
 
-/// Addresses of the last day, each with the slots that it was seen in.
+/// Addresses of the last day, with the slots of their requests.
 #[derive(Clone, Debug, Default)]
 struct RecentAddresses {
     seen: HashMap<IpAddr, SeenSlots>,
@@ -211,7 +216,8 @@ struct SeenSlots(u128);
 const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
 
 impl RecentAddresses {
-    /// Notes an address in the current slot. Addresses beyond the limit for an hour are ignored.
+    /// Records that an address was seen in the current slot. Addresses beyond the limit for an hour
+    /// are ignored.
     fn see(&mut self, address: IpAddr) {
         if let Some(slots) = self.seen.get_mut(&address) {
             self.in_hour += usize::from(!slots.is_in_hour());
@@ -231,7 +237,7 @@ impl RecentAddresses {
         self.in_hour += 1;
     }
 
-    /// Makes a later slot the current one.
+    /// Advances the current slot.
     fn advance(&mut self, slots: u32) {
         self.seen.retain(|_, seen| seen.advance(slots));
         self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
@@ -264,7 +270,7 @@ impl SeenSlots {
         self.0.trailing_zeros()
     }
 
-    /// Advances to a later slot. Reports whether the address was seen within the last day.
+    /// Advances the current slot. Reports whether the address was seen within the last day.
     fn advance(&mut self, slots: u32) -> bool {
         const MASK: u128 = (1 << SLOTS_OF_A_DAY) - 1;
         self.0 = self.0.checked_shl(slots).unwrap_or_default() & MASK;
@@ -285,7 +291,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 / SLOT.as_secs() * SLOT.as_secs() + minutes * 60)
     }
 
-    /// Returns an address in a network of its own for each number.
+    /// Returns an address. Different numbers result in different networks.
     fn address(number: u32) -> Option<PublicAddress> {
         let address = IpAddr::from((0x0808_0000 + (number << 8)).to_be_bytes());
         Some(PublicAddress::of(Some(address), |_| false).expect("public"))
@@ -334,11 +340,11 @@ mod tests {
     fn a_share_that_jumps_above_one_half_opens_it() {
         let mut path = Path::new();
         path.requests(VERIFIED, 20, 0);
-        // First 20 of 40 addresses are refuted, then one more.
+        // At first, half of the 40 addresses are refuted, then one more than half.
         assert_eq!(path.requests(REFUTED, 20, 1), REFUTED);
         assert_eq!(path.requests(REFUTED, 21, 1), SUSPECT);
-        // The breaker stays open while the share is above one half, and closes when the crawler is
-        // back.
+        // The breaker stays open while more than half are refuted, and closes when the crawler
+        // visits again.
         assert_eq!(path.requests(REFUTED, 5, 90), SUSPECT);
         assert_eq!(path.requests(VERIFIED, 4, 91), VERIFIED);
         assert_eq!(path.0.applied_to(REFUTED, at(91)), SUSPECT);
@@ -373,7 +379,7 @@ mod tests {
             }
             path.requests(VERIFIED, 1, minute);
         }
-        // An impostor with a network of addresses cannot open it either.
+        // An impostor that uses all addresses of a network cannot open the breaker, either.
         for (first, step) in [(0x2001_4860_u128 << 96, 1_u128 << 64), (0xFFFF_0808_0800_u128, 1)] {
             let mut path = Path::new();
             path.requests(VERIFIED, 1, 0);
@@ -426,8 +432,8 @@ mod tests {
             path.requests(VERIFIED, 2, minute);
         }
         assert_eq!(path.0.methods[0].verified.in_the_day_before(), 2);
-        // There were more impostors than crawlers before, so the same number later does not count
-        // as a jump.
+        // There were already more impostors than crawlers before, so the same share later is not a
+        // change.
         for _ in 0..10 {
             assert_eq!(path.requests(REFUTED, 5, 23 * 60), REFUTED);
         }
@@ -456,7 +462,7 @@ mod tests {
         assert_eq!(refuted(24 * 60, 0), SUSPECT);
     }
 
-    /// The clock may be off in both directions, and the time may pass at once or later.
+    /// The clock may be ahead or behind, and the wrong time may be noticed at once or later.
     #[test]
     fn a_clock_that_is_off_by_a_day_refutes_nothing_until_the_crawler_verifies() {
         for (before, after) in [(48 * 60, 72 * 60), (48 * 60, 24 * 60)] {

@@ -1,4 +1,5 @@
-//! Results of signature checks, kept until they expire, and a limit for failing checks.
+//! The results of signature checks, which are kept until they expire, and a rate limit for failing
+//! checks.
 
 use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,35 +17,36 @@ use crate::identity::{
     DirectoryUrl, KeySet, MessageHead, MethodOutcome, PublicAddress, RequiredComponent, SignatureCheck,
 };
 
-/// Maximum number of requests whose valid signatures are kept, by their signature fields. One
-/// request takes about one KiB, at most about ten.
+/// Maximum number of results that are kept for requests with valid signatures, by their signature
+/// fields. A result takes about 1 KiB, at most about 10 KiB.
 const MAX_VALID: usize = 4_096;
 
-/// Maximum number of requests whose failed signatures are kept, by their signature fields and
-/// target.
+/// Maximum number of results that are kept for requests whose signatures failed, by their signature
+/// fields and target.
 const MAX_FAILED: usize = 1_024;
 
-/// Maximum number of failing checks per address and second, half a millisecond of work. Further
-/// checks are skipped.
+/// Maximum number of failing checks per client and second, which take half a millisecond of CPU
+/// time. Further checks are skipped.
 const MAX_PER_SECOND: u32 = 10;
 
-/// Maximum number of addresses that are counted.
+/// Maximum number of clients whose failing checks are counted.
 const MAX_ADDRESSES: usize = 16_384;
 
-/// Results of signature checks. One check takes some 50 µs.
+/// Results of signature checks. One check takes about 50 µs.
 ///
 /// A kept result applies to requests with the same lines of `Signature`, `Signature-Input` and
-/// `Signature-Agent`, and with the same values for all covered components. It applies while the
-/// signature is valid, until its directory is fetched again with other keys. A signature that is
-/// replayed for another site or path is a different request.
+/// `Signature-Agent`, and with the same values for all covered components. It applies as long as
+/// the signature is valid and the keys of its directory do not change. A request that replays the
+/// signature for another site or path has other values for these components, so the result does not
+/// apply to it.
 #[derive(Debug)]
 pub(super) struct SignatureResults {
-    /// Components that a signature must cover; otherwise it verifies nothing.
+    /// Components that a signature must cover to verify a claim.
     required: Vec<RequiredComponent>,
     valid: Generations<u64, Arc<KeptChecks>>,
     failed: Generations<u64, Arc<KeptChecks>>,
-    /// Number of failed checks in a second, for each IPv4 address and each IPv6 /64. Requests
-    /// without an address that identifies the client count as one client.
+    /// Number of failed checks in a second, for each IPv4 address and each IPv6 /64. Requests whose
+    /// address does not identify the client are counted as one client.
     failing: Generations<IpAddr, (u64, u32)>,
     hasher: RandomState,
 }
@@ -77,8 +79,8 @@ impl SignatureResults {
         if let Some(checks) = find(&self.valid, key) {
             return Some(checks);
         }
-        // The target is part of this key, so that a valid signature that is replayed for other
-        // targets does not displace its own result.
+        // The target is part of the key for failed signatures: if a valid signature is replayed for
+        // other targets, the failures must not replace its valid result.
         let key_for_target = KeptChecks::key_for_target(&lines, message, &self.hasher);
         if let Some(checks) = find(&self.failed, key_for_target) {
             return Some(checks);

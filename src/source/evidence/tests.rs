@@ -1,5 +1,5 @@
-//! The evidence of a whole process, with real sockets, a clock that the test controls, and servers
-//! that play every case.
+//! Tests of the evidence of a whole process, with real sockets, a clock that the test controls, and
+//! simulated servers.
 
 mod broken_networks;
 mod certificate;
@@ -22,10 +22,10 @@ use crate::agent::{Category, Crawler, Registry};
 use crate::identity::{ClaimEvidence, MethodOutcome, PublicAddress};
 use crate::live::{Mutex, TestClock};
 
-/// Time between two questions about names, in tests for which it does not matter.
+/// Time between two DNS queries, in tests that do not depend on it.
 pub(crate) const PACE: Duration = Duration::from_millis(1);
 
-/// Time limit for an answer that is certain to arrive, and the duration of one that never does.
+/// Time limit for responses, in tests without timeouts.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -37,7 +37,8 @@ fn registry(change: impl FnOnce(Crawler) -> Crawler) -> Arc<Registry> {
     Arc::new(only(row))
 }
 
-/// Returns a registry of this crawler alone, so that no test contacts the servers of others.
+/// Returns a registry that contains only this crawler, so that tests do not contact the servers of
+/// other crawlers.
 pub(crate) fn only(row: Crawler) -> Registry {
     let builtin = Registry::builtin();
     let removed = builtin.crawlers().map(|crawler| crate::agent::RegistryRow::Remove(crawler.name.clone()));

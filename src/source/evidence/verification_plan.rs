@@ -1,5 +1,5 @@
-//! The parsed evidence that a registry names for its crawlers, and the names of each operator's
-//! addresses.
+//! The methods to verify the crawlers of a registry, with parsed URLs and patterns, and the reverse
+//! DNS names of each operator.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use crate::live::Mutex;
 use crate::source::fetch::FetchUrl;
 use crate::source::follow::{FollowError, FollowedDocument};
 
-/// Methods of all crawlers of a registry, with parsed URLs and patterns.
+/// The methods to verify the crawlers of a registry, with parsed URLs and patterns.
 #[derive(Debug)]
 pub(super) struct VerificationPlan {
     pub(super) rows: Vec<CrawlerPlan>,
@@ -23,7 +23,7 @@ pub(super) struct VerificationPlan {
     pub(super) directories: HashMap<DirectoryUrl, FetchUrl>,
 }
 
-/// Methods of one crawler.
+/// The methods to verify one crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerPlan {
     pub(super) name: Box<str>,
@@ -32,7 +32,8 @@ pub(super) struct CrawlerPlan {
 }
 
 impl VerificationPlan {
-    /// Parses the rows of a registry, and adds the directories that are configured separately.
+    /// Parses the URLs and patterns of a registry, and adds the separately configured key
+    /// directories.
     pub(super) fn of(registry: &Registry, directories: &[DirectoryUrl]) -> Result<Self, FollowError> {
         let mut plan = Self { rows: Vec::new(), lists: BTreeMap::new(), directories: HashMap::new() };
         for directory in directories {
@@ -75,24 +76,24 @@ impl VerificationPlan {
     }
 }
 
-/// Maximum number of proofs that are read from a file: more than there are operators.
+/// Maximum number of proofs that are read from a file. There are fewer operators.
 const MAX_PROOFS: usize = 1_024;
 
-/// Names of all operators, without duplicates.
+/// Reverse DNS names of all operators, without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct OperatorTable(Mutex<Operators>);
 
 #[derive(Debug, Default)]
 struct Operators {
-    /// All names since the start. They are never removed, because their numbers are part of cache
-    /// keys.
+    /// The names of all registries since the start. Names are never removed, because their numbers
+    /// are part of cache keys.
     names: Vec<Arc<OperatorNames>>,
     /// Proofs of an earlier process.
     proofs: Vec<ResolverProof>,
 }
 
-/// An address that was verified by its name. It is looked up again before a negative answer of a
-/// resolver is believed.
+/// An address that was verified by its reverse DNS name. It is looked up again to test whether the
+/// resolver answers, before a failed look-up refutes a claim.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct ResolverProof {
     address: IpAddr,
@@ -107,7 +108,7 @@ impl OperatorTable {
         Self(Mutex::new(Operators { names: Vec::new(), proofs }))
     }
 
-    /// Returns the names with these patterns.
+    /// Returns the names with these patterns; adds them if they are new.
     pub(super) fn names_of(&self, patterns: Vec<NamePattern>) -> Arc<OperatorNames> {
         let mut operators = self.0.lock();
         if let Some(names) = operators.names.iter().find(|names| *names.patterns == patterns[..]) {
@@ -122,7 +123,7 @@ impl OperatorTable {
         names
     }
 
-    /// Returns one proof for each operator that has one.
+    /// Returns the proofs of all operators that have one.
     pub(super) fn proofs(&self) -> Vec<ResolverProof> {
         let proof = |names: &Arc<OperatorNames>| {
             Some(ResolverProof { address: names.proof()?.get(), patterns: written(&names.patterns) })
@@ -136,12 +137,12 @@ fn written(patterns: &[NamePattern]) -> String {
     patterns.join(" ")
 }
 
-/// Methods to check the claims of one crawler, with their evidence.
+/// The evidence to check the claims of one crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerMethods {
     pub(super) lists: Box<[FollowedDocument<RangeList>]>,
     pub(super) names: Option<Arc<OperatorNames>>,
 }
 
-/// Methods of every crawler that has any, by its name in the registry.
+/// The evidence for every crawler with at least one method, by its name in the registry.
 pub(super) type MethodTable = HashMap<Box<str>, CrawlerMethods, foldhash::fast::RandomState>;

@@ -1,4 +1,4 @@
-//! Finds claims that were verified within this minute, without a lock.
+//! A lock-free cache of claims that were verified within the current minute.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -14,8 +14,8 @@ use crate::agent::IdentityMethod;
 /// Number of claims that are remembered, a power of two.
 const SLOTS: usize = 2_048;
 
-/// Version number of the current evidence. It changes whenever a claim that verified before may no
-/// longer verify. Clones share it.
+/// Version number of the current evidence. It changes whenever the evidence changes so that a claim
+/// that was verified before might not be verified now. Clones share the number.
 #[derive(Clone, Debug, Default)]
 pub struct EvidenceVersion(Arc<AtomicU64>);
 
@@ -24,28 +24,29 @@ pub struct EvidenceVersion(Arc<AtomicU64>);
 ///
 /// Address, minute and evidence version are compared in full, so that no client is verified because
 /// of another client's address. Path and crawler are compared by a 64-bit hash, because clients do
-/// not choose them. An entry is valid for the rest of the minute: so a breaker counts each client
-/// once a minute, and an expired name is looked up again. A change of the evidence invalidates it,
-/// too.
+/// not choose them. An entry is valid until the end of the minute, so that a breaker counts each
+/// client once per minute, and an expired name is looked up again. A change of the evidence also
+/// invalidates all entries.
 #[derive(Debug)]
 pub(super) struct VerifiedClaims {
     slots: Box<[Slot]>,
-    /// Has a random seed, so that no client knows which addresses share a slot.
+    /// The hasher has a random seed, so that clients cannot predict which addresses share a slot.
     hasher: RandomState,
 }
 
 /// Key of a claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimKey {
-    /// Hash of path and crawler. Clients do not choose them: both are configured.
+    /// Hash of the path and the crawler. Both are configured, so clients cannot choose them freely.
     path: u64,
     client: u128,
     minute: u64,
     version: u64,
 }
 
-/// A claim, stored as words that are written one by one. The sequence number shows a reader whether
-/// its words belong to one claim: it is odd while they are written, and different afterwards.
+/// A claim, stored as words that are written one after the other. The sequence number shows a
+/// reader whether all words belong to the same claim: it is odd while the words are being written,
+/// and is different after that.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot {
@@ -54,7 +55,7 @@ struct Slot {
 }
 
 impl EvidenceVersion {
-    /// Returns the current version. Call this before reading the evidence.
+    /// Returns the current version. Call this before the evidence is read.
     pub(super) fn current(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
@@ -88,8 +89,8 @@ impl VerifiedClaims {
         [IdentityMethod::Range, IdentityMethod::Rdns].into_iter().find(|method| found == key.words(*method))
     }
 
-    /// Remembers a claim that was verified by its address. A verified signature is ignored, because
-    /// it belongs to a single request.
+    /// Remembers a claim that was verified by its address. A claim that was verified by a signature
+    /// is not remembered, because a signature applies to a single request.
     pub(super) fn note(&self, key: &ClaimKey, method: IdentityMethod) {
         if method != IdentityMethod::Signature
             && let Some(slot) = self.slot(key)
@@ -108,14 +109,14 @@ impl Slot {
     fn read(&self) -> Option<[u64; 5]> {
         let before = self.sequence.load(Ordering::Acquire);
         let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        // If this thread reads a word of a concurrent write, it also reads the sequence number
-        // stored before that word.
+        // If one of the words was stored by a concurrent write, this thread also sees the sequence
+        // number that was stored before that word.
         fence(Ordering::Acquire);
         (before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
     }
 
-    /// Writes the words. Writes nothing while another thread writes: a claim that is not remembered
-    /// is checked again.
+    /// Writes the words. If another thread is writing, writes nothing; the claim is then checked
+    /// again at the next request.
     fn write(&self, words: [u64; 5]) {
         let before = self.sequence.load(Ordering::Relaxed);
         let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);
@@ -172,7 +173,7 @@ mod tests {
         }
         let mapped = ClaimKey { client: "::ffff:9.9.9.9".parse::<std::net::Ipv6Addr>().expect("").to_bits(), ..noted };
         assert_eq!(claims.find(&mapped), Some(IdentityMethod::Rdns));
-        // No key is found in a slot that was never written.
+        // A slot that was never written does not match any key.
         let nothing = ClaimKey { path: 0, client: 0, minute: 0, version: 0 };
         assert_eq!(VerifiedClaims::default().find(&nothing), None);
     }

@@ -1,4 +1,4 @@
-//! The evidence about crawlers, as requests use it.
+//! The [`Verifier`], which requests use to check claims.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -25,20 +25,21 @@ use crate::live::Mutex;
 use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{DocumentStatus, FollowBuilder, FollowError, FollowedDocument, Following, Held};
 
-/// Keeps the evidence about crawlers up to date, and judges requests by it.
+/// Keeps the evidence about crawlers up to date, and uses it to verify or refute the claims of
+/// requests.
 ///
-/// Lists are fetched regularly, and key directories when a request needs one. Names of addresses
-/// are looked up. All of this happens on separate threads: a request uses the current evidence and
-/// never waits.
+/// Lists are fetched regularly; key directories are fetched and reverse DNS names are looked up
+/// when a request needs them. All of this happens on separate threads: a request uses the current
+/// evidence and never waits.
 ///
-/// Cheap to clone; clones share the evidence. Dropping the last clone ends the work.
+/// Cheap to clone; clones share the evidence. Dropping the last clone stops the threads.
 #[derive(Clone)]
 pub struct Verifier {
     pub(super) inner: Arc<Evidence>,
 }
 
-/// Time limit for the first fetches; afterwards missing evidence is reported even if they have not
-/// finished.
+/// Time limit for the first fetches. After that time, missing evidence is reported even if the
+/// first fetches have not finished.
 pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
 
 /// Cause that is reported if nothing can refute a claim.
@@ -49,8 +50,8 @@ pub(super) struct Evidence {
     pub(super) following: Following,
     pub(super) configured: Configured,
     pub(super) trusted_proxies: ArcSwap<RangeSet>,
-    /// Lists by URL. If the registry is replaced, lists that the new registry names are kept. Held
-    /// while the registry changes.
+    /// Lists by URL. If the registry is replaced, the lists that the new registry also contains are
+    /// kept. Locked while the registry is replaced.
     pub(super) lists: Mutex<BTreeMap<String, FollowedDocument<RangeList>>>,
     pub(super) methods: ArcSwap<MethodTable>,
     pub(super) directories: ArcSwap<DirectoryTable>,
@@ -83,7 +84,9 @@ impl Configured {
             let near = urls.clone().map(|known| (damerau_levenshtein(url, known), known)).min();
             let near = near.filter(|(distance, known)| *distance <= known.len() / 4);
             let meant = near.map_or_else(String::new, |(_, known)| format!(": did you mean {known:?}?"));
-            format!("the copy of the list {url:?} has no effect, because no row of the registry names that list{meant}")
+            format!(
+                "the copy of the list {url:?} has no effect, because no row of the registry contains this URL{meant}"
+            )
         };
         unnamed.into_iter().map(line).collect()
     }
@@ -92,7 +95,7 @@ impl Configured {
 pub(super) type DirectoryTable = HashMap<DirectoryUrl, FollowedDocument<KeySet>, RandomState>;
 
 impl Verifier {
-    /// Checks whether another registry can be followed. Changes nothing.
+    /// Checks whether [`follow`](Self::follow) would accept a registry, without changing anything.
     ///
     /// # Errors
     ///
@@ -101,12 +104,13 @@ impl Verifier {
         VerificationPlan::of(registry, &self.inner.configured.directories).map(|_| ())
     }
 
-    /// Follows the lists, names and directories of another registry. Evidence that both registries
-    /// name is kept.
+    /// Replaces the registry, and uses the lists, reverse DNS names and key directories of the new
+    /// registry. Evidence that is in both registries is kept.
     ///
     /// # Errors
     ///
-    /// If a row names an invalid list, host pattern or directory. Then nothing changes.
+    /// If a row contains an invalid URL of a list or directory, or an invalid host pattern. Nothing
+    /// changes then.
     pub fn follow(&self, registry: &Registry) -> Result<(), FollowError> {
         let evidence = &*self.inner;
         let mut known = evidence.lists.lock();
@@ -136,16 +140,16 @@ impl Verifier {
         Ok(())
     }
 
-    /// Replaces the networks of the proxies that are trusted to name the client. For use when the
-    /// configuration is reloaded.
+    /// Replaces the networks of the trusted proxies ([`FollowBuilder::trusted_proxies`]), for
+    /// example when the configuration is reloaded.
     pub fn set_trusted_proxies(&self, networks: impl IntoIterator<Item = Network>) {
         self.inner.trusted_proxies.store(Arc::new(networks.into_iter().collect()));
         self.inner.version.change();
     }
 
-    /// Returns the client's address in a form that can be used to judge claims; `None` if it does
-    /// not identify the client ([`PublicAddress::of`]). A trusted proxy's address does not: the
-    /// proxy did not name the client.
+    /// Returns the client's address for checking claims; `None` if the address does not identify
+    /// the client ([`PublicAddress::of`]). For example, the address of a trusted proxy that did not
+    /// forward the client's address does not identify the client.
     pub fn public_address(&self, address: Option<IpAddr>) -> Option<PublicAddress> {
         let proxies = self.inner.trusted_proxies.load();
         PublicAddress::of(address, |address| proxies.contains(address)).ok()
@@ -154,11 +158,11 @@ impl Verifier {
     /// Identifies the sender of a request that arrived on this path, using the current evidence.
     ///
     /// Missing evidence is fetched or looked up for later requests. If many claims fail on a path,
-    /// the path is treated as unreliable, and addresses seen on it refute no claim.
+    /// the path is treated as unreliable, and claims on it are not refuted.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let mut identified = request.identify(self, now);
-        // Signed requests that claim no registered crawler are counted together, so that a client
-        // cannot create new entries with invented names.
+        // Signed requests that do not claim to be from a registered crawler are counted together,
+        // so that clients cannot add entries with invented names.
         let crawler = identified.registered.unwrap_or_default();
         let paths = &self.inner.paths;
         let claims = paths.of_crawler(path, crawler);
@@ -177,8 +181,8 @@ impl Verifier {
     ) -> Identity {
         let evidence = &*self.inner;
         let ([agent], Some(client)) = (agents, address) else {
-            // If there are several agents, the strictest result counts, so a single result is not
-            // enough.
+            // This shortcut is only for a single agent with an address. If there are several
+            // agents, the strictest result applies, so all must be checked.
             return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity;
         };
         let paths = &evidence.paths;
@@ -201,8 +205,8 @@ impl Verifier {
         self.inner.signers.load_full()
     }
 
-    /// Reports whether a look-up of the sender's names is pending and could improve the result.
-    /// Counts no claim.
+    /// Reports whether the result is undecided because a look-up of the sender's address is
+    /// pending. Does not count the claim.
     pub(crate) fn is_awaited(&self, request: &IdentityRequest<'_>, now: SystemTime) -> bool {
         request.identify(self, now).identity == Identity::Undecided(UndecidedReason::Pending)
     }
@@ -212,13 +216,13 @@ impl Verifier {
         self.inner.following.clock.now()
     }
 
-    /// Requests a new fetch of every list as soon as allowed: an hour after the last one.
+    /// Requests a new fetch of every list. A list is fetched at the earliest an hour after its last
+    /// fetch.
     pub fn refresh(&self) {
         self.inner.lists.lock().values().for_each(|list| list.want());
     }
 
-    /// Completes when the next look-up of names ends after this call; never if look-ups are
-    /// disabled.
+    /// Waits until the next look-up ends. Never completes if look-ups are disabled.
     pub(crate) async fn looked_up(&self) {
         match &self.inner.lookups {
             Some(lookups) => lookups.ended.notified().await,
@@ -259,13 +263,13 @@ impl Verifier {
         }
     }
 
-    /// Reports whether every list was requested at least once, successfully or not.
+    /// Reports whether every list was fetched at least once, successfully or not.
     pub(super) fn has_asked(&self) -> bool {
         self.inner.lists.lock().values().all(|list| list.was_asked())
     }
 }
 
-/// Missing evidence is requested, and the claim is undecided.
+/// If evidence is missing, it is requested for later requests, and the claim is undecided.
 impl ClaimEvidence for Verifier {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let methods = self.inner.methods.load();
@@ -290,7 +294,8 @@ impl ClaimEvidence for Verifier {
         Ok(keys)
     }
 
-    /// Checks each valid signature once, and limits the failing ones per address and second.
+    /// Checks each valid signature once, and limits the number of failing checks per client and
+    /// second.
     fn signatures(
         &self,
         message: &MessageHead<'_>,
@@ -305,7 +310,8 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
         let text = url.to_string();
-        // A saved copy takes precedence over these: the same order as in `ListCopy::all`.
+        // A saved copy, which `FollowedDocument::start` loads, takes precedence over this copy.
+        // `ListCopy::all` returns the copies in the same order.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
         FollowedDocument::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
@@ -324,7 +330,8 @@ impl Evidence {
         let outcome = examine(None);
         match outcome {
             MethodOutcome::Verified => outcome,
-            // A fresh list refutes, no matter when the address was first seen.
+            // A fresh list that lacks the address refutes the claim, no matter when the address was
+            // first seen.
             MethodOutcome::Failed(_) => {
                 self.first_seen.note(address, now);
                 outcome
@@ -349,21 +356,21 @@ robots_core::debug_as!(|it| Verifier { status: it.status() });
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerifierStatus {
-    /// Published lists, by URL.
+    /// Published lists, sorted by URL.
     pub lists: Vec<DocumentStatus>,
-    /// Key directories, by URL. Each is fetched when a request needs it.
+    /// Key directories, sorted by URL. A directory is fetched when a request needs it.
     pub directories: Vec<DocumentStatus>,
-    /// Messages about copies of lists that no row of the registry names, each with the URL that was
-    /// probably meant. Such copies verify nothing.
+    /// Messages about copies of lists whose URL is not in the registry, each with the URL that was
+    /// probably meant. Such copies have no effect.
     pub unnamed_lists: Vec<String>,
-    /// Whether any evidence can refute a claim: a list that its server confirmed within a day, or a
-    /// resolver that answers. `None` until the lists were requested, for at most a minute.
+    /// Whether any evidence can refute claims: a list that its server confirmed within a day, or a
+    /// resolver that answers. `None` until all lists were fetched, at most for the first minute.
     pub can_refute: Option<bool>,
-    /// Whether a list was confirmed by its server within a day. `None` until the lists were requested, for at most a minute, and if there
-    /// are no lists.
+    /// Whether any list was confirmed by its server within a day. `None` if there are no lists, and
+    /// until all lists were fetched, at most for the first minute.
     pub is_list_fresh: Option<bool>,
-    /// Whether a resolver answers questions about names. It does if it has answered, and no
-    /// question has failed an hour or more later. `None` if no question was asked.
+    /// Whether the DNS resolver answers. This is true if it has answered a query, and no query has
+    /// failed an hour or more after the last answer. `None` if no query was sent.
     pub are_names_answered: Option<bool>,
     /// Number of look-up results that are kept, at most 65,536; `None` if look-ups are disabled.
     pub known_names: Option<usize>,
@@ -371,36 +378,38 @@ pub struct VerifierStatus {
     pub waiting_names: usize,
     /// Number of results of signature checks that are kept, at most 5,120.
     pub known_signatures: usize,
-    /// Paths whose failed claims are not refuted, because no crawler has shown that its address
-    /// arrives unchanged.
+    /// Suspect paths. Failed claims there are not refuted, because the path may change addresses or
+    /// signatures.
     pub suspects: Vec<SuspectPath>,
-    /// Why results for paths cannot be saved, or why those of an earlier process are lost. No claim
-    /// on a path is refuted until a crawler is verified there.
+    /// Why the results for paths cannot be saved, or why the results of an earlier process could
+    /// not be loaded. Without these results, a new process does not refute the claims on a path
+    /// until crawlers are verified there.
     pub paths_problem: Option<Arc<str>>,
 }
 
 impl VerifierStatus {
-    /// Returns the problems of the evidence, a line for each cause. A line contains the number of
-    /// affected lists and directories, and one of them as an example. The last line reports if
-    /// nothing can refute a claim.
+    /// Returns the problems of the evidence, one line per cause. A line contains the number of
+    /// affected lists and directories, and the URL of one of them as an example. One of the lines
+    /// reports if no claim can be refuted.
     pub fn problems(&self) -> Vec<String> {
         self.by_cause().into_values().collect()
     }
 
-    /// Returns why impostors pass, whatever the policy: nothing can refute a claim, or no list can,
-    /// so that crawlers without host names are never refuted. `None` if claims can be refuted, and
-    /// until the lists were requested, for at most a minute.
+    /// Returns why impostors pass, whatever the policy: no evidence can refute claims, or only
+    /// reverse DNS names can, so that claims to be a crawler without such names are never refuted.
+    /// `None` if claims can be refuted, and until all lists were fetched, at most for the first
+    /// minute.
     pub fn ineffective_reason(&self) -> Option<String> {
         let of_lists = || {
-            let unconfirmed = "no list was confirmed by its server within a day, so the lists refute no claim, and impostors of crawlers \
+            let unconfirmed = "no list was confirmed by its server within a day, so lists cannot refute claims, and impostors of crawlers \
                                without host names pass";
             (self.is_list_fresh == Some(false)).then(|| unconfirmed.to_owned())
         };
         self.by_cause().remove(NOTHING).or_else(of_lists)
     }
 
-    /// Returns the problems by cause, which is the message without its details. So a network that
-    /// is down causes one line, not one for each list.
+    /// Returns the problems by cause. The cause of a problem is the beginning of its message, up to
+    /// the first ": ". So if the network is down, there is one line for all lists.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.problem.as_deref()?, true)));
         let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.problem.as_deref()?, false)));
@@ -416,7 +425,10 @@ impl VerifierStatus {
             let of: Vec<_> = [lists, directories].into_iter().flatten().collect();
             (
                 cause.to_owned(),
-                format!("{} cannot be fetched, so they refute no claim, such as {url}: {problem}", of.join(" and ")),
+                format!(
+                    "{} cannot be fetched and cannot refute claims, for example {url}: {problem}",
+                    of.join(" and ")
+                ),
             )
         };
         let mut causes: BTreeMap<_, _> = causes.into_iter().map(line).collect();
@@ -425,19 +437,19 @@ impl VerifierStatus {
         }
         let of_names = match self.known_names {
             None => "no names are looked up",
-            Some(_) => "no resolver of names has answered within an hour",
+            Some(_) => "no DNS resolver has answered within an hour",
         };
         if self.can_refute == Some(false) {
             let of_lists = "nothing can refute a claim: no list was confirmed by its server within a day";
             causes.insert(NOTHING.to_owned(), format!("{of_lists}, and {of_names}, so impostors pass"));
         } else if self.are_names_answered == Some(false) {
-            causes.insert(of_names.to_owned(), format!("{of_names}, so the names of addresses refute no claim"));
+            causes.insert(of_names.to_owned(), format!("{of_names}, so reverse DNS names cannot refute claims"));
         }
         causes
     }
 }
 
-/// `41 of 43 published lists`.
+/// Formats a count, as in `41 of 43 published lists`; `None` if the count is 0.
 fn counted(count: usize, of: usize, one: &str, several: &str) -> Option<String> {
     (count > 0).then(|| format!("{count} of {of} {}", if of == 1 { one } else { several }))
 }

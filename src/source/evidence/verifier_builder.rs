@@ -31,7 +31,7 @@ pub struct VerifierSettings {
     configured: Configured,
     resolvers: Vec<SocketAddr>,
     looks_names_up: bool,
-    /// Time between two questions about names, and time limit for an answer.
+    /// Minimum time between two DNS queries, and time limit for a response.
     question_times: (Duration, Duration),
     trusted_proxies: Vec<Network>,
     required: Vec<RequiredComponent>,
@@ -58,8 +58,8 @@ impl Verifier {
 
 impl FollowBuilder<VerifierSettings> {
     /// Adds a file with a copy of the list at a URL, for a start without a network. The copy can
-    /// verify claims, but refutes none until the list itself is fetched. A second call adds to the
-    /// first.
+    /// verify claims, but cannot refute claims until the list itself is fetched. A second call adds
+    /// a file.
     ///
     /// # Errors
     ///
@@ -70,12 +70,12 @@ impl FollowBuilder<VerifierSettings> {
         Ok(self)
     }
 
-    /// Adds a key directory whose signatures verify, in addition to those that rows of the registry
-    /// name. A second call adds to the first.
+    /// Adds a key directory whose signatures are accepted, in addition to the directories in the
+    /// registry. A second call adds a directory.
     ///
     /// # Errors
     ///
-    /// If this is not an `https` URL.
+    /// If `url` is not an `https` URL.
     pub fn directory(mut self, url: &str) -> Result<Self, FollowError> {
         let directory = DirectoryUrl::parse(url);
         let directory = directory.map_err(|error| FollowError::new(format!("directory {url:?}: {error}")))?;
@@ -84,48 +84,48 @@ impl FollowBuilder<VerifierSettings> {
     }
 
     /// Sets the components that a signature must cover in addition to its authority. A signature
-    /// that lacks one of them verifies nothing and refutes nobody. Default: none. Then a signature
-    /// over `@authority` alone verifies for every path of the site while it is valid, for any
-    /// sender.
-    /// A second call adds to the first.
+    /// that does not cover one of them neither verifies nor refutes the claim. Default: none. With
+    /// the default, a signature that covers only `@authority` is valid for every path of the site
+    /// until it expires, so anyone who intercepts it can use it. A second call adds components.
     pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
         self.followed.required.extend(components);
         self
     }
 
-    /// Sets the resolvers to ask, instead of the system's. A second call adds to the first.
+    /// Sets the DNS resolvers to use instead of the system's. A second call adds resolvers.
     pub fn resolvers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.followed.resolvers.extend(servers);
         self
     }
 
-    /// Disables look-ups of names, so that no resolver learns which addresses claim to be crawlers.
+    /// Disables look-ups of reverse DNS names, so that no resolver learns which addresses claim to
+    /// be crawlers.
     pub const fn without_names(mut self) -> Self {
         self.followed.looks_names_up = false;
         self
     }
 
-    /// Sets the time between two questions about names, and the time limit for an answer.
+    /// Sets the minimum time between two DNS queries, and the time limit for a response.
     #[cfg(test)]
     pub(crate) const fn question_times(mut self, pace: Duration, timeout: Duration) -> Self {
         self.followed.question_times = (pace, timeout);
         self
     }
 
-    /// Sets the networks of the proxies that are trusted to name the client. If a request has the
-    /// address of such a proxy, no address is used to judge it
-    /// ([`public_address`](Verifier::public_address)). Default: none. A second call adds to the
-    /// first.
+    /// Sets the networks of the proxies that are trusted to forward the client's address. If the
+    /// address of a request is that of such a proxy, the client's address is unknown, and the
+    /// address is not used to check claims ([`public_address`](Verifier::public_address)). Default:
+    /// none. A second call adds networks.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
         self.followed.trusted_proxies.extend(networks);
         self
     }
 
-    /// Adds a callback for missing evidence. It is called once for each cause with its line of
-    /// [`problems`](super::VerifierStatus::problems), and once when nothing is missing any more. It
-    /// runs on the fetcher's thread and must not block. With the feature `tracing`, both are also
-    /// logged with the target `tower_robots::evidence`. Panics are caught.
-    /// A second call adds to the first.
+    /// Adds a callback for missing evidence. It is called once for each new line of
+    /// [`problems`](super::VerifierStatus::problems), and once when no evidence is missing any
+    /// more. It runs on the fetcher's thread and must not block. With the feature `tracing`, these
+    /// events are also logged with the target `tower_robots::evidence`. Panics are caught. A second
+    /// call adds a callback.
     pub fn on_event(mut self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) -> Self {
         self.followed.listeners.push(Box::new(listener));
         self
@@ -135,11 +135,13 @@ impl FollowBuilder<VerifierSettings> {
     ///
     /// # Errors
     ///
-    /// If a row of the registry names an invalid list, host pattern or directory, if the system's
-    /// resolvers cannot be determined, or if the system cannot start a thread.
+    /// If a row of the registry contains an invalid URL of a list or directory, or an invalid host
+    /// pattern; if the system's resolvers cannot be determined; or if the system cannot start a
+    /// thread.
     pub fn start(self) -> Result<Verifier, FollowError> {
         let failed = |what: &str, error: &dyn fmt::Display| FollowError::new(format!("{what}: {error}"));
-        let (settings, following) = self.into_parts().map_err(|error| failed("no thread to fetch on", &error))?;
+        let (settings, following) =
+            self.into_parts().map_err(|error| failed("cannot start a thread for fetches", &error))?;
         let (clock, fetcher, mut tasks) = (&following.clock, &following.fetcher, Vec::new());
         let version = EvidenceVersion::default();
         let lookups = if settings.looks_names_up {
@@ -147,7 +149,7 @@ impl FollowBuilder<VerifierSettings> {
             let _inside = fetcher.handle.enter();
             let (pace, timeout) = settings.question_times;
             let resolver = DnsResolver::new(&settings.resolvers, pace, timeout);
-            let resolver = resolver.map_err(|error| failed("no resolver for names", &error))?;
+            let resolver = resolver.map_err(|error| failed("cannot create a DNS resolver", &error))?;
             let lookups = Lookups::new(clock.clone(), version.clone());
             tasks.push(FetcherTask::start(fetcher.clone(), lookups.clone().run(resolver)));
             Some(lookups)
@@ -190,12 +192,12 @@ impl FollowBuilder<VerifierSettings> {
     }
 }
 
-/// Time between two checks for missing evidence: during the first fetches, and afterwards.
+/// Time between two checks for missing evidence, during the first fetches and after them.
 const SOON: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 500 });
 const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
-/// Notifies the listeners of every new cause, and when nothing is missing any more. Ends when the
-/// evidence is dropped.
+/// Notifies the listeners of every new cause, and when no evidence is missing any more. Returns
+/// when the evidence is dropped.
 async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
     let began = Instant::now();
     let mut said: BTreeMap<String, String> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Requests for a robots.txt: redirects, conditional requests, and responses that are rejected.
+//! The HTTP client: follows redirects, sends conditional requests, and rejects invalid responses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -36,20 +36,22 @@ pub(in crate::source) struct Client {
     pub(in crate::source) permits: Semaphore,
 }
 
-/// A document to fetch: its URL, the party that needs it, and how to reach it.
+/// A document to fetch: its URL, the mode of the fetch, and the servers to connect to.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct FetchTarget {
     pub(super) url: FetchUrl,
-    /// Servers to connect to instead of the URL's host: the site's upstreams.
+    /// Servers to connect to instead of the URL's host: the site's upstreams. Empty to connect to
+    /// the host.
     pub(super) via: Arc<[Peer]>,
-    /// Name that an upstream's certificate must contain; by default the host in the upstream's URL.
+    /// Name to expect in an upstream's certificate; by default, the host in the upstream's URL.
     pub(super) server_name: Option<Arc<str>>,
     pub(super) mode: FetchMode,
     /// Maximum number of body bytes to read.
     pub(super) most: u64,
-    /// Validators of the known copy, so that the server may answer that nothing has changed.
+    /// Validators of the known copy, so that the server may answer with 304.
     pub(in crate::source) known: Validators,
-    /// Number of consecutive failures; selects the upstream to try first.
+    /// Number of consecutive failures. It selects the upstream to try first, so that each retry
+    /// starts with another one.
     pub(super) turn: usize,
 }
 
@@ -60,16 +62,16 @@ impl FetchTarget {
     }
 }
 
-/// The party that needs a fetch.
+/// Who fetches a document, which determines the redirects that are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchMode {
     /// A crawler: redirects may lead to any host.
     Crawler,
-    /// The site: redirects must not lead from https to http, and those of an upstream must stay on
-    /// the site.
+    /// The site itself: redirects must not lead from https to http, and redirects of an upstream
+    /// must stay on the site.
     Site,
-    /// Keys: no redirect is followed, because whichever server answers for the host also answers
-    /// for its keys.
+    /// A verifier that fetches keys: redirects are not followed, because the keys of a host must
+    /// come from its own server.
     Direct,
 }
 
@@ -79,8 +81,8 @@ impl Client {
         self.in_time(self.follow(target)).await.unwrap_or_else(FetchOutcome::Failed)
     }
 
-    /// Fetches in a separate task, so that a panic over a response counts as one more failure.
-    /// Dropping the future stops the task.
+    /// Fetches in a separate task, so that a panic while a response is processed counts as a failed
+    /// fetch. Dropping the future stops the task.
     pub(in crate::source) async fn fetch_apart(self: &Arc<Self>, target: FetchTarget) -> FetchOutcome {
         let client = self.clone();
         let mut fetching = JoinSet::new();
@@ -92,20 +94,21 @@ impl Client {
         }
     }
 
-    /// Sends one request; a redirect is returned like any other response.
+    /// Sends one request. A redirect is returned like any other response.
     pub(super) async fn exchange(&self, request: &FetchRequest) -> Result<FetchAnswer, FetchError> {
         let mut address = None;
         let answering = async {
             let stream = self.connect_to(&request.url, None, request.led_from, &mut address).await?;
             let head = request.head(&self.user_agent)?;
-            // Reading one byte more than is kept shows whether the body is longer.
+            // One byte more than the limit is read, to detect whether the body is longer.
             let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
             Ok::<_, FetchError>(FetchAnswer::new(response, request.most, address))
         };
         self.in_time(answering).await.map_err(|error| FetchError { address, ..error })
     }
 
-    /// Sends one request. Delivers the response without its body, then the body as it arrives.
+    /// Sends one request. Sends the head of the response to `answered`, and then the parts of the
+    /// body to `parts` as they arrive.
     pub(super) async fn stream(
         &self,
         request: &FetchRequest,
@@ -117,7 +120,8 @@ impl Client {
             let stream = self.connect_to(&request.url, None, request.led_from, &mut address).await?;
             let hand_over = |head| {
                 let answer = FetchAnswer::new(Response::from_parts(head, Vec::new()), request.most, address);
-                // A receiver that has dropped the response does not want the body either.
+                // Errors are ignored: if the caller has dropped the receiver, nobody needs the
+                // response.
                 if let Some(answered) = answered.take() {
                     drop(answered.send(Ok(answer)));
                 }
@@ -131,7 +135,7 @@ impl Client {
         }
     }
 
-    /// Returns the outcome of a whole fetch, or an error if it takes too long.
+    /// Limits the time of a whole fetch. Returns an error if the fetch takes longer.
     async fn in_time<T>(&self, fetch: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
         let late = |_| Err(FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total)));
         timeout(self.total, fetch).await.unwrap_or_else(late)
@@ -139,7 +143,8 @@ impl Client {
 
     async fn follow(&self, target: &FetchTarget) -> Result<FetchOutcome, FetchError> {
         let (mut url, mode) = (target.url.clone(), target.mode);
-        // The operator configured the first URL, so its address may be of any class.
+        // The operator configured the first URL, so its host may have any address, including a
+        // private one.
         let mut led_from = None;
         for _ in 0..=HOPS {
             let response = self.request_once(target, &url, &mut led_from).await?;
@@ -151,7 +156,7 @@ impl Client {
             url = match (url.join(location.as_bytes()), mode) {
                 (Ok(to), FetchMode::Crawler) => to,
                 (Ok(to), _) => resolver::of_site(&target.url, &target.via, &url, to)?,
-                // An invalid `Location` counts like too many redirects.
+                // For a crawler, an invalid `Location` has the same effect as too many redirects.
                 (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
                 (Err(error), _) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),
             };
@@ -159,9 +164,9 @@ impl Client {
         Ok(FetchOutcome::Redirected)
     }
 
-    /// Sends one request, and notes the address of its server in `led_from`. That address restricts
-    /// the next redirect. For an upstream the address stays `None`: the operator configured it, and
-    /// its redirects stay on it.
+    /// Sends one request, and stores the address of the server in `led_from`, which restricts the
+    /// target of a redirect. For an upstream, `led_from` stays `None`, because the operator
+    /// configured the upstream, and its redirects are requested from the upstream itself.
     async fn request_once(
         &self,
         target: &FetchTarget,
@@ -182,7 +187,8 @@ impl Client {
     fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {
         let mut request = FetchRequest::new(url.clone());
         request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        // Another resource may use the same entity tag for different content.
+        // Validators are sent only to the URL that they came from, because another URL may use the
+        // same entity tag for other content.
         if known.of.as_ref().is_none_or(|of| of == url) {
             for (name, value) in [(IF_NONE_MATCH, &known.etag), (IF_MODIFIED_SINCE, &known.last_modified)] {
                 if let Some(value) = value {
@@ -193,7 +199,7 @@ impl Client {
         request.head(&self.user_agent)
     }
 
-    /// Connects to the first reachable upstream, starting with the one whose turn it is.
+    /// Connects to the first reachable upstream, starting with the upstream that `turn` selects.
     async fn connect_upstream(&self, target: &FetchTarget) -> Result<Box<dyn Stream>, FetchError> {
         let FetchTarget { via, server_name, turn, .. } = target;
         let mut last = FetchError::new(FetchErrorKind::Connect);
@@ -211,8 +217,9 @@ impl Client {
         Err(last)
     }
 
-    /// Connects to a server, with TLS if its URL is an `https` URL. The address is stored as soon
-    /// as the connection exists, so that it is known even if a later step fails.
+    /// Connects to a server, with TLS if its URL is an `https` URL. Stores the address of the
+    /// server as soon as the connection is established, so that the address is known even if the
+    /// TLS handshake fails.
     async fn connect_to(
         &self,
         server: &FetchUrl,
@@ -258,19 +265,20 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
 
 /// A GET request for one URL, for [`Fetcher::exchange`](super::Fetcher::exchange).
 ///
-/// It accepts no content coding unless `headers` contains `Accept-Encoding`, and the body is never
-/// decoded.
+/// The request does not accept content codings unless `headers` contains `Accept-Encoding`. The
+/// body is never decoded.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
     /// URL to request.
     pub url: FetchUrl,
-    /// Header fields to send. They replace fields that are sent by default, such as `Accept`.
+    /// Header fields to send. They replace default fields of the same name, such as `Accept`.
     /// Default: none.
     pub headers: HeaderMap,
     /// Maximum number of body bytes to read. Default: [`LiveRobots::MAX_FILE`].
     pub most: u64,
-    /// Address of the server that named the URL. A server at a public address must not lead to the
-    /// loopback or to a private network. Default: none.
+    /// If the URL comes from the response of another server, the address of that server. If that
+    /// address is public, the URL's host must not have a loopback or private address. Default:
+    /// none.
     pub led_from: Option<IpAddr>,
 }
 
@@ -278,7 +286,7 @@ pub struct FetchRequest {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchAnswer {
-    /// Address that was connected to, if known.
+    /// Address of the server, if known.
     pub address: Option<SocketAddr>,
     /// Status code.
     pub status: StatusCode,
@@ -312,8 +320,8 @@ impl FetchRequest {
 }
 
 impl FetchAnswer {
-    /// Builds the answer from a body that was read up to one byte past the limit. The extra byte
-    /// shows that the body is cut.
+    /// Builds the answer from a body that was read up to one byte beyond the limit. If the extra
+    /// byte exists, the body is cut.
     fn new(response: Response<Vec<u8>>, most: u64, address: Option<SocketAddr>) -> Self {
         let (head, mut body) = response.into_parts();
         let most = usize::try_from(most).unwrap_or(usize::MAX);

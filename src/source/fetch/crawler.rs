@@ -1,5 +1,5 @@
-//! How a crawler interprets every response (RFC 9309, sections 2.3.1 and 2.4). The caller provides
-//! the time.
+//! How a crawler interprets responses to a request for robots.txt (RFC 9309, sections 2.3.1 and
+//! 2.4). The caller provides the current time.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -12,10 +12,10 @@ use super::outcome::{FetchOutcome, Validators};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How long a response is used if `Cache-Control` does not say (RFC 9309, section 2.4).
+/// How long a response is used without `Cache-Control` (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
-/// Duration of failure that ends the complete disallow (section 2.3.1.4).
+/// How long everything is disallowed while all fetches fail (section 2.3.1.4).
 const GIVE_UP: Duration = DAY.saturating_mul(30);
 
 /// First and maximum pause before a failed fetch is retried.
@@ -24,8 +24,9 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 
 /// The cached robots.txt of one site, and what it allows a crawler to do.
 ///
-/// It has no clock and fetches nothing: fetch the file when [`CrawlerCache::is_due`], record the
-/// outcome with [`CrawlerCache::record`], and ask [`CrawlerCache::allows`] about each URL.
+/// The cache has no clock and does not fetch. The crawler fetches the file when
+/// [`CrawlerCache::is_due`] returns true, records the outcome with [`CrawlerCache::record`], and
+/// calls [`CrawlerCache::allows`] for each URL.
 ///
 /// | response | reading |
 /// |---|---|
@@ -38,10 +39,10 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// | no address, no connection, or an incomplete response | as 5xx |
 /// | the same for over 30 days | the last copy's rules; without a copy, everything is allowed |
 ///
-/// A response is used for 24 hours, or for as long as `Cache-Control: max-age` says; `no-cache` and
-/// `no-store` require a fetch before the next use. A failure changes nothing while the previous
-/// response is fresh. A copy is kept while new fetches fail, unless it came with `no-store`; a 4xx
-/// or a chain of redirects removes it.
+/// A response is used for 24 hours, or for the time in `Cache-Control: max-age`; `no-cache` and
+/// `no-store` require a fetch before the next use. A failed fetch changes nothing while the
+/// previous response is fresh. The last copy is kept while fetches fail, unless its response had
+/// `no-store`. A 4xx or too many redirects remove the copy.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -62,14 +63,15 @@ pub struct CrawlerCache {
     known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
-    /// The rules of the copy for the first agent that asked.
+    /// The compiled rules of the copy for the agent of the first `allows` call.
     rules: OnceLock<Arc<(Box<[u8]>, AgentRules)>>,
-    /// Whether the last copy, if any, is used while fetching fails, as RFC 9309 permits (section
-    /// 2.4). Default: `false`, so everything is disallowed for 30 days (section 2.3.1.4).
+    /// Whether the last copy, if any, is used while fetches fail, as RFC 9309 permits (section
+    /// 2.4). Default: `false`, so everything is disallowed while fetches fail, for up to 30 days
+    /// (section 2.3.1.4).
     pub goes_by_last_copy: bool,
 }
 
-/// Result of the last response that was not a failure.
+/// The result of the last successful fetch.
 #[derive(Clone, Debug, Default)]
 enum CachedAnswer {
     #[default]
@@ -93,7 +95,7 @@ struct Failing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrawlerReading<'a> {
-    /// Unknown, because nothing was fetched yet: fetch first.
+    /// Unknown, because the file was not fetched yet. The crawler must fetch it first.
     Unknown,
     /// The paths that these bytes allow, parsed as a robots.txt.
     Rules(&'a Arc<[u8]>),
@@ -120,7 +122,7 @@ impl CrawlerCache {
                 self.learn(CachedAnswer::Nowhere, freshness, now);
             }
             FetchOutcome::Status { retry_after, .. } => self.fail(retry_after, now),
-            // Without a copy the request was unconditional, so a 304 does not answer it.
+            // A 304 is an error here: there is no copy, so the request was unconditional.
             FetchOutcome::NotModified(_) | FetchOutcome::Failed(_) => self.fail(None, now),
         }
     }
@@ -144,11 +146,13 @@ impl CrawlerCache {
         }
     }
 
-    /// Reports whether a crawler may fetch a path, or a whole URL of this site, now. It may always fetch
-    /// the site's `/robots.txt` (RFC 9309, section 2.2.2), and before the first record nothing else.
+    /// Reports whether a crawler may fetch a path, or a whole URL of this site, now. The crawler
+    /// may always fetch the site's `/robots.txt` (RFC 9309, section 2.2.2). Until the first outcome
+    /// is recorded, it may not fetch anything else.
     ///
-    /// The agent and the URL are read as by [`RobotsTxt::for_agent`] and [`AgentRules::allows`]. The
-    /// rules are compiled once for the first agent that asks; for another, each time.
+    /// `agent` and `url` are interpreted as by [`RobotsTxt::for_agent`] and [`AgentRules::allows`].
+    /// The rules for the first agent are compiled once. The rules for any other agent are compiled
+    /// at each call.
     pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
         let (agent, url) = (agent.as_ref(), url.as_ref());
         match self.permission(now) {
@@ -167,17 +171,18 @@ impl CrawlerCache {
         self.failing.map_or(self.fresh_until, |failing| Some(failing.retry))
     }
 
-    /// Reports whether it is time to fetch.
+    /// Reports whether the file should be fetched now.
     pub fn is_due(&self, now: SystemTime) -> bool {
         self.next_fetch().is_none_or(|next| next <= now)
     }
 
-    /// Returns since when fetching fails; `None` if it does not.
+    /// Returns the time since which all fetches have failed; `None` if the last fetch succeeded.
     pub fn failing_since(&self) -> Option<SystemTime> {
         self.failing.map(|failing| failing.since)
     }
 
-    /// Returns the validators for the next request; `None` if there is no copy or it has none.
+    /// Returns the validators for the next request; `None` if there is no copy, or if the copy has
+    /// no validators.
     pub const fn validators(&self) -> Option<&Validators> {
         match &self.known {
             CachedAnswer::Copy { validators, .. } if !validators.is_empty() => Some(validators),
@@ -202,8 +207,8 @@ impl CrawlerCache {
     }
 }
 
-/// Reports whether a status is a client error. 429 does not count: it only asks the client to retry
-/// later.
+/// Reports whether `status` is a client error. 429 is excluded, because it only asks clients to
+/// retry later.
 fn is_client_error(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
 }

@@ -1,4 +1,4 @@
-//! The fetcher: one thread for many sites, separate from the threads that serve requests.
+//! The fetcher. It has one thread for many sites, separate from the threads that serve requests.
 
 use std::future::Future;
 use std::io;
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::live::LiveRobots;
 
-/// Maximum number of threads that resolve names and compile fetched files; they end when they are
-/// idle.
+/// Maximum number of additional threads that resolve names and compile fetched files. They end when
+/// they are idle.
 const HELPERS: usize = 16;
 
 /// Fetches robots.txt files on a thread of its own, for one site or for thousands.
@@ -27,13 +27,13 @@ const HELPERS: usize = 16;
 /// Cheap to clone; clones share the thread and its limits. The thread ends when the last clone and
 /// the last [`LiveRobots`] that uses it are dropped.
 ///
-/// Bodies are read up to [`LiveRobots::MAX_FILE`], heads up to 64 KiB. Up to five redirects are
-/// followed. The protocol is HTTP/1.1, and every fetch opens its own connection.
+/// At most [`LiveRobots::MAX_FILE`] bytes of a body and 64 KiB of a head are read. Up to five
+/// redirects are followed. The protocol is HTTP/1.1, and every fetch opens its own connection.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
     pub(in crate::source) handle: Handle,
     pub(in crate::source) client: Arc<Client>,
-    /// The thread runs until the last of these senders is dropped.
+    /// Keeps the thread running. The thread ends when the last clone of this sender is dropped.
     _stop: Arc<oneshot::Sender<()>>,
 }
 
@@ -44,10 +44,10 @@ pub struct FetcherBuilder {
     pub(super) client: Client,
 }
 
-/// The body of a response, in parts as they arrive. If this is dropped, the request ends with the
-/// next part.
+/// The body of a response, in parts as they arrive. If this value is dropped, the connection is
+/// closed when the next part arrives.
 #[derive(Debug)]
-#[must_use = "the request ends without it"]
+#[must_use = "dropping it ends the request"]
 pub struct FetchBody(mpsc::Receiver<Result<Bytes, FetchError>>);
 
 impl Fetcher {
@@ -76,11 +76,10 @@ impl Fetcher {
     }
 
     /// Fetches a robots.txt as a crawler does. Redirects may lead to any host, but not from a
-    /// public address to an address that only this machine or its network can reach. A body beyond
-    /// the limit is cut off. With `known` validators, the server may answer that nothing has
-    /// changed.
+    /// server with a public address to a loopback or private address. A body that exceeds the limit
+    /// is truncated. With the validators of a `known` copy, the server may answer with 304.
     ///
-    /// The future does not need a runtime.
+    /// Any executor can poll the future.
     pub fn fetch(
         &self,
         url: &FetchUrl,
@@ -95,7 +94,7 @@ impl Fetcher {
     /// Sends one request and follows no redirect, for programs that show how a server answers.
     /// [`Fetcher::fetch`] interprets a response as a crawler does.
     ///
-    /// The future does not need a runtime.
+    /// Any executor can poll the future.
     pub fn exchange(
         &self,
         request: FetchRequest,
@@ -103,10 +102,11 @@ impl Fetcher {
         exchanged(self.spawn(async move |client| client.exchange(&request).await))
     }
 
-    /// Sends one request like [`Fetcher::exchange`], for a body that may be large. The response
-    /// comes without its body, and the body in parts of some KiB. Parts are read from the server no
-    /// faster than they are taken, and at most as many bytes as the request allows. A body that is
-    /// neither taken nor dropped occupies one of the fetcher's concurrent fetches.
+    /// Sends one request like [`Fetcher::exchange`], for a body that may be large. The future
+    /// returns the response without its body; the [`FetchBody`] returns the body in parts of some
+    /// KiB. Parts are read from the server only as fast as [`FetchBody::part`] is called, and at
+    /// most [`FetchRequest::most`] bytes are read. As long as a body is neither read nor dropped,
+    /// it counts as one of the fetcher's concurrent fetches.
     ///
     /// ```no_run
     /// use tower_robots::source::fetch::FetchRequest;
@@ -134,8 +134,8 @@ impl Fetcher {
         (exchanged(answer), FetchBody(body))
     }
 
-    /// Runs work with the client on the fetcher's thread, once a permit is free. The work continues
-    /// even if its result is not awaited.
+    /// Runs a task with the client on the fetcher's thread, as soon as a permit is available. The
+    /// task continues even if its result is not awaited.
     fn spawn<T, W>(&self, work: impl FnOnce(Arc<Client>) -> W + Send + 'static) -> oneshot::Receiver<T>
     where
         T: Send + 'static,
@@ -151,8 +151,8 @@ impl Fetcher {
     }
 }
 
-/// A task on a fetcher's thread. Dropping this stops the task, and no longer keeps the thread
-/// running.
+/// A task on a fetcher's thread. The task keeps the thread running. Dropping this value stops the
+/// task.
 #[derive(Debug)]
 pub(in crate::source) struct FetcherTask {
     task: AbortHandle,
@@ -179,9 +179,8 @@ impl FetcherBuilder {
         self
     }
 
-    /// Sets the time limit for a connection, and separately for its TLS session. Default: ten
-    /// seconds each.
-    /// A second call replaces the first.
+    /// Sets the time limit for connecting, and separately for the TLS handshake. Default: ten
+    /// seconds each. A second call replaces the first.
     pub fn connect_within(mut self, time: Duration) -> Self {
         self.client.connect = time;
         self
@@ -194,10 +193,10 @@ impl FetcherBuilder {
         self
     }
 
-    /// Connects to a different host and port if `place` returns them for the host and port of a
-    /// URL. This shows how a server answers before its name points to it. The certificate must
-    /// still be valid for the URL's host. Redirects may lead to such a place whatever its address
-    /// is. A second call replaces the first.
+    /// Connects to another host and port if `place` returns them for the host and port of a URL.
+    /// This makes it possible to test a server before the DNS name refers to it. The certificate
+    /// must still be valid for the URL's host. A redirect to such a host may also lead to a private
+    /// address. A second call replaces the first.
     pub fn connect_to(mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) -> Self {
         self.client.network.connect_to(place);
         self
@@ -210,23 +209,23 @@ impl FetcherBuilder {
         self
     }
 
-    /// Trusts only the certificates in this PEM text, instead of those that the system trusts.
+    /// Trusts only the certificates in `pem` (PEM format) instead of those that the system trusts.
     ///
     /// # Errors
     ///
-    /// If it contains no certificate, or an unreadable one.
+    /// If `pem` contains no certificate, or a certificate that cannot be parsed.
     #[cfg(feature = "tls")]
     pub fn trust_only(mut self, pem: &[u8]) -> io::Result<Self> {
         self.client.tls.distrust_system();
         self.trust(pem)
     }
 
-    /// Trusts the certificates in this PEM text, in addition to those that the system trusts. A
-    /// second call adds to the first.
+    /// Trusts the certificates in `pem` (PEM format) in addition to those that the system trusts. A
+    /// second call adds certificates.
     ///
     /// # Errors
     ///
-    /// If it contains no certificate, or an unreadable one.
+    /// If `pem` contains no certificate, or a certificate that cannot be parsed.
     #[cfg(feature = "tls")]
     pub fn trust(mut self, pem: &[u8]) -> io::Result<Self> {
         let trusted = self.client.tls.trust(pem);
@@ -249,9 +248,9 @@ impl FetcherBuilder {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
-            // Nothing is ever sent; the channel only closes.
+            // This waits until the channel is closed, because nothing is ever sent.
             let _ = runtime.block_on(stopped);
-            // Does not wait for names that are still being resolved.
+            // This does not wait for names that are still being resolved.
             runtime.shutdown_background();
         })?;
         Ok(Fetcher { handle, client: Arc::new(self.client), _stop: Arc::new(stop) })
@@ -259,12 +258,13 @@ impl FetcherBuilder {
 }
 
 impl FetchBody {
-    /// Returns the next part; `None` at the end of the body. The future does not need a runtime,
-    /// and may be dropped and created again.
+    /// Returns the next part; `None` at the end of the body. Any executor can poll the future. If
+    /// the future is dropped, no part is lost.
     ///
     /// # Errors
     ///
-    /// If the body is cut short, or takes longer than a whole fetch may.
+    /// If the body is incomplete, or if the fetch exceeds the time limit of
+    /// [`FetcherBuilder::fetch_within`].
     pub async fn part(&mut self) -> Option<Result<Bytes, FetchError>> {
         self.0.recv().await
     }

@@ -1,20 +1,20 @@
 //! How long a response may be used without a new fetch (RFC 9111), as far as a robots.txt needs it.
-//! Implemented here because HTTP cache crates decide about whole caches, and a robots.txt needs
-//! four directives.
+//! This is not taken from a crate, because HTTP cache crates implement whole caches, while a
+//! robots.txt needs only four directives.
 
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL};
 
-/// Value used for numbers that are too large (RFC 9111, section 1.2.2).
+/// The value of numbers that are too large (RFC 9111, section 1.2.2).
 const MAX_SECONDS: u64 = 1 << 31;
 
 /// How long a response may be used, according to `Cache-Control` and `Age`.
 ///
 /// `no-cache` and `no-store` require a new fetch before every use. If a directive is repeated, the
 /// first one counts. An invalid number counts as 0, so the response is stale (RFC 9111, section
-/// 4.2.1). `Expires` is ignored: the rules for robots.txt mention only `Cache-Control`, and
+/// 4.2.1). `Expires` is ignored, because RFC 9309 mentions only `Cache-Control`, and because
 /// applications often send dates in the past.
 ///
 /// ```
@@ -52,7 +52,7 @@ impl Freshness {
     }
 
     /// Returns how long a private cache, such as a crawler's, may use the response from now on;
-    /// `None` if the fields do not say.
+    /// `None` if the header fields do not specify it.
     pub fn private(&self) -> Option<Duration> {
         self.rest(self.max_age)
     }
@@ -63,7 +63,7 @@ impl Freshness {
         self.rest(self.shared_max_age.or(self.max_age))
     }
 
-    /// Reports whether the response may be kept after its use (`no-store` is absent).
+    /// Reports whether the response may be stored, that is, does not have `no-store`.
     pub(super) const fn is_storable(&self) -> bool {
         !self.is_unstorable
     }
@@ -80,7 +80,7 @@ impl Freshness {
             Some(at) => (directive[..at].trim_ascii(), Some(directive[at + 1..].trim_ascii())),
             None => (directive.trim_ascii(), None),
         };
-        // The value is a token or a quoted string; senders use both (RFC 9111, section 5.2).
+        // The value may be a token or a quoted string (RFC 9111, section 5.2).
         let number = || {
             let value = value.unwrap_or_default();
             let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
@@ -93,7 +93,8 @@ impl Freshness {
         } else if name.eq_ignore_ascii_case(b"no-store") {
             self.is_unstorable = true;
         } else if name.eq_ignore_ascii_case(b"no-cache") && value.is_none() {
-            // With a value, the directive applies to single fields (section 5.2.2.4).
+            // A `no-cache` with a value is ignored, because it applies only to the listed fields
+            // (section 5.2.2.4).
             self.is_unusable = true;
         }
     }
@@ -108,7 +109,7 @@ pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
     Some(Duration::from_secs(text.parse().map_or(MAX_SECONDS, |seconds: u64| seconds.min(MAX_SECONDS))))
 }
 
-/// Splits a comma-separated list into its members. Commas in quotes do not separate.
+/// Splits a comma-separated list into its members. Commas in quotes are not separators.
 fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let parts = move |octet: &u8| {
@@ -124,8 +125,8 @@ fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(parts).map(<[u8]>::trim_ascii)
 }
 
-/// Returns the pause after a number of failures: `first` for one failure, doubled for each further
-/// one, and at most `most`.
+/// Returns the pause after a number of failures: `first` after one failure, doubled after each
+/// further failure, and at most `most`.
 pub(super) fn after(failures: u32, first: Duration, most: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(most)
 }
@@ -137,15 +138,15 @@ fn jittered(pause: Duration, roll: u32) -> Duration {
     half.saturating_add(half.mul_f64(f64::from(roll) / f64::from(u32::MAX))).min(pause)
 }
 
-/// Returns the time after a pause, which is cut to a hundred years so that the result is a valid
-/// date. The result must never be `now`, because that would mean no pause.
+/// Returns `now` plus a pause. The pause is limited to a hundred years, so that the addition does
+/// not overflow.
 pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
     let century = Duration::from_secs(100 * 365 * 24 * 3600);
     now.checked_add(pause.min(century)).unwrap_or(now)
 }
 
-/// When a site's robots.txt is fetched again, and how long it must be missing before that is
-/// believed.
+/// When a site's robots.txt is fetched again, and how long it must be missing until it is no longer
+/// enforced.
 ///
 /// ```
 /// use std::time::Duration;
@@ -157,26 +158,26 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// Fetch interval if `Cache-Control` does not say. Default: one hour.
+    /// Fetch interval without `Cache-Control`. Default: one hour.
     pub every: Duration,
-    /// Lower bound for `Cache-Control` (`s-maxage`, or else `max-age`, less `Age`). Also the
-    /// interval for `no-cache` and `no-store`. Default: one minute.
+    /// Minimum of the interval from `Cache-Control` (`s-maxage`, or else `max-age`, less `Age`).
+    /// Also the interval for `no-cache` and `no-store`. Default: one minute.
     pub least: Duration,
-    /// Upper bound for `Cache-Control`. Default: 24 hours.
+    /// Maximum of the interval from `Cache-Control`. Default: 24 hours.
     pub most: Duration,
-    /// Pause after a first failure. It doubles with each further failure, and is reduced by up to
-    /// half at random. Default: five seconds.
+    /// Pause after a first failure. The pause doubles with each further failure, and is reduced by
+    /// up to half at random. Default: five seconds.
     pub retry_first: Duration,
-    /// Maximum of that pause. `Retry-After` may demand more, up to four times this. Default: 15
-    /// minutes.
+    /// Maximum pause after failures. With `Retry-After`, the pause may be up to four times as long.
+    /// Default: 15 minutes.
     pub retry_most: Duration,
-    /// How long a robots.txt that existed stays in force after the server starts to answer with 404
+    /// How long a robots.txt that existed stays in force after the server began to answer with 404
     /// or another 4xx. Default: 24 hours.
     pub hold: Duration,
 }
 
 impl Schedule {
-    /// Returns the time until the next fetch after a response that was taken.
+    /// Returns the time until the next fetch after an accepted response.
     pub(in crate::source) fn interval(&self, freshness: Freshness) -> Duration {
         let wanted = freshness.shared().unwrap_or(self.every);
         wanted.clamp(self.least.min(self.most), self.most).max(FLOOR)

@@ -1,18 +1,18 @@
-//! Fetches robots.txt files over HTTP, and interprets the responses: for sites whose file is
-//! elsewhere, and for authors of crawlers.
+//! Fetches robots.txt files over HTTP, and interprets the responses: for sites whose robots.txt is
+//! on another server, and for authors of crawlers.
 //!
 //! Crawlers and sites interpret a response differently. A *crawler* needs to know whether it may
-//! fetch: a failing server means no, a missing file means yes. [`CrawlerCache`] implements this for
-//! authors of crawlers. A *site* needs its own rules, and a failing server gives no information
-//! about them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
-//! [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version through every
-//! failure, and never invent a disallow. They believe that a file is gone only after it has been
-//! missing for a day.
+//! fetch pages: if the server fails, it must not; if the file is missing, it may. [`CrawlerCache`]
+//! implements this for authors of crawlers. A *site* needs to know its own rules, and a server that
+//! fails does not provide them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
+//! [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version while fetches fail,
+//! and never disallow everything because of a failure. If a file is missing, they stop enforcing it
+//! only after a day.
 //!
-//! A [`Fetcher`] does the fetching: one thread for all sites that share it, separate from the
-//! threads that serve requests.
+//! A [`Fetcher`] fetches the files. It has one thread for all sites that share it, separate from
+//! the threads that serve requests.
 //!
-//! This module is an HTTP client; it serves nothing and checks no rules.
+//! This module contains only the client side; it does not serve requests or check rules.
 
 pub(crate) mod client;
 mod crawler;

@@ -1,4 +1,4 @@
-//! Outcome of a request for a robots.txt.
+//! The outcome of a request for a robots.txt.
 
 use std::error::Error;
 use std::fmt;
@@ -13,8 +13,8 @@ use robots_core::keyword_enum;
 use super::freshness::{Freshness, seconds};
 use super::url::FetchUrl;
 
-/// Outcome of a request for a robots.txt, after redirects. [`CrawlerCache`](super::CrawlerCache)
-/// returns its meaning for a crawler.
+/// The outcome of a request for a robots.txt, after redirects. A
+/// [`CrawlerCache`](super::CrawlerCache) returns what the outcome permits a crawler.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FetchOutcome {
@@ -57,17 +57,18 @@ pub struct Validators {
     pub etag: Option<HeaderValue>,
     /// Value for `If-Modified-Since`.
     pub last_modified: Option<HeaderValue>,
-    /// URL of the response, if known: another resource may use the same validators.
+    /// URL of the response, if known. The validators must not be sent to other URLs, because
+    /// another resource may use the same values.
     pub(in crate::source) of: Option<FetchUrl>,
 }
 
 impl FetchOutcome {
-    /// Reads an answer that was received by other means than a [`Fetcher`](super::Fetcher).
+    /// Interprets a response that was not received through a [`Fetcher`](super::Fetcher).
     ///
-    /// Follow at least five redirects first (RFC 9309, section 2.3.1.2). An answer with status 301, 302,
-    /// 303, 307 or 308 is [`FetchOutcome::Failed`]: the file is elsewhere, so nothing is known about it.
-    /// After the last redirect that you follow, or for one that leads nowhere, record
-    /// [`FetchOutcome::Redirected`].
+    /// Follow at least five redirects first (RFC 9309, section 2.3.1.2). For a response with status
+    /// 301, 302, 303, 307 or 308, the outcome is [`FetchOutcome::Failed`], because the file at the
+    /// target is unknown. If you stop following redirects, or if a redirect has no valid target,
+    /// record [`FetchOutcome::Redirected`] instead.
     pub fn of(status: StatusCode, headers: &HeaderMap, body: impl Into<Arc<[u8]>>, now: SystemTime) -> Self {
         let freshness = Freshness::of(headers);
         if status.is_success() {
@@ -82,7 +83,7 @@ impl FetchOutcome {
         } else if status.is_redirection() {
             Self::Redirected
         } else if status.is_informational() || status.as_u16() >= 600 {
-            // Neither kind is a final response (RFC 9110, section 15).
+            // A response with such a status is not a valid final response (RFC 9110, section 15).
             Self::Failed(FetchError::with_cause(FetchErrorKind::BadResponse, format!("the status is {status}")))
         } else {
             Self::Status { status, freshness, retry_after: retry_after(headers, now) }
@@ -117,14 +118,14 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// A fetch without a readable response.
+/// The error of a fetch without a valid response.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchError {
     /// Kind of failure.
     pub kind: FetchErrorKind,
-    /// Address that a single request connected to; `None` if no connection could be made, and for a
-    /// fetch that follows redirects.
+    /// Address of the server, for a single request; `None` if the connection failed, or if the
+    /// fetch followed redirects.
     pub address: Option<SocketAddr>,
     pub(super) cause: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -132,28 +133,29 @@ pub struct FetchError {
 keyword_enum! {
     /// The kind of a failed fetch.
     FetchErrorKind, "the kind of a failed fetch", {
-        /// The host's name resolves to no address.
+        /// The host name could not be resolved.
         Name = "name",
-        /// No connection could be made.
+        /// The connection failed.
         Connect = "connect",
-        /// No TLS session could be agreed on, or the certificate is not trusted.
+        /// The TLS handshake failed, for example because the certificate is not trusted.
         Tls = "tls",
         /// The time limit was exceeded.
         Timeout = "timeout",
         /// The connection ended before the response was complete.
         Broken = "broken",
-        /// The response is not valid HTTP, or does not fit the request.
+        /// The response is not valid HTTP, or not a valid response to the request.
         BadResponse = "bad-response",
         /// The server sent too many interim responses (1xx) without a final one.
         InterimAnswers = "interim-answers",
-        /// A redirect was not followed: it leads where it must not, or nobody followed it.
+        /// A redirect was not followed, because its target is not permitted or because redirects
+        /// are not followed.
         Redirect = "redirect",
-        /// A redirect leads to a class of addresses that its server must not redirect to, for
-        /// example from a public address to the loopback.
+        /// The target of a redirect has an address of a forbidden class, for example a loopback
+        /// address if the redirecting server has a public address.
         RedirectAddress = "redirect-address",
         /// The body exceeds [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
         TooLarge = "too-large",
-        /// The fetcher was dropped, or an error in this program interrupted the fetch.
+        /// The fetcher was dropped, or a panic interrupted the fetch.
         Stopped = "stopped",
     }
 }
@@ -173,11 +175,11 @@ impl FetchError {
 impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            FetchErrorKind::Name => "the name of the host leads to no address",
-            FetchErrorKind::Connect => "no connection could be made",
-            FetchErrorKind::Tls => "no TLS session could be agreed on",
-            FetchErrorKind::Timeout => "there was no whole answer in time",
-            FetchErrorKind::Broken => "the connection ended before the answer did",
+            FetchErrorKind::Name => "the host name cannot be resolved",
+            FetchErrorKind::Connect => "cannot connect",
+            FetchErrorKind::Tls => "the TLS handshake failed",
+            FetchErrorKind::Timeout => "the response did not arrive in time",
+            FetchErrorKind::Broken => "the connection ended before the response was complete",
             FetchErrorKind::BadResponse => "the answer cannot be read",
             FetchErrorKind::InterimAnswers => "there are too many interim answers (1xx)",
             FetchErrorKind::Redirect => "the redirect was not followed",
@@ -194,7 +196,7 @@ impl fmt::Display for FetchError {
     }
 }
 
-/// The message includes all causes, so that one log line contains them.
+/// `source` returns `None`, because the message already includes all causes.
 impl Error for FetchError {}
 
 #[cfg(test)]

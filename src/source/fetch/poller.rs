@@ -17,10 +17,10 @@ use crate::live::{
 /// Maximum time between fetches of a site, regardless of its schedule.
 const MAX_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A site that is polled until this is dropped.
+/// The task that polls a site. Dropping this value stops the task.
 #[derive(Debug)]
 pub(super) struct SitePoller {
-    /// Sends the completions of callers that wait for a fetch.
+    /// Requests an immediate fetch, whose outcome is sent to the completion.
     requests: UnboundedSender<Arc<Completion>>,
     status: Arc<Mutex<FetchStatus>>,
     _task: FetcherTask,
@@ -30,7 +30,7 @@ struct PollTask {
     target: FetchTarget,
     site: Weak<Site>,
     clock: Clock,
-    /// Version that was fetched and taken last, for responses that it has not changed.
+    /// The version that was fetched and published last. It is used if the server answers with 304.
     last: Option<Version>,
     origin: Arc<str>,
     state: SiteFreshness,
@@ -40,7 +40,7 @@ struct PollTask {
 }
 
 impl SitePoller {
-    /// Starts fetching immediately. Also returns the outcome of the first fetch, as a future.
+    /// Starts to fetch immediately. Also returns a future of the outcome of the first fetch.
     pub(super) fn start(
         target: FetchTarget,
         schedule: Schedule,
@@ -67,9 +67,10 @@ impl SitePoller {
         (Self { requests, status, _task: FetcherTask::start(fetcher, run) }, first)
     }
 
-    /// Fetches now, and fills `completion` with the outcome.
+    /// Requests an immediate fetch. `completion` receives the outcome.
     pub(super) fn reload(&self, completion: Arc<Completion>) {
-        // If the task has ended, dropping the request completes it.
+        // This fails if the task has ended. The completion is then dropped, which reports an
+        // interrupted reload.
         let _ = self.requests.send(completion);
     }
 
@@ -83,8 +84,8 @@ impl PollTask {
         let mut waiting = vec![first];
         let mut cause = self.opened_by;
         loop {
-            // Sleep for a bounded duration, not until a date: a clock that is set back must not
-            // delay the fetch for years.
+            // The task sleeps for a bounded duration, not until a date, so that the fetch is not
+            // delayed for years if the clock is set back.
             let pause = self.state.status().next_fetch.duration_since(self.clock.now()).unwrap_or_default();
             if waiting.is_empty() && !pause.is_zero() {
                 match timeout(pause.min(MAX_SLEEP), inbox.recv()).await {
@@ -112,14 +113,14 @@ impl PollTask {
         }
     }
 
-    /// Applies a response to the site; `None` if the site is gone.
+    /// Applies a response to the site; `None` if the site was dropped.
     async fn conclude(&mut self, answer: FetchOutcome, cause: Cause) -> Option<Reload> {
         let live = self.site.upgrade()?.live();
         self.state.observe(live);
         let now = self.clock.now();
         let roll = self.dice.hash_one(now) as u32;
         let step = self.state.take(answer, now, roll);
-        // After a failure, the next upstream is tried.
+        // After each failure, the next fetch starts with another upstream.
         self.target.turn = self.state.status().failures as usize;
         let (candidate, found) = match step {
             Step::Offer { bytes, validators, interval } => {
@@ -128,8 +129,8 @@ impl PollTask {
                 let version = Version::new(bytes, &self.origin, modified);
                 (Candidate::Version(version.clone()), Some((version, *validators, interval)))
             }
-            // The version may have been rolled back meanwhile, or be held by the gate: the site
-            // decides about that.
+            // The confirmed version is offered again: it may not be live, because it was rolled
+            // back or is held by the gate, so the site must decide about it.
             Step::Confirm => match &self.last {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),
@@ -153,8 +154,8 @@ impl PollTask {
         Some(reload)
     }
 
-    /// Offers a candidate to the site on another thread, because compiling and the callbacks for
-    /// reloads would delay the other sites.
+    /// Offers a candidate to the site on another thread, because compiling the file and running the
+    /// callbacks would delay the other sites.
     async fn offer(&self, cause: Cause, candidate: Candidate) -> Option<Reload> {
         let site = self.site.upgrade()?;
         let offered = tokio::task::spawn_blocking(move || site.offer(cause, candidate)).await;

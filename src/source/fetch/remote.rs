@@ -1,4 +1,4 @@
-//! A `LiveRobots` whose file is fetched.
+//! The source of a `LiveRobots` whose robots.txt is fetched.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -29,22 +29,22 @@ struct Polled {
 }
 
 impl LiveRobots {
-    /// Prepares a site whose robots.txt is kept at an `http` or `https` URL on any host. It is
-    /// fetched when the site is opened, and again as its `Cache-Control` says.
+    /// Prepares a site whose robots.txt is at an `http` or `https` URL on any host. The file is
+    /// fetched when the site is opened, and is fetched again when its `Cache-Control` requires it.
     ///
     /// Until the first fetch succeeds, nothing is enforced, and `/robots.txt` is answered with 503
-    /// (change this with [`WhenMissing`]). From then on, the last good version stays through every
-    /// failure. If the URL is answered with 404 or another 4xx for 24 hours, or from the start,
-    /// there is no robots.txt: nothing is enforced, and requests for `/robots.txt` go to the
-    /// application.
+    /// (change this with [`WhenMissing`]). After that, the last good version stays live while
+    /// fetches fail. If the server answers with 404 or another 4xx from the start, or for 24 hours,
+    /// the site has no robots.txt: nothing is enforced, and requests for `/robots.txt` are
+    /// forwarded to the application.
     ///
-    /// Up to five redirects are followed, but none from https to http. Redirects from a public
-    /// address to the loopback, or to a private or link-local network, are not followed either.
+    /// Up to five redirects are followed, but none from https to http. If a server with a public
+    /// address redirects to a loopback, private or link-local address, the redirect is not
+    /// followed, either.
     ///
     /// # Errors
     ///
-    /// If this is not a URL that can be fetched. `https` needs the feature `tls`; `ftp` is not
-    /// supported.
+    /// If `url` is not a valid `http` or `https` URL. `https` needs the feature `tls`.
     ///
     /// # Examples
     ///
@@ -62,21 +62,22 @@ impl LiveRobots {
         Ok(LiveBuilder::new(RemoteSource::at(target)).when_missing(WhenMissing::Unavailable))
     }
 
-    /// Prepares a site whose robots.txt comes from the application behind the proxy. The response
-    /// of the upstreams to `/robots.txt` for this host is fetched when the site is opened, and
-    /// again as its `Cache-Control` says. Its rules are enforced, and the file is served.
+    /// Prepares a site whose robots.txt is provided by the application behind a proxy. The file is
+    /// fetched from `/robots.txt` of an upstream when the site is opened, and is fetched again when
+    /// its `Cache-Control` requires it. The proxy then enforces the rules and serves the file.
     ///
     /// Upstreams are written as `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal`
-    /// or `unix:/run/app.sock`. If there are several, a failure switches to the next one. `host` is
-    /// the value of the `Host` field: the site's name, with its port if it is not the default port.
+    /// or `unix:/run/app.sock`. If there are several, the next upstream is used after a failure.
+    /// `host` is the value of the `Host` field: the host of the site, with the port if it is not
+    /// the default port.
     ///
     /// Until the first fetch succeeds, nothing is enforced, and the upstream itself answers
-    /// `/robots.txt` (change this with [`WhenMissing`]). From then on, the last good version stays
-    /// through every failure. If the upstream answers with 404 or another 4xx for 24 hours, or from
-    /// the start, there is no robots.txt: nothing is enforced, and the upstream's own response is
-    /// relayed.
+    /// `/robots.txt` (change this with [`WhenMissing`]). After that, the last good version stays
+    /// live while fetches fail. If the upstream answers with 404 or another 4xx from the start, or
+    /// for 24 hours, the site has no robots.txt: nothing is enforced, and the upstream's own
+    /// response is forwarded.
     ///
-    /// Up to five redirects are followed if they stay on the site.
+    /// Up to five redirects are followed, if their targets are on the same site.
     ///
     /// # Errors
     ///
@@ -99,11 +100,10 @@ impl LiveRobots {
 }
 
 impl LiveBuilder<RemoteSource> {
-    /// Sets the fetcher. Default: a new [`Fetcher`] with its own thread; share one between many
-    /// sites.
-    /// A second call replaces the first.
+    /// Sets the fetcher. Default: a new [`Fetcher`] with its own thread. If you have many sites,
+    /// use one fetcher for all. A second call replaces the first.
     ///
-    /// Only a fetched robots.txt has these settings:
+    /// Only sites with a fetched robots.txt have this setting. The following does not compile:
     ///
     /// ```compile_fail
     /// # use tower_robots::live::LiveRobots;
@@ -115,9 +115,8 @@ impl LiveBuilder<RemoteSource> {
         self.with_source(|source| source.fetcher = Some(fetcher.clone()))
     }
 
-    /// Sets when the file is fetched again, and how long it must be missing before that is
-    /// believed. Default: [`Schedule::default`].
-    /// A second call replaces the first.
+    /// Sets when the file is fetched again, and how long it must be missing until it is no longer
+    /// enforced. Default: [`Schedule::default`]. A second call replaces the first.
     pub fn schedule(self, schedule: Schedule) -> Self {
         self.with_source(|source| source.schedule = schedule)
     }
@@ -125,9 +124,8 @@ impl LiveBuilder<RemoteSource> {
 
 #[cfg(feature = "tls")]
 impl LiveBuilder<RemoteSource> {
-    /// Sets the name that the certificate of an `https` server must contain. Default: the host in
-    /// its URL.
-    /// A second call replaces the first.
+    /// Sets the name to expect in the certificate of an `https` server. Default: the host in its
+    /// URL. A second call replaces the first.
     pub fn server_name(self, name: &str) -> Self {
         self.with_source(|source| source.target.server_name = Some(name.into()))
     }
@@ -140,8 +138,7 @@ impl RemoteSource {
 }
 
 impl SiteSource for RemoteSource {
-    /// Starts fetching. Waits for the first response only if the start must fail without a
-    /// robots.txt.
+    /// Starts to fetch. With [`WhenMissing::Fail`], waits for the first response.
     fn open(LiveBuilder { source, settings }: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
         let origin: Arc<str> = source.to_string().into();
         let must_have_one = settings.when_missing == WhenMissing::Fail;
@@ -153,7 +150,7 @@ impl SiteSource for RemoteSource {
             None => Fetcher::new().map_err(|error| Rejection::io(error, &origin))?,
         };
         let (poller, first) = SitePoller::start(source.target, source.schedule, fetcher, &site, &origin);
-        // This is the only call that sets `poller`.
+        // This cannot fail, because `poller` is set only here.
         let _ = polled.poller.set(poller);
         if site.live().is_none() && must_have_one {
             let first = first.wait();
@@ -168,7 +165,7 @@ impl SiteSource for RemoteSource {
 }
 
 impl Source for Polled {
-    /// Always fails: the poller offers each fetched version instead.
+    /// Always returns an error, because the poller offers each fetched version itself.
     fn load(&self) -> Loaded {
         Err(Rejection::new(RejectionKind::NotFetched, &self.origin))
     }
@@ -184,7 +181,7 @@ impl Source for Polled {
     }
 }
 
-/// Formats the origin for a log: the URL, and the upstream if there is one.
+/// Formats the origin for messages: the URL, and the first upstream, if any.
 impl fmt::Display for RemoteSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.target.url)?;

@@ -1,7 +1,7 @@
-//! Addresses of a name and their classes, the server to connect to, and valid targets of redirects.
+//! Resolves host names, determines the server to connect to, and checks the targets of redirects.
 //!
 //! **A redirect is checked by the class of its target's address** (`identity::address_class`), not
-//! by its URL. The server chooses the target, and the fetch comes from inside the operator's
+//! by its URL. Otherwise, a server could use a redirect to reach hosts inside the operator's
 //! network. A configured URL is not checked.
 
 use std::net::{IpAddr, SocketAddr};
@@ -18,17 +18,16 @@ use crate::source::hosts::Scheme;
 #[cfg(unix)]
 use std::path::PathBuf;
 
-/// The system's resolver. A test can replace it, because tests have only the loopback.
+/// The system's resolver. Tests replace it, because they can use only loopback addresses.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
-    /// Callback that may replace the host and port of a URL by those to connect to.
+    /// Callback of [`FetcherBuilder::connect_to`](super::FetcherBuilder::connect_to).
     elsewhere: Option<Arc<PlaceOf>>,
     #[cfg(test)]
     pub(super) played: Option<Arc<super::tests::PlayedNetwork>>,
 }
 
-/// Returns the host and port to connect to for a given host and port; `None` to connect to the
-/// given ones.
+/// Returns the host and port to connect to instead of the given host and port, if any.
 type PlaceOf = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
 
 impl Resolver {
@@ -36,7 +35,8 @@ impl Resolver {
         self.elsewhere = Some(Arc::new(place));
     }
 
-    /// Returns the place to connect to for a host and a port, if the caller sets one.
+    /// Returns the host and port to connect to instead of the given ones, if the callback returns
+    /// any.
     pub(super) fn place_of(&self, host: &str, port: u16) -> Option<(String, u16)> {
         self.elsewhere.as_ref().and_then(|place| place(host, port))
     }
@@ -69,9 +69,9 @@ pub(super) enum Peer {
     Unix(PathBuf),
 }
 
-// Problems with an upstream; a message puts them after it.
+// Problems with an upstream. Messages consist of the upstream and one of these.
 const SOCKET: &str = "is not a valid socket on this system: write it as \"unix:/run/app.sock\"";
-const PATH: &str = "has a path: write the upstream without it, the file is always at /robots.txt";
+const PATH: &str = "has a path: write the upstream without it, because the file is always at /robots.txt";
 
 impl Peer {
     /// Parses `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal` or
@@ -118,9 +118,9 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Returns the URL to request after a redirect, for a site with this `url`. If the site is
-/// requested from the servers `via`, their redirects must stay on the site, and the same server is
-/// asked again.
+/// Returns the URL to request after a redirect from `from` to `to`. `url` is the configured URL of
+/// the site. If the file is fetched from the upstreams `via`, the target must be on the same site,
+/// and is requested from the same upstream.
 pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUrl) -> Result<FetchUrl, FetchError> {
     let refused = |why: String| Err(FetchError::with_cause(FetchErrorKind::Redirect, why));
     if via.is_empty() {
@@ -129,11 +129,14 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
     }
     let is_of_site = to.host() == url.host() || via.iter().any(|via| via.is_at(&to));
     if !is_of_site {
-        return refused(format!("{to} is another site: name the file as a URL if it is kept there"));
+        return refused(format!(
+            "{to} is another site; if the file is kept there, configure its URL instead of the upstream"
+        ));
     }
-    // Over another scheme or port, the same upstream would send the same response.
+    // Only the scheme or the port differs. They do not matter for the upstream, which would send
+    // the same redirect again.
     if to.target() == from.target() {
-        return refused(format!("{to} is the site itself: the upstream redirects every client to that scheme or port"));
+        return refused(format!("{to} differs only in scheme or port, so the upstream would redirect again"));
     }
     Ok(from.with_target(to.target().clone()))
 }
@@ -143,12 +146,12 @@ pub(super) fn leads_nowhere() -> FetchError {
     FetchError::with_cause(FetchErrorKind::Redirect, "it has no target, or there are too many redirects")
 }
 
-/// Returns the error for a server with an address of class `from` that named a URL at an address of
-/// a forbidden class.
+/// Returns the error for a redirect to `url` whose `address` has a forbidden class. `from` is the
+/// class of the redirecting server's address.
 pub(super) fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
     let cause = format!(
-        "{url} is at {address}, a {class} address, and was named by a server with a {from} address: if the file is kept \
-         there, configure that URL itself"
+        "{url} has the {class} address {address}, but the redirecting server has a {from} address; if the file is kept \
+         there, configure this URL directly"
     );
     FetchError::with_cause(FetchErrorKind::RedirectAddress, cause)
 }

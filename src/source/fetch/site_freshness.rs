@@ -1,7 +1,8 @@
-//! Interprets every response for a site: with caution, because the result decides which rules the
-//! site has.
+//! Interprets the responses to a site's own requests for its robots.txt. Failures and missing files
+//! are interpreted cautiously, because the result decides which rules the site enforces.
 //!
-//! A state machine without a clock: it returns the step after a response, and when to fetch next.
+//! This is a state machine without a clock. It returns the next step after a response, and the time
+//! of the next fetch.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,11 +17,11 @@ use crate::live::{FetchStatus, RejectionKind, VersionHash};
 pub(super) struct SiteFreshness {
     pub(super) schedule: Schedule,
     known: LastKnown,
-    /// When a robots.txt that existed was first missing.
+    /// When the server first answered that the robots.txt is missing, if it existed before.
     missed_since: Option<SystemTime>,
     pub(super) validators: Validators,
-    /// Status of the fetches. Its failures are consecutive failures of any kind, including versions
-    /// that were offered but not taken.
+    /// Status of the fetches. `failures` counts consecutive failures of any kind, including
+    /// versions that were offered to the site but not published.
     status: FetchStatus,
 }
 
@@ -33,7 +34,7 @@ enum LastKnown {
     Absent,
 }
 
-/// Step after a response.
+/// What to do after a response.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Offer the file to the site. The caller must then call [`SiteFreshness::taken`] or
@@ -43,7 +44,7 @@ pub(super) enum Step {
     Confirm,
     /// There is no robots.txt, so nothing is enforced.
     Open(StatusCode),
-    /// Change nothing: the response is a 4xx, which is not believed before this time.
+    /// Change nothing until this time, although the response is a 4xx.
     Hold(StatusCode, SystemTime),
     /// Change nothing: the fetch failed for this reason.
     Keep(RejectionKind, String),
@@ -62,7 +63,8 @@ impl SiteFreshness {
         FetchStatus { held_until: self.held_until(), ..self.status }
     }
 
-    /// Returns until when a version that is missing at its source stays in force.
+    /// Returns the time until which the live version stays in force although it is missing at its
+    /// source.
     fn held_until(&self) -> Option<SystemTime> {
         match self.known {
             LastKnown::Good => self.missed_since.map(|since| later(since, self.schedule.hold)),
@@ -70,8 +72,8 @@ impl SiteFreshness {
         }
     }
 
-    /// Notes which version is live. Without a fetch, a version may have been restored from before,
-    /// or accepted while it was pending.
+    /// Records which version is live. This may have changed without a fetch: the site may have
+    /// restored an earlier version, or an operator may have accepted a pending version.
     pub(super) fn observe(&mut self, live: Option<VersionHash>) {
         self.known = match (live, self.known) {
             (Some(_), _) => LastKnown::Good,
@@ -87,7 +89,7 @@ impl SiteFreshness {
                 self.fail(&bad("the response is partial (206), but the whole file was requested"), now, roll)
             }
             FetchOutcome::Found { bytes, freshness, validators, .. } => {
-                // Counts as a failure until `taken` is called.
+                // This counts as a failure until the caller calls `taken`.
                 self.wait(None, now, roll);
                 Step::Offer { bytes, validators: validators.into(), interval: self.schedule.interval(freshness) }
             }
@@ -111,15 +113,16 @@ impl SiteFreshness {
         }
     }
 
-    /// Notes that the offered version is live, with the validators and interval of its response.
+    /// Records that the offered version is live, with the validators of its response and the
+    /// interval until the next fetch.
     pub(super) fn taken(&mut self, validators: Validators, interval: Duration, now: SystemTime) {
         self.known = LastKnown::Good;
         self.validators = validators;
         self.succeed(interval, now);
     }
 
-    /// Notes that the offered version is not live. The next response must have a body: a 304 would
-    /// confirm the wrong version.
+    /// Records that the offered version is not live. Removes the validators, because the next
+    /// response must contain the whole file: a 304 would confirm the wrong version.
     pub(super) fn refused(&mut self) {
         self.validators = Validators::default();
     }
@@ -149,7 +152,8 @@ impl SiteFreshness {
         match self.held_until() {
             Some(until) if now < until => {
                 self.wait(None, now, roll);
-                // Fetch when the hold ends at the latest, in case the file is still missing then.
+                // The next fetch must not be later than the end of the hold, to find out whether
+                // the file is still missing then.
                 self.status.next_fetch = self.status.next_fetch.min(until);
                 Step::Hold(status, until)
             }
@@ -163,8 +167,8 @@ impl SiteFreshness {
     }
 }
 
-/// Reports whether a status means that there is no robots.txt. A status that demands a retry does
-/// not.
+/// Reports whether a status means that there is no robots.txt. This is false for statuses that ask
+/// the client to retry.
 fn is_missing(status: StatusCode) -> bool {
     let demands_retry = [
         StatusCode::REQUEST_TIMEOUT,

@@ -1,4 +1,4 @@
-//! Simulates a whole day of a site: the state machine, the task and the snapshot together, on a
+//! Simulates a whole day of a site, with the state machine, the task and the snapshot, and with a
 //! clock that the test moves.
 
 mod redirects;
@@ -24,7 +24,7 @@ pub(super) struct PlayedNetwork {
 }
 
 impl FetcherBuilder {
-    /// Resolves names as the test sets.
+    /// Makes the fetcher use a simulated network.
     fn network(mut self, played: PlayedNetwork) -> Self {
         self.client.network.played = Some(Arc::new(played));
         self

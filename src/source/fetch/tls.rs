@@ -1,4 +1,4 @@
-//! TLS connections to a server whose certificate must be trusted.
+//! TLS connections, and messages about certificates that are not accepted.
 
 use std::io;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use super::outcome::{FetchError, FetchErrorKind};
 use super::wire::Stream;
 
-/// Roots that the system trusts and roots that were added. They are loaded for the first TLS
-/// connection.
+/// The trusted root certificates, that is, the certificates of the system and those that were
+/// added. They are loaded when the first TLS connection is established.
 #[derive(Default)]
 pub(super) struct Tls {
     added: Vec<TrustAnchor<'static>>,
@@ -30,7 +30,7 @@ impl Tls {
         self.ignores_system = true;
     }
 
-    /// Adds every certificate in a PEM text.
+    /// Adds every certificate in a PEM file.
     pub(super) fn trust(&mut self, pem: &[u8]) -> Result<(), String> {
         let roots = roots_of(pem).map_err(|why| format!("the text {why}"))?;
         self.added.extend(roots.roots);
@@ -74,8 +74,8 @@ impl Tls {
     }
 }
 
-/// Parses the authorities in a PEM text. The error is for operators; a message puts it after the
-/// name of the text.
+/// Parses the certificates of trusted authorities in a PEM file. The error is a clause without a
+/// subject, for a message that begins with the name of the file.
 pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -88,11 +88,12 @@ pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Loads the authorities that the system trusts. The error is for operators.
+/// Loads the certificates of the authorities that the system trusts. The error is a message for
+/// operators.
 pub fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Systems contain outdated certificates, which are skipped.
+    // Invalid certificates are skipped, because systems may contain outdated ones.
     roots.add_parsable_certificates(found.certs);
     if !roots.is_empty() {
         return Ok(roots);
@@ -101,8 +102,8 @@ pub fn system_roots() -> Result<RootCertStore, String> {
     Err(format!("the system trusts no certificate authority{why}: install its ca-certificates"))
 }
 
-/// Returns the settings of an HTTP/1.1 client that trusts these authorities. The error is for
-/// operators.
+/// Returns the TLS settings of an HTTP/1.1 client that trusts these authorities. The error is a
+/// message for operators.
 pub fn client_config(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
     // The provider is passed instead of installed, because an installed provider is global to the
     // process.
@@ -118,7 +119,7 @@ pub fn client_config(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, Str
 /// Maximum number of certificate names in a message.
 const NAMES: usize = 3;
 
-/// Describes the most common errors in words for operators.
+/// Describes the most common TLS errors for operators; `None` for other errors.
 fn fault(error: &io::Error) -> Option<String> {
     match error.get_ref()?.downcast_ref()? {
         rustls::Error::InvalidCertificate(fault) => Some(certificate_fault(fault)),
@@ -127,7 +128,7 @@ fn fault(error: &io::Error) -> Option<String> {
     }
 }
 
-/// Describes a certificate error in words for operators, and how to fix it, if known.
+/// Describes a certificate error for operators, and how to fix it, if known.
 pub fn certificate_fault(fault: &CertificateError) -> String {
     let date = |time: &UnixTime| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
     match fault {
@@ -146,12 +147,13 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             format!("the certificate is for {of} and not for {expected:?}: have the server send one for this name")
         }
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "the certificate is signed by no authority that is trusted here, or an intermediate certificate is missing: \
+            "the certificate is not signed by a trusted authority, or an intermediate certificate is missing: \
              have the server send its whole chain, or trust the authority"
                 .to_owned()
         }
         fault => {
-            // The variants' names are English in camel case.
+            // The message contains the name of the variant, split into words, because the names are
+            // English in camel case.
             let text = match fault {
                 CertificateError::Other(error) => error.to_string(),
                 fault => format!("{fault:?}"),
@@ -159,12 +161,13 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let name = text.split(" {").next().unwrap_or(&text);
             let mended = match name {
                 "CaUsedAsEndEntity" => {
-                    ": it belongs to a certificate authority, not to a server: make one with basicConstraints=CA:FALSE"
+                    ": it belongs to a certificate authority, not to a server; make one with basicConstraints=CA:FALSE"
                 }
-                "InvalidPurposeContext" => ": it is not for servers: make one with extendedKeyUsage=serverAuth",
+                "InvalidPurposeContext" => ": it is not for servers; make one with extendedKeyUsage=serverAuth",
                 _ => "",
             };
-            let separated = name.chars().flat_map(|char| [char.is_uppercase().then_some(' '), char.to_lowercase().next()]);
+            let separated =
+                name.chars().flat_map(|char| [char.is_uppercase().then_some(' '), char.to_lowercase().next()]);
             let words: String = separated.flatten().collect();
             format!("the certificate cannot be used ({}){mended}", words.trim_start())
         }
@@ -187,7 +190,7 @@ mod tests {
             ),
             (other("MalformedExtensions"), "(malformed extensions)"),
             (CertificateError::Revoked, "(revoked)"),
-            (CertificateError::BadSignature, "signed by no authority that is trusted here"),
+            (CertificateError::BadSignature, "not signed by a trusted authority"),
         ] {
             assert!(certificate_fault(&fault).contains(said), "{}", certificate_fault(&fault));
         }

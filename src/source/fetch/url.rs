@@ -1,8 +1,8 @@
 //! The URL of a robots.txt.
 //!
-//! Implemented here because the `url` crate repairs typing errors of an operator, and accepts more
-//! than can be fetched here. It would also be a dependency for three operations: parsing, joining a
-//! `Location`, and showing a URL without its secrets.
+//! The `url` crate is not used here, because it silently corrects typing errors of operators and
+//! accepts URLs that cannot be fetched here. Only three operations are needed: parsing, resolving a
+//! `Location`, and displaying a URL without its secrets.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,9 +16,9 @@ use crate::source::hosts::{Scheme, to_ascii};
 
 /// An `http` or `https` URL that can be fetched.
 ///
-/// Displayed without its query, which may contain a secret: `https://bucket.example/robots.txt?…`.
-/// With the feature `idn`, the host may be a Unicode name, which is converted to its ASCII form
-/// (`xn--…`).
+/// The query is not displayed, because it may contain a secret:
+/// `https://bucket.example/robots.txt?…`. With the feature `idn`, the host may be a Unicode name,
+/// which is converted to its ASCII form (`xn--…`).
 ///
 /// ```
 /// use tower_robots::source::fetch::FetchUrl;
@@ -30,7 +30,7 @@ use crate::source::hosts::{Scheme, to_ascii};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct FetchUrl {
-    /// A supported scheme: not `ftp`.
+    /// `http` or `https`.
     scheme: Scheme,
     /// Host in lower case; an IPv6 address is in brackets.
     host: String,
@@ -128,7 +128,7 @@ impl FromStr for FetchUrl {
         }
         let port = match authority.port {
             Port::Number(port) if port != 0 => port,
-            // `example.com:` equals `example.com` (RFC 3986, section 6.2.3).
+            // `example.com:` is equivalent to `example.com` (RFC 3986, section 6.2.3).
             Port::Absent | Port::Empty => scheme.port(),
             Port::Number(_) | Port::Malformed => return Err(error(PORT)),
         };
@@ -162,28 +162,29 @@ impl fmt::Debug for FetchUrl {
     }
 }
 
-// Problems with a URL; a message puts them after it.
+// Problems with a URL. Messages consist of the URL and one of these.
 const NO_SCHEME: &str = "has no scheme: write it as \"https://example.com/robots.txt\"";
-const FTP: &str = "cannot be fetched: ftp is not spoken here; use http or https";
+const FTP: &str = "cannot be fetched: ftp is not supported; use http or https";
 const OTHER_SCHEME: &str = "cannot be fetched: use http or https";
-const USERINFO: &str = "holds a user name: robots.txt is public, so leave it out";
+const USERINFO: &str = "contains a user name: remove it, because robots.txt is public";
 pub(super) const HOST: &str = "has no valid host: write a name such as \"example.com\", or an address";
 const NON_ASCII_HOST: &str = "has a host that is not ASCII: write it in its \"xn--\" form";
 const PORT: &str = "has an invalid port: write a number from 1 to 65535";
 const TARGET: &str = "has a path that cannot be requested";
 const NO_TLS: &str = "cannot be fetched: https needs the feature `tls` of this crate";
 
-/// Returns an error that describes a problem with a URL. It quotes the URL with `…` for user
-/// information and query, which may contain secrets.
+/// Creates the error for an invalid URL. In the quoted URL, user information and query are replaced
+/// by `…`, because they may contain secrets.
 pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
     ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), what)
 }
 
-/// Returns a string that should be a URL, without its user information and its query.
+/// Returns an invalid URL without its user information and its query.
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    // A password that contains a delimiter looks like an invalid port that continues after it.
+    // If a password contains a delimiter such as `/`, its beginning looks like an invalid port. The
+    // `@` is then searched in the whole rest of the URL.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
     let shown = match (if is_cut { rest } else { authority }).rfind('@') {
@@ -200,8 +201,8 @@ fn has_scheme(reference: &str) -> bool {
         && scheme.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '+' | '-' | '.'))
 }
 
-/// Reports whether the URL has an unsupported scheme, as in `javascript:`. A name with a port looks
-/// similar; `http:/example.com` only lacks a slash.
+/// Reports whether the URL has an unsupported scheme, as in `javascript:`. A name with a port, such
+/// as `localhost:3000`, looks similar but has no scheme. `http:/example.com` only lacks a slash.
 fn has_other_scheme(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once(':') else { return false };
     let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
@@ -217,7 +218,8 @@ fn is_host(host: &str) -> bool {
     (1..=255).contains(&host.len()) && host.bytes().all(is_fine) && !host.starts_with('.')
 }
 
-/// Percent-encodes bytes that are not allowed in a URL; some servers send them in `Location`.
+/// Percent-encodes bytes that are not allowed in a URL, because some servers send them in
+/// `Location`.
 fn escaped(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for octet in octets {
@@ -300,10 +302,7 @@ mod tests {
         assert_eq!(refused("http://example.com:99999/"), PORT);
         assert_eq!(refused("http://example.com:+80/"), PORT);
         let ftp = "ftp://example.com/robots.txt".parse::<FetchUrl>().expect_err("ftp").to_string();
-        assert_eq!(
-            ftp,
-            "\"ftp://example.com/robots.txt\" cannot be fetched: ftp is not spoken here; use http or https"
-        );
+        assert_eq!(ftp, "\"ftp://example.com/robots.txt\" cannot be fetched: ftp is not supported; use http or https");
         let secret = "http://user:secret@example.com/?key=k".parse::<FetchUrl>().expect_err("userinfo").to_string();
         assert!(!secret.contains("secret") && !secret.contains("key"), "{secret}");
     }
@@ -338,7 +337,7 @@ mod tests {
         assert_eq!(joined(base, "#top"), "http://a.example:8080/x/y?z");
         assert_eq!(joined(base, "/ä b"), "http://a.example:8080/%C3%A4%20b");
         assert!(joined(base, "mailto:a@b").contains("use http or https"));
-        assert!(joined(base, "ftp://b.example/").contains("ftp is not spoken"));
+        assert!(joined(base, "ftp://b.example/").contains("ftp is not supported"));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! One connection with one exchange on it, and the limit for interim responses. robotsd's commands
-//! and webhooks use the same functions on their own connections.
+//! Opens a connection and sends one request on it, with a limit for interim responses. The commands
+//! and webhooks of robotsd use the same functions on their own connections.
 //!
-//! Built on hyper's connection level, because its pooled clients resolve names, retry and keep
-//! connections on their own. A fetch limits every step, and selects addresses by their class.
+//! This uses hyper's low-level connections. Its pooled clients resolve names, retry and keep
+//! connections on their own, while a fetch has to limit the time of every step and to select
+//! addresses by their class.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -37,7 +38,7 @@ use tokio::net::UnixStream;
 /// Maximum size of the head of a response, in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
-/// Maximum number of addresses of a name that are tried.
+/// Maximum number of addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 4;
 
 /// A connection, with TLS or without.
@@ -48,7 +49,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 /// How to handle a body that exceeds the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
-    /// Keep the first bytes: crawlers obey what they have read (RFC 9309, section 2.5).
+    /// Keep the first bytes, because crawlers obey the part that they have read (RFC 9309, section
+    /// 2.5).
     Drop,
     /// Return an error.
     Refuse,
@@ -67,9 +69,10 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
     }
 }
 
-/// Connects to one of the addresses of a URL's host. Returns the connection with its address. If a
-/// server at the address `led_from` named the URL, only addresses that it may redirect to are
-/// tried. Each address gets a share of the time; the caller enforces the total.
+/// Connects to one of the addresses of a URL's host. Returns the connection with its address. If
+/// the URL comes from the response of a server at the address `led_from`, only addresses that such
+/// a server may refer to are tried. Each address gets an equal share of the time `within`; the
+/// caller limits the total time.
 pub(super) async fn dial(
     url: &FetchUrl,
     network: &Resolver,
@@ -78,7 +81,7 @@ pub(super) async fn dial(
 ) -> Result<(TcpStream, SocketAddr), FetchError> {
     let unknown = |error| FetchError::with_cause(FetchErrorKind::Name, error);
     let (resolved, led_from) = match network.place_of(url.host(), url.port()) {
-        // The user configured this place, so its address may be of any class.
+        // The caller configured this host, so it may have any address, including a private one.
         Some((host, port)) => (network.resolve(&host, port).await, None),
         None => (network.resolve(url.host(), url.port()).await, led_from),
     };
@@ -90,7 +93,7 @@ pub(super) async fn dial(
         (Some(from), Some(first)) => resolver::wrong_class(url, from, first.ip(), network.class(first.ip())),
         _ => unknown(io::Error::new(io::ErrorKind::NotFound, "no address")),
     };
-    // An address that does not respond leaves time for the others.
+    // The time is divided, so that an address that does not respond leaves time for the others.
     let share = within / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     for address in addresses {
         let failed = |error: io::Error| {
@@ -119,8 +122,9 @@ pub async fn exchange(
     send(stream, request, read).await
 }
 
-/// Sends a request. Hands over the head of the response, then the parts of its body as they arrive:
-/// no faster than they are taken, and only while the receiver exists.
+/// Sends a request. Passes the head of the response to `hand_over`, and then sends the parts of the
+/// body to `parts` as they arrive. Waits if the channel is full, and stops if the receiver was
+/// dropped.
 pub(super) async fn stream(
     stream: Box<dyn Stream>,
     request: Request<Empty<Bytes>>,
@@ -148,17 +152,17 @@ pub(super) async fn stream(
     send(stream, request, pass_on).await
 }
 
-/// Maximum number of interim responses to one request. Servers send one or two: 100 (Continue), 103
-/// (Early Hints).
+/// Maximum number of interim responses to one request. Servers usually send at most two: 100
+/// (Continue) and 103 (Early Hints).
 const MAX_INTERIM: usize = 16;
 
-/// Sends a request, and processes its response while driving the connection in the same task. So
-/// dropping the future closes the connection at any time.
+/// Sends a request, and processes its response while driving the connection in the same task. So if
+/// the future is dropped, the connection is closed at once.
 ///
-/// Any number of interim responses (1xx) may precede the final one (RFC 9110, section 15.2), and
-/// hyper reads all of them without a limit. A server that sends only interim responses would keep
-/// the thread busy until the time limit. So they are counted, and the exchange ends as soon as the
-/// connection yields.
+/// Any number of interim responses (1xx) may precede the final response (RFC 9110, section 15.2),
+/// and hyper does not limit their number. A server that sends only interim responses would keep the
+/// thread busy until the time limit. So interim responses are counted, and if there are too many,
+/// the exchange ends when the poll of the connection returns.
 pub async fn send<B, T, F>(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     mut request: Request<B>,
@@ -182,12 +186,12 @@ where
     let mut connection = pin!(connection);
     let mut is_open = true;
     poll_fn(|context| {
-        // Poll again if the work has passed something to the connection. Polling twice also shows
-        // why the connection ends.
+        // The connection is polled a second time, because `work` may have passed data to it. The
+        // second poll also lets `work` see why the connection has ended.
         for _ in 0..2 {
             is_open = is_open && connection.as_mut().poll(context).is_pending();
             if interim.load(Ordering::Relaxed) > MAX_INTERIM {
-                let cause = format!("a server may send {MAX_INTERIM} before the answer");
+                let cause = format!("a server may send {MAX_INTERIM} before the final response");
                 return Poll::Ready(Err(FetchError::with_cause(FetchErrorKind::InterimAnswers, cause)));
             }
             if let Poll::Ready(output) = work.as_mut().poll(context) {

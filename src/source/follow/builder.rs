@@ -1,4 +1,4 @@
-//! Builder of a followed document.
+//! The builder of a followed document.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use crate::live::{Clock, VersionHashPrefix};
 use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
 
-/// Prepares to follow documents that are fetched and saved: one [`FollowedDocument`] document, or the
-/// evidence of a `Verifier`.
+/// Configures how documents are followed: a single [`FollowedDocument`], or all documents of a
+/// `Verifier`.
 #[must_use]
 pub struct FollowBuilder<F> {
     pub(in crate::source) followed: F,
@@ -30,15 +30,16 @@ impl<F> FollowBuilder<F> {
         Self { fetcher: Some(fetcher.clone()), ..self }
     }
 
-    /// Sets the folder that stores the last fetched version for the next start. A `Verifier` also
-    /// stores when crawlers were last verified on each network path. Default: none. A second call
-    /// replaces the first.
+    /// Sets the folder for saving the last fetched version, which the next process uses until its
+    /// first fetch. A `Verifier` also saves when crawlers were last verified on each network path.
+    /// Default: none. A second call replaces the first.
     pub fn saved_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
 
-    /// Sets the clock, for tests. Default: the system's clock. For a `Verifier`, it may be some
-    /// milliseconds behind if that makes reading it cheaper. A second call replaces the first.
+    /// Sets the clock, for tests. Default: the system's clock. For a `Verifier`, this is a clock
+    /// that may be some milliseconds behind, on systems where such a clock is cheaper to read. A
+    /// second call replaces the first.
     pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self { clock: Clock::new(clock), ..self }
     }
@@ -51,8 +52,9 @@ impl<F> FollowBuilder<F> {
 }
 
 impl FollowedDocument<Fragment> {
-    /// Follows the fragment at a URL, such as a list of AI crawlers. The title names it in comments
-    /// of the file that is served. A file that is not a list of rules for crawlers is rejected.
+    /// Follows the fragment at a URL, such as a list of AI crawlers. `title` identifies the
+    /// fragment in comments of the served robots.txt. A file that does not contain rules for
+    /// crawlers is rejected.
     pub fn builder(url: FetchUrl, title: &str) -> FollowBuilder<DocumentSettings<Fragment>> {
         FollowBuilder::of(url, title.into())
     }
@@ -64,8 +66,8 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         Self::new(followed, Clock::default())
     }
 
-    /// Sets the versions that are used regardless of their changes. Default: none. A second call
-    /// adds to the first.
+    /// Sets versions that are used without further acceptance, however much they change. Default:
+    /// none. A second call adds versions.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.followed.accepted.extend(hashes.into_iter().map(Into::into));
         self
@@ -78,8 +80,7 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         self
     }
 
-    /// Returns the version that another process saved in the folder; `None` if there is none.
-    /// Fetches nothing.
+    /// Returns the version that another process saved in the folder, if any. Does not fetch.
     ///
     /// # Errors
     ///
@@ -91,7 +92,8 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         saved.map(|saved| read(&saved.octets)).transpose()
     }
 
-    /// Starts to follow the document. Also returns the reason if the saved copy cannot be used.
+    /// Starts to follow the document. If there is a saved copy that cannot be used, also returns
+    /// the reason.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use crate::source::fetch::{FetchMode, Schedule};
 pub(in crate::source) const MINUTE: Duration = Duration::from_secs(60);
 pub(in crate::source) const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// A kind of document that is followed.
+/// A kind of document that can be followed.
 pub trait Document: Sized + Send + Sync + 'static {
     /// Noun for the document in messages.
     const NOUN: &'static str;
@@ -26,8 +26,8 @@ pub trait Document: Sized + Send + Sync + 'static {
     /// Context needed to parse the document's bytes.
     type Reading: Send + Sync + 'static;
 
-    /// Returns how long the document is used, and how failed fetches are retried. By default, the
-    /// same as for a robots.txt.
+    /// Returns when the document is fetched again after a success and after a failure. Default: the
+    /// same schedule as for a robots.txt.
     fn schedule() -> Schedule {
         Schedule::default()
     }
@@ -38,12 +38,13 @@ pub trait Document: Sized + Send + Sync + 'static {
     /// Checks whether a response with this media type may contain the document.
     fn check_media_type(media_type: &str) -> Result<(), String> {
         match media_type.trim_start().starts_with("text/html") {
-            true => Err(format!("the answer is an HTML page, not a {}", Self::NOUN)),
+            true => Err(format!("the response is an HTML page, not a {}", Self::NOUN)),
             false => Ok(()),
         }
     }
 
-    /// Checks whether the document resembles its previous version, as a new version must.
+    /// Checks a new version of the document by comparing it with the previous version. Returns why
+    /// the new version must not be used, if so.
     fn check_after(&self, _before: &Self) -> Result<(), String> {
         Ok(())
     }
@@ -57,19 +58,19 @@ pub trait Document: Sized + Send + Sync + 'static {
     /// Returns the number of entries.
     fn entries(&self) -> usize;
 
-    /// Returns when its operator created the document, if the document contains this time.
+    /// Returns the creation time of the document, if the document contains it.
     fn created(&self) -> Option<String> {
         None
     }
 
-    /// Called after the document was fetched or confirmed.
+    /// Is called after a new version was fetched or the current version was confirmed.
     fn renewed(_reading: &Self::Reading) {}
 }
 
 /// When a document is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// From the start, and again whenever it is due.
+    /// At the start, and again whenever it is due.
     Always,
     /// When a request needs it.
     OnRequest,

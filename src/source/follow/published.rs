@@ -1,4 +1,4 @@
-//! A followed document: the current copy, the time of the next fetch, and the task that fetches it.
+//! A followed document: its current copy, the time of its next fetch, and the task that fetches it.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -20,16 +20,17 @@ use crate::source::fetch::{
 /// A [`Registry`](crate::agent::Registry) or a [`Fragment`](crate::rules::Fragment) that is
 /// published at a URL and kept up to date on the thread of a [`Fetcher`].
 ///
-/// 1. It is fetched with validators and as its `Cache-Control` says: a registry about daily and at
-///    most hourly, a fragment about hourly. At most 1 MiB of a response is read.
-/// 2. After a failure or an unusable response, the last good version stays in force. With a folder,
-///    it survives a restart without a network.
+/// 1. The document is fetched with conditional requests, when its `Cache-Control` requires it:
+///    registries about daily and at most hourly, fragments about hourly. At most 1 MiB of a
+///    response is read.
+/// 2. After a failure or an unusable response, the last good version stays in force. If a folder is
+///    set, this version is also available after a restart without network access.
 /// 3. A registry that changes much ([`Registry::drastic_changes`](crate::agent::Registry::drastic_changes)) is
 ///    held until its hash is [accepted](Self::accept).
 ///
 /// A `Verifier` follows its lists and key directories in the same way.
 ///
-/// Cheap to clone; dropping the last clone ends the work.
+/// Cheap to clone; dropping the last clone stops the task.
 #[derive(Clone)]
 pub struct FollowedDocument<D: Document> {
     followed: Arc<Followed<D>>,
@@ -47,7 +48,7 @@ pub struct DocumentSettings<D: Document> {
 
 type OnEvent<D> = dyn Fn(&DocumentEvent<D>) + Send + Sync;
 
-/// Shared parts that following needs.
+/// The fetcher, the clock and the folder of a followed document.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct Following {
     pub(in crate::source) fetcher: Fetcher,
@@ -55,7 +56,7 @@ pub(in crate::source) struct Following {
     pub(in crate::source) saved: Option<SavedDocuments>,
 }
 
-/// One document, read by requests and written by the task that fetches it.
+/// One document. Requests read it, and the task that fetches it updates it.
 struct Followed<D: Document> {
     url: FetchUrl,
     reading: D::Reading,
@@ -80,7 +81,7 @@ pub(in crate::source) struct Held<D> {
     pub(in crate::source) confirmed: Option<SystemTime>,
     /// Hash of the document's bytes, if this or an earlier process fetched it.
     hash: Option<VersionHash>,
-    /// Until when HTTP allows it to be used without revalidation.
+    /// Until when the document may be used without revalidation, according to its `Cache-Control`.
     fresh_until: SystemTime,
 }
 
@@ -94,11 +95,11 @@ pub(in crate::source) const EMBEDDED: &str = "embedded";
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DocumentEvent<D> {
-    /// Another version is in force.
+    /// A new version is in force.
     Changed(Arc<D>, VersionHash),
-    /// A version changes much, and is held until it is accepted.
+    /// A version has drastic changes, and is pending until it is accepted.
     Waiting {
-        /// The hash, to accept the version by.
+        /// The hash of the version, which is required to accept it.
         hash: VersionHash,
         /// The changes.
         changes: String,
@@ -109,24 +110,24 @@ pub enum DocumentEvent<D> {
     Recovered,
 }
 
-/// Status of a [`FollowedDocument`] document, or of evidence of a `Verifier`.
+/// The status of a [`FollowedDocument`], or of one of the documents of a `Verifier`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DocumentStatus {
     /// URL of the document, without its query.
     pub url: String,
-    /// Origin of the current version: `fetched` by this process, `saved` by an earlier one, the
-    /// operator's own `file`, or `embedded`; `None` if there is no version.
+    /// Origin of the current version: `fetched` (by this process), `saved` (by an earlier process),
+    /// `file` (the operator's own copy) or `embedded`; `None` if there is no version.
     pub origin: Option<&'static str>,
-    /// Number of its crawlers, groups, prefixes or keys.
+    /// Number of crawlers, groups, prefixes or keys in the document, depending on its kind.
     pub entries: Option<usize>,
-    /// When its operator created it, if the document (such as a list of addresses) contains this
-    /// time.
+    /// The creation time of the document, if the document contains it, as some lists of addresses
+    /// do.
     pub created: Option<String>,
     /// Hash of the current version.
     pub hash: Option<VersionHash>,
-    /// When its server last confirmed it. A list without such a time can verify claims, but refutes
-    /// none.
+    /// When the server last confirmed that the document is unchanged, or sent it. A list without
+    /// such a time can verify claims but cannot refute them.
     pub confirmed: Option<SystemTime>,
     /// Hash of the pending version, and what it changes.
     pub waiting: Option<(VersionHash, String)>,
@@ -138,14 +139,14 @@ pub struct DocumentStatus {
 #[derive(Debug)]
 struct Progress {
     validators: Validators,
-    /// When it was last requested, successfully or not.
+    /// When the document was last requested, successfully or not.
     asked: Option<SystemTime>,
     next: SystemTime,
     failures: u32,
     problem: Option<Arc<str>>,
     accepted: Vec<VersionHashPrefix>,
     waiting: Option<(VersionHash, String)>,
-    /// Last report: the version in force, and why there is no newer one.
+    /// The state that was last reported: the version in force, and the problem, if any.
     said: (Option<VersionHash>, Option<Arc<str>>),
 }
 
@@ -156,21 +157,23 @@ enum Taken {
     New(Arc<[u8]>),
     /// The current document was confirmed.
     Confirmed,
-    /// The current document stays, if there is one.
+    /// The current document stays, if any.
     Kept,
 }
 
 impl<D> Held<D> {
     pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
-        // A document that was not fetched is requested immediately.
+        // `fresh_until` is in the past, so that a document that was not fetched is requested
+        // immediately.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
 
 impl<D: Document> FollowedDocument<D> {
-    /// Starts to follow a document. Until it is fetched, the saved copy is used, or else `copy`.
+    /// Starts to follow a document. Until it is fetched, the saved copy is used or, if there is
+    /// none, `copy`.
     ///
-    /// Also returns the reason if the saved copy cannot be used.
+    /// If there is a saved copy that cannot be used, also returns the reason.
     pub(in crate::source) fn start(
         settings: DocumentSettings<D>,
         copy: Option<Held<D>>,
@@ -194,7 +197,7 @@ impl<D: Document> FollowedDocument<D> {
             problem: None,
             accepted,
             waiting: None,
-            // Finding the earlier version at the start is not a change.
+            // The version that is available at the start is not reported as a change.
             said: (held.as_ref().and_then(|held| held.hash), None),
         };
         let followed = Arc::new(Followed {
@@ -214,13 +217,13 @@ impl<D: Document> FollowedDocument<D> {
         (Self { followed, _task: Arc::new(FetcherTask::start(fetcher, follow)) }, problem)
     }
 
-    /// Returns the current version; `None` until one was fetched or saved.
+    /// Returns the current version; `None` if no version is available yet.
     pub fn current(&self) -> Option<Arc<D>> {
         self.with_held(|held| held.map(|held| held.document.clone()))
     }
 
-    /// Sets the versions that are used regardless of their changes, replacing those set before. If
-    /// the pending version is among them, the document is fetched again immediately.
+    /// Replaces the list of versions that are used without further acceptance, however much they
+    /// change. If the pending version is among them, the document is fetched again immediately.
     pub fn accept(&self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) {
         let is_accepted = {
             let mut progress = self.followed.progress.lock();
@@ -232,12 +235,12 @@ impl<D: Document> FollowedDocument<D> {
         }
     }
 
-    /// Fetches the document again now, even if it is not due. Returns once the outcome is in force,
-    /// or [`status`](Self::status) gives the reason for a failure. The wait has the fetch's time
-    /// limit.
+    /// Fetches the document again now, even if it is not due. Returns when the outcome is in force,
+    /// or when [`status`](Self::status) contains the reason for a failure, at the latest after the
+    /// time limit for fetches.
     pub async fn fetch_again(&self) {
         let (asked, mut concluded) = (Instant::now(), self.followed.concluded.subscribe());
-        // A fetch that was already in progress may have had its response earlier.
+        // A fetch that began before this call does not count, because its response may be older.
         while *concluded.borrow_and_update() < asked {
             self.fetch_now();
             let _ = concluded.changed().await;
@@ -283,8 +286,8 @@ impl<D: Document> FollowedDocument<D> {
         self.followed.progress.lock().asked.is_some()
     }
 
-    /// Notes that a request needs the document and found no sufficient copy. The document is
-    /// fetched again as soon as allowed.
+    /// Records that a request needs the document and that the current copy is missing or
+    /// insufficient. The document is fetched as soon as [`Document::GAP`] allows it.
     pub(in crate::source) fn want(&self) {
         let Followed { is_wanted, wanted, .. } = &*self.followed;
         if !is_wanted.load(Ordering::Relaxed) && !is_wanted.swap(true, Ordering::AcqRel) {
@@ -302,10 +305,11 @@ impl<D: Document> FollowedDocument<D> {
 
 robots_core::debug_as!(|it| [D: Document] FollowedDocument::<D> { url: it.followed.url.to_string() });
 
-/// Longest plausible wait for the next fetch. A later time comes from a clock that was wrong.
+/// Maximum plausible time until the next fetch. If the time of the next fetch is later, it was
+/// computed with a wrong clock.
 const MAX_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Maximum sleep, because the clock may be set meanwhile.
+/// Maximum time of one sleep. The time is then checked again, because the clock may have been set.
 const MAX_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 impl<D: Document> Followed<D> {
@@ -322,9 +326,10 @@ impl<D: Document> Followed<D> {
             drop(permit);
             let (followed, now) = (self.clone(), self.clock.now());
             let roll = dice.hash_one(now) as u32;
-            // Parsing a list of 1 MiB and writing it to disk take time.
+            // The outcome is applied on another thread, because parsing a list of 1 MiB and writing
+            // it to disk block.
             let concluded = tokio::task::spawn_blocking(move || followed.conclude(outcome, now, roll));
-            // A panic while processing a response does not end the task.
+            // If applying the outcome panics, the task continues.
             let _ = concluded.await;
             self.concluded.send_replace(begun);
         }
@@ -344,7 +349,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns when the next fetch is due; `None` until the document is wanted.
+    /// Returns when the next fetch is due; `None` if the document is fetched on request and no
+    /// request needs it.
     fn due(&self) -> Option<SystemTime> {
         let progress = self.progress.lock();
         let earliest = progress.asked.map_or(progress.next, |asked| later(asked, D::GAP));
@@ -357,8 +363,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns the validators for the next request. They are empty if there is no copy that a 304
-    /// response could confirm.
+    /// Returns the validators for the next request. They are empty if the current copy was not
+    /// fetched, because a 304 response could not confirm it.
     fn validators(&self) -> Validators {
         let held = self.held.load();
         let is_fetched = |held: &Held<D>| matches!(held.origin, FETCHED | SAVED);
@@ -390,7 +396,7 @@ impl<D: Document> Followed<D> {
     }
 
     fn take(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) -> Taken {
-        // From here on, another request may want it again.
+        // Requests from now on may cause another fetch.
         self.is_wanted.store(false, Ordering::Release);
         let retry_after = match &outcome {
             FetchOutcome::Status { retry_after, .. } => *retry_after,
@@ -427,11 +433,12 @@ impl<D: Document> Followed<D> {
             }
             FetchOutcome::NotModified(freshness) => {
                 let interval = self.schedule.interval(freshness);
-                let held = self.held.load_full().ok_or("the answer is 304, but nothing was fetched before")?;
+                let held =
+                    self.held.load_full().ok_or("the server answered with 304, but no copy was fetched before")?;
                 self.hold(held.document.clone(), held.hash, now, interval);
                 Ok((Taken::Confirmed, interval))
             }
-            FetchOutcome::Redirected => Err("the answer is a redirect, which is not followed".to_owned()),
+            FetchOutcome::Redirected => Err("the server answered with a redirect, which is not followed".to_owned()),
             FetchOutcome::Found { status, .. } | FetchOutcome::Status { status, .. } => {
                 Err(format!("the answer is {status}"))
             }
@@ -439,7 +446,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Parses a document, and puts it in force unless it must be accepted first.
+    /// Parses a document, and uses it as the current version unless it must be accepted first.
     fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
         let document = D::read(&self.reading, octets)?;
         let held = self.held.load_full();
@@ -467,7 +474,7 @@ impl<D: Document> Followed<D> {
         D::renewed(&self.reading);
     }
 
-    /// Returns what has changed since the last report.
+    /// Returns the event to report if the state has changed since the last report.
     fn news(&self) -> Option<DocumentEvent<D>> {
         let held = self.held.load_full();
         let hash = held.as_ref().and_then(|held| held.hash);
@@ -508,10 +515,14 @@ impl<D> fmt::Display for DocumentEvent<D> {
         match self {
             Self::Changed(_, hash) => write!(f, "version {} is in force", hash.short()),
             Self::Waiting { hash, changes } => {
-                write!(f, "version {} waits to be accepted: {changes}; the one before stays in force", hash.short())
+                write!(
+                    f,
+                    "version {} waits to be accepted: {changes}; the previous version stays in force",
+                    hash.short()
+                )
             }
-            Self::Failed(problem) => write!(f, "{problem}; the one before stays in force"),
-            Self::Recovered => f.write_str("it is fetched again, and has not changed"),
+            Self::Failed(problem) => write!(f, "{problem}; the previous version stays in force"),
+            Self::Recovered => f.write_str("the document can be fetched again and has not changed"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Saved copies of fetched documents in a folder, and their errors.
+//! Saved copies of fetched documents in a folder, and the error type for followed documents.
 
 use std::error::Error;
 use std::io::{self, Read};
@@ -13,8 +13,8 @@ use crate::live::state::replacement::put;
 use crate::live::{Durability, VersionHash};
 use crate::source::fetch::{FetchUrl, Validators};
 
-/// A folder with a file for each document, named by the hash of its URL. It is for the next start,
-/// which may have no network.
+/// A folder that contains one file per document. The file's name is the hash of the document's URL.
+/// The files are used at the next start, in case the network is not available then.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct SavedDocuments(PathBuf);
 
@@ -27,8 +27,8 @@ pub(in crate::source) struct SavedDocument {
     last_modified: Option<String>,
 }
 
-/// Maximum number of bytes read from a file: more than the largest document as a JSON string, and
-/// more than all possible claim paths.
+/// Maximum number of bytes that are read from a file. The largest document as a JSON string, and
+/// the file with the maximum number of claim paths, are smaller.
 const MAX_BYTES: u64 = 8 << 20;
 
 impl SavedDocuments {
@@ -91,15 +91,15 @@ impl SavedDocuments {
 }
 
 impl SavedDocument {
-    /// Returns the validators that were saved with it.
+    /// Returns the validators that were saved with the document.
     pub(super) fn validators(&self, url: &FetchUrl) -> Validators {
         let value = |text: &Option<String>| text.as_deref().and_then(|text| HeaderValue::from_str(text).ok());
         Validators { etag: value(&self.etag), last_modified: value(&self.last_modified), of: Some(url.clone()) }
     }
 }
 
-/// Writes a file that only its owner can read, because a URL may contain a secret. If the process
-/// or the machine stops meanwhile, the previous file stays intact.
+/// Replaces a file atomically, so that the previous file stays intact if the process or the machine
+/// stops. Only the owner can read the file, because the URL in it may contain a secret.
 pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
     put(path, &path.with_extension("tmp"), text.as_bytes(), Durability::Machine)
 }
@@ -116,7 +116,7 @@ pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String>
     serde_json::from_slice(&octets).map(Some).map_err(|error| failed(&error))
 }
 
-/// Why something cannot be followed, or its saved copy cannot be read.
+/// Why a document cannot be followed, or why its saved copy cannot be read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FollowError(String);
 

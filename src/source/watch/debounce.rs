@@ -1,30 +1,31 @@
-//! Decides when a watched target is read. Nothing here reads a file, a clock or an event: callers
-//! pass events and times.
+//! Decides when a watched target is read. This is a state machine without files, clocks or event
+//! sources: callers pass events and times.
 
 use std::time::{Duration, Instant};
 
 use super::target::ReadResult;
 use crate::source::file::QUIET;
 
-/// Maximum delay between the moment when a modification can be read and its last event.
+/// Maximum time after a modification becomes visible to readers until its last event arrives.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
 
-/// Delay before a folder is listed after names were added or removed. One listing serves many
-/// changes.
+/// Delay before a folder is listed after names were added or removed, so that one listing finds
+/// many changes.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// How soon an event requires a read.
+/// How soon the target must be read after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// The file was modified: read once it has been quiet.
+    /// The file was modified: read it when it was not modified for a while.
     WhenQuiet,
-    /// The writer has closed the file: read now.
+    /// The writer has closed the file: read it now.
     Closed,
-    /// A finished file was renamed to this name: read now.
+    /// A complete file was renamed to this name: read it now.
     Renamed,
-    /// The name was removed or renamed away. This writes to no file, so an earlier deadline stays;
-    /// without one, the read waits to see whether another file takes the name. (A ConfigMap's old
-    /// folder is removed right after the new one has replaced it.)
+    /// The file was removed or renamed to another name. This does not modify a file, so an earlier
+    /// deadline stays. Without an earlier deadline, the read is delayed, because another file may
+    /// get the name soon. (When a ConfigMap is updated, the old folder is removed right after the
+    /// new one has replaced it.)
     Gone,
     /// Names were added to or removed from the folder: list it soon, regardless of further changes.
     Gathered,
@@ -35,13 +36,14 @@ pub(super) enum Urgency {
 pub(super) enum DueWork {
     /// Read the target after an event.
     Look,
-    /// Take the earlier read: no event has reported a write since.
+    /// Publish the result of the earlier read, because no event has reported a write since.
     Take(ReadResult),
-    /// Find changes without an event: by the stamp, and by the contents if the stamp requires it.
+    /// Poll for changes without events: compare the stamp, and read the contents if the stamp
+    /// requires it.
     Poll,
 }
 
-/// Whether a worker processes the target.
+/// Whether the target is queued for a worker or is being processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     None,
@@ -53,13 +55,13 @@ enum Activity {
 #[derive(Debug)]
 pub(super) struct Debounce {
     work: Activity,
-    /// Time of the target's timer, if it has one.
+    /// Time of the target's entry in the scheduler's timers, if any.
     pub(super) queued: Option<Instant>,
     /// When to read the target after an event.
     due: Option<Instant>,
-    /// Result of a read, and when it may be taken if nothing writes to the file meanwhile.
+    /// Result of a read, and when it may be published if the file is not written in the meantime.
     settling: Option<(Instant, ReadResult)>,
-    /// Most urgent event that arrived while the target was read or settled.
+    /// The event that arrived while the target was being read or was settling, if any.
     meanwhile: Option<Urgency>,
     written_meanwhile: bool,
     poll: Duration,
@@ -67,7 +69,8 @@ pub(super) struct Debounce {
 }
 
 impl Debounce {
-    /// Creates the timing of a target. No worker takes the target until [`Debounce::finish`].
+    /// Creates the timing of a target. No worker processes the target before [`Debounce::finish`]
+    /// is called.
     pub(super) fn new(poll: Duration, now: Instant) -> Self {
         Self {
             work: Activity::Running,
@@ -81,7 +84,7 @@ impl Debounce {
         }
     }
 
-    /// Returns when the target is due next; `None` if it is queued or a worker has it.
+    /// Returns when the target is due next; `None` if it is queued or being processed.
     pub(super) fn wake(&self) -> Option<Instant> {
         if self.work != Activity::None {
             return None;
@@ -93,8 +96,8 @@ impl Debounce {
         })
     }
 
-    /// Notes an event. The last event counts: a close after writing that is followed by another
-    /// modification did not finish the file.
+    /// Records an event. The last event decides: if a close after writing is followed by another
+    /// modification, the file is not complete.
     pub(super) fn notify(&mut self, urgency: Urgency, now: Instant) {
         if self.work == Activity::Running || self.settling.is_some() {
             if urgency == Urgency::Gone {
@@ -130,8 +133,8 @@ impl Debounce {
                 return None;
             }
             if std::mem::take(&mut self.written_meanwhile) {
-                // A partial write may have been read. The event that came meanwhile decides when to
-                // read it again.
+                // The file was written in the meantime, so the result may be incomplete. The event
+                // of that write decides when the file is read again.
                 self.catch_up(now);
                 return None;
             }
@@ -151,22 +154,24 @@ impl Debounce {
         Some(job)
     }
 
-    /// Keeps the read contents until no event can report a write to them any more.
+    /// Keeps the result of a read for [`SETTLE`]. If the file was being written during the read,
+    /// the event of this write arrives within that time.
     pub(super) fn settle(&mut self, held: ReadResult, now: Instant) {
         self.settling = Some((now + SETTLE, held));
     }
 
-    /// Notes that the file changed while it was read.
+    /// Records that the file changed while it was being read.
     pub(super) fn again_when_quiet(&mut self) {
         self.meanwhile.get_or_insert(Urgency::WhenQuiet);
     }
 
-    /// Notes that not everything could be taken.
+    /// Records that the target must be read again at this time, because not everything could be
+    /// processed.
     pub(super) fn look_again(&mut self, then: Instant) {
         self.due = Some(then);
     }
 
-    /// Notes that the work is done.
+    /// Records that the worker has finished.
     pub(super) fn finish(&mut self, now: Instant) {
         self.work = Activity::None;
         if self.settling.is_none() {
@@ -212,7 +217,7 @@ mod tests {
         debounce.finish(start);
         assert_eq!(debounce.wake(), Some(start + SETTLE));
         assert!(debounce.begin(start).is_none(), "too early");
-        // Another file that takes the name does not change what was read.
+        // A file that is renamed to this name does not change the content that was read.
         debounce.notify(Urgency::Renamed, start);
         assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
         debounce.finish(start + SETTLE);
@@ -223,8 +228,8 @@ mod tests {
     fn a_name_that_goes_puts_off_nothing() {
         let start = Instant::now();
         let mut debounce = debounce(start);
-        // This is how a ConfigMap is swapped: another folder takes the name, and the old one is
-        // removed.
+        // A ConfigMap is updated in this way: a new folder is renamed to the name, and the old
+        // folder is removed.
         debounce.notify(Urgency::Renamed, start);
         debounce.notify(Urgency::Gone, start);
         assert!(matches!(debounce.begin(start), Some(DueWork::Look)));
@@ -235,11 +240,12 @@ mod tests {
         assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
         debounce.finish(start + SETTLE);
         assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET), "whether it is there is seen later");
-        // A removal alone is like any change: whatever replaces a file may remove it first.
+        // A removal alone is treated like a modification, because programs that replace files may
+        // remove them first.
         let mut debounce = self::debounce(start);
         debounce.notify(Urgency::Gone, start);
         assert_eq!(debounce.wake(), Some(start + QUIET));
-        // A file that is being written stays unfinished.
+        // A removal does not make a file complete that is being written.
         debounce.notify(Urgency::WhenQuiet, start + SETTLE);
         debounce.notify(Urgency::Gone, start + SETTLE);
         assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET));
@@ -257,7 +263,7 @@ mod tests {
         let later = start + SETTLE;
         assert!(debounce.begin(later).is_none());
         assert_eq!(debounce.wake(), Some(later + QUIET));
-        // Each further write postpones the read; the last event counts.
+        // Each further write postpones the read, and the last event decides.
         debounce.notify(Urgency::Closed, later);
         debounce.notify(Urgency::WhenQuiet, later + QUIET / 2);
         assert_eq!(debounce.wake(), Some(later + QUIET / 2 + QUIET));

@@ -1,8 +1,8 @@
-//! Registering folders with the system, so that it reports the events in them.
+//! Registers folders with the operating system, which then reports events for the files in them.
 //!
-//! Registering takes a path, so it blocks while a file system hangs. Each file system has its own
-//! source of events with its own lock and thread. A caller that drops a target does not wait: a
-//! worker unregisters its folders.
+//! Registering a folder resolves its path, so it blocks while the file system hangs. So each file
+//! system has its own event source, with its own lock and thread. A caller that drops a target does
+//! not wait, because a worker unregisters the folders.
 
 use crate::live::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,28 +27,28 @@ pub(super) type EventHandler = Box<dyn Fn(notify::Result<Event>) + Send>;
 /// Opens an event source.
 pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 
-/// Maximum number of event sources; further file systems share one. On Linux, all processes of a
-/// user together may open 128.
+/// Maximum number of event sources. Further file systems share one of them. On Linux, a user may
+/// have only 128 in all processes together.
 const MAX_SOURCES: usize = 8;
 
 /// All watched folders.
 pub(super) struct Folders {
     open: OpenEvents,
     handler: Arc<ConcernedHandler>,
-    /// Event source of each file system; `None` after the watcher was stopped. The entry with the
-    /// key `None` is shared. Held only briefly.
+    /// Event source of each file system; `None` after the watcher was stopped. The source with the
+    /// key `None` is shared by several file systems. Locked only briefly.
     sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
-/// Receives, on the source's thread, the targets that an event affects.
+/// Is called on the source's thread with the targets that an event affects.
 type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
-/// Event source and routes of one file system.
+/// The event source of one file system, with the targets in its folders.
 struct SystemEvents {
-    /// Held while a folder is registered or unregistered, which takes as long as its file system
-    /// does. The thread that delivers events never locks it.
+    /// Locked while a folder is registered or unregistered, which blocks while the file system
+    /// hangs. The thread that delivers events never locks it.
     source: Mutex<Result<EventSource, String>>,
-    /// Held only briefly, also by the thread that delivers events.
+    /// Locked only briefly, also by the thread that delivers events.
     routes: Arc<Mutex<Routes>>,
 }
 
@@ -65,14 +65,15 @@ impl Folders {
         Self { open, handler: Arc::new(handler), sources: Mutex::new(Some(HashMap::new())) }
     }
 
-    /// Closes the sources without waiting for a file system: if another thread still holds a
+    /// Closes the sources without waiting for a file system. If another thread is still using a
     /// source, that thread closes it.
     pub(super) fn stop(&self) {
         let sources = self.sources.lock().take();
         drop(sources);
     }
 
-    /// Updates the registered names to the current target of a path.
+    /// Registers the names that currently lead to the target of a path, and unregisters those that
+    /// no longer do.
     pub(super) fn register(
         &self,
         id: WatchId,
@@ -100,8 +101,8 @@ impl Folders {
     fn watch(&self, id: WatchId, name: &WatchedName, folder: &FolderId) -> Result<(), String> {
         let events = self.events_of(name.system)?;
         let mut source = events.source.lock();
-        // Checked under the lock of the source: another thread's registration of the folder may
-        // still fail.
+        // This check requires the lock of the source, because another thread may be registering the
+        // folder, and its registration may fail.
         let is_watched = events.routes.lock().add(id, name, folder);
         if is_watched { Ok(()) } else { events.register_folder(folder, &name.folder, &mut source) }
     }
@@ -117,7 +118,7 @@ impl Folders {
         }
     }
 
-    /// Returns the events of a file system; opens them on first use.
+    /// Returns the event source of a file system; opens it on first use.
     fn events_of(&self, system: FileSystemId) -> Result<Arc<SystemEvents>, String> {
         let mut sources = self.sources.lock();
         let sources = sources.as_mut().ok_or("the watcher is stopped")?;
@@ -147,10 +148,11 @@ impl SystemEvents {
         source: &mut Result<EventSource, String>,
     ) -> Result<(), String> {
         let source = source.as_mut().map_err(|problem| problem.clone())?;
-        // Set before the system call, because events may arrive immediately.
+        // The route is added before the system call, because events may arrive immediately.
         let before = self.routes.lock().watch(folder, path);
         for path in before.as_deref().into_iter().chain([path]) {
-            // Most of these paths are not registered, and a removed folder took its watch with it.
+            // Errors are ignored: usually the path is not registered, or its watch ended when the
+            // folder was removed.
             let _ = source.unwatch(path);
         }
         source.watch(reach_to_register(path), RecursiveMode::NonRecursive).map_err(|error| {
@@ -165,8 +167,8 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
     Ok(Box::new(notify::recommended_watcher(handler)?))
 }
 
-/// Returns the names that must be watched to notice changes of the path's target, with their
-/// current folders. The error names a folder that does not exist.
+/// Returns the names that must be watched to detect changes of the path's target, with their
+/// current folders. The error is about a folder that does not exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();
@@ -191,7 +193,7 @@ fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, Fol
 }
 
 fn problem(folder: &Path, error: &dyn std::fmt::Display) -> String {
-    format!("{}: no file events, changes are found by polling: {error}", folder.display())
+    format!("{}: cannot watch for file events, so changes are found only by polling: {error}", folder.display())
 }
 
 #[cfg(test)]
@@ -221,7 +223,7 @@ mod tests {
         sources.as_ref().expect("it is not stopped").values().map(|events| events.routes.lock().folders.len()).sum()
     }
 
-    /// Returns a folder, which exists until it is dropped, and the path of a folder inside it.
+    /// Returns a temporary folder, and the path of a folder inside it.
     fn folder_with_inner() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let inner = folder.path().canonicalize().expect("a path").join("inner");
@@ -244,7 +246,8 @@ mod tests {
         {
             std::os::unix::fs::symlink(&inner, root.join("link")).expect("a link");
             let mut other = registered(&folders, 200, &root.join("link/7.txt"));
-            // The folder of the link is watched as well, because the link itself may change.
+            // The folder that contains the link is also watched, because the link itself may
+            // change.
             assert_eq!(watched(&folders), 2);
             let rename = EventKind::Modify(ModifyKind::Name(RenameMode::To));
             assert_eq!(
@@ -264,7 +267,8 @@ mod tests {
         assert_eq!(watched(&folders), 0);
     }
 
-    /// `mv robots.txt old; mv new robots.txt`: in between, the name is gone, as after a removal.
+    /// In `mv robots.txt old; mv new robots.txt`, the file is missing between the two commands, as
+    /// after a removal.
     #[test]
     fn a_name_that_a_rename_takes_away_is_gone_and_one_that_it_gives_is_there() {
         let (_folder, inner) = folder_with_inner();
@@ -291,14 +295,14 @@ mod tests {
         let (mut one, path) = (registered(&folders, 1, &inner.join("a.txt")), inner.join("a.txt"));
         let other = inner.join("b.txt");
         let _names = registered(&folders, 2, &other);
-        // The new folder may have the inode of the old one: only the event shows that the old one
-        // is gone.
+        // The new folder may have the same inode as the old one, so only the event shows that the
+        // old folder was removed.
         let mut all = concerned(&folders, EventKind::Remove(RemoveKind::Other), inner);
         all.sort_by_key(|(id, _)| *id);
         assert_eq!(all, [(1, Urgency::Gone), (2, Urgency::Gone)]);
         assert_eq!(folders.register(1, &path, Listing::Contents, &mut one), Ok(()));
         assert_eq!(watched(&folders), 1);
-        // The other targets of the folder are registered again, too.
+        // The other targets in the folder are registered again, too.
         let created = EventKind::Create(CreateKind::File);
         assert_eq!(concerned(&folders, created, other), [(2, Urgency::WhenQuiet)]);
     }

@@ -1,9 +1,9 @@
-//! Decides whether the result of a poll is new. Without events, changes are found by the stamp and
-//! by the contents. Also finds the links on the way to a file: a change of any of them may lead to
-//! another version.
+//! Decides whether the result of a poll is new. Changes without events are found by comparing the
+//! stamp and the contents. Also finds the symbolic links on the path of a file, because a change of
+//! any of them may result in another file.
 //!
-//! **Polling reads stamps**: length, times and inode. The contents are read when the stamp has
-//! changed, while the file is fresh, and at every thirtieth poll.
+//! **Polling reads stamps**: length, times and inode. The contents are read if the stamp has
+//! changed, if the file was modified within the last seconds, and at every thirtieth poll.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use super::target::Fingerprint;
 use crate::source::file_system::{self, FileSystemId, reach};
 
-/// Interval, in polls, between reads of the contents that ignore the stamp.
+/// The contents are read at every poll with a multiple of this number, whatever the stamp.
 const WHOLE_LOOKS: u32 = 30;
 
 /// Results of the polls of one watched target.
@@ -24,8 +24,8 @@ pub(super) struct PolledChanges {
     stamp: Option<FileStamp>,
     /// Result of the last poll, if it was new.
     seen: Option<Fingerprint>,
-    /// Result that was taken without becoming the known one: a broken file, which is reported only
-    /// once.
+    /// Result that was offered to the site but not published, for example an invalid file. It is
+    /// reported only once.
     refused: Option<Fingerprint>,
 }
 
@@ -44,8 +44,8 @@ impl PolledChanges {
         self.seen.is_some() || self.stamp.as_ref() != Some(stamp)
     }
 
-    /// Remembers the result of a poll, and reports whether to take it: two polls must agree on a
-    /// new result.
+    /// Remembers the result of a poll, and reports whether to publish it. A new result is published
+    /// when two successive polls have found it.
     pub(super) fn saw(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>, stamp: FileStamp) -> bool {
         self.stamp = stamp.is_telling().then_some(stamp);
         if Some(fingerprint) == known || Some(fingerprint) == self.refused {
@@ -59,15 +59,16 @@ impl PolledChanges {
         true
     }
 
-    /// Notes that a result was taken, and what is known now. A refused file is not offered again at
-    /// every poll.
+    /// Records that a result was offered to the site, and which result is live now. If the result
+    /// was refused, it is not offered again at every poll.
     pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
         self.refused = (known != Some(fingerprint)).then_some(fingerprint);
     }
 }
 
-/// Coarsest clock of a file system: a second change within this time may leave the stamp as it is.
+/// Resolution of the coarsest clock of a file system. A second change within this time may not
+/// change the stamp.
 const COARSEST_CLOCK: Duration = Duration::from_secs(3);
 
 /// Length, times and identity of a file. Equal stamps almost always mean equal contents.
@@ -81,8 +82,8 @@ struct FileFacts {
     system: FileSystemId,
     length: u64,
     modified: Option<SystemTime>,
-    /// Inode number and its change time. A rename updates the change time, and no call can set it
-    /// back.
+    /// Inode number and change time of the inode. A rename updates the change time, and programs
+    /// cannot set it.
     inode: (u64, i64, i64),
 }
 
@@ -92,7 +93,7 @@ impl FileStamp {
         Self { facts: metadata.map(|metadata| FileFacts::of(path, &metadata)) }
     }
 
-    /// Reports whether a change right after this stamp was taken would show in the next one.
+    /// Reports whether a change right after this stamp was read would be visible in the next stamp.
     pub(super) fn is_telling(&self) -> bool {
         let modified = self.facts.as_ref().and_then(|facts| facts.modified);
         modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age > COARSEST_CLOCK))
@@ -118,14 +119,15 @@ impl FileFacts {
     }
 }
 
-/// Maximum number of links followed on the way to a file, as on Linux.
+/// Maximum number of symbolic links that are followed on the path of a file, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Returns the path itself and every link on the way to the file, each in its resolved folder.
+/// Returns the path itself and every symbolic link on the path of the file, each in its resolved
+/// folder.
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // Events name the file by its name in the given folder.
+    // The given path is included, because events contain the file's name in the given folder.
     files.insert(pending.clone());
     for _ in 0..MAX_LINKS {
         let Some((link, target)) = first_link(&pending) else { break };
@@ -136,7 +138,8 @@ pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     files
 }
 
-/// Returns the first component of a path that is a link, and the path with that link followed.
+/// Returns the first component of a path that is a symbolic link, and the path with this link
+/// replaced by its target.
 fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut walked = PathBuf::new();
     let mut components = path.components();

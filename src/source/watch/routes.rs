@@ -1,7 +1,8 @@
 //! Finds the targets that an event affects.
 //!
-//! A folder is watched by its path without links, whatever paths lead to it. Its identity is stored
-//! as well, because another folder may take its path, and it may move to another path.
+//! A folder is watched by its path without symbolic links, whatever paths lead to it. The identity
+//! of the folder is also stored, because the folder may be moved, and another folder may then have
+//! its path.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -17,7 +18,7 @@ use crate::source::file_system::{self, FileSystemId, reach};
 /// Number of a target, unique within one watcher.
 pub(super) type WatchId = u64;
 
-/// A name in a folder; without a name, all names in it.
+/// A name in a folder; `None` for all names in the folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchedName {
     pub(super) system: FileSystemId,
@@ -26,7 +27,8 @@ pub(super) struct WatchedName {
     pub(super) name: Option<OsString>,
 }
 
-/// Identity of a folder, which survives a move: device and inode on Unix, else the path.
+/// Identity of a folder, which stays the same if the folder is moved: device and inode on Unix; on
+/// other systems, the path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FolderId {
     pub(super) system: FileSystemId,
@@ -36,13 +38,14 @@ pub(super) struct FolderId {
     path: PathBuf,
 }
 
-/// Folders that one source watches, and the targets in each. Locked only briefly, also by the
-/// thread that delivers events.
+/// The folders that one event source watches, and the targets in each. Locked only briefly, also by
+/// the thread that delivers events.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) folders: HashMap<PathBuf, FolderListeners>,
-    /// The watched path of each folder. The system gives one folder a single watch, even if it is
-    /// registered by two paths.
+    /// The watched path of each folder. Only one path per folder is registered, because the
+    /// operating system has only one watch for a folder, even if the folder is registered by two
+    /// paths.
     paths: HashMap<FolderId, PathBuf>,
 }
 
@@ -50,10 +53,11 @@ pub(super) struct Routes {
 pub(super) struct FolderListeners {
     /// The watched folder.
     folder: Option<FolderId>,
-    /// Whether the folder was moved or removed. The system has then dropped its watch, or reports
-    /// another place under its path.
+    /// Whether the folder was moved or removed. The system has then removed the watch, or still
+    /// reports events of the moved folder under the old path.
     is_gone: bool,
-    /// Targets that a name affects. Those under `None` are affected by every name.
+    /// The targets that are affected by events for each name. The targets for `None` are affected
+    /// by events for all names.
     targets: HashMap<Option<OsString>, Vec<WatchId>>,
 }
 
@@ -69,7 +73,8 @@ impl FolderId {
 }
 
 impl Routes {
-    /// Adds a target. Reports whether its folder is watched and still has the given identity.
+    /// Adds a target to a folder. Reports whether the folder is already watched and still has the
+    /// given identity.
     pub(super) fn add(&mut self, id: WatchId, name: &WatchedName, folder: &FolderId) -> bool {
         let listeners = self.folders.entry(name.folder.clone()).or_default();
         let ids = listeners.targets.entry(name.name.clone()).or_default();
@@ -79,8 +84,8 @@ impl Routes {
         listeners.folder.as_ref() == Some(folder) && !listeners.is_gone
     }
 
-    /// Removes a target. Reports whether its folder has no other target; the folder is then
-    /// forgotten.
+    /// Removes a target from a folder. If the folder has no other targets, removes the folder and
+    /// returns true.
     pub(super) fn remove(&mut self, id: WatchId, name: &WatchedName) -> bool {
         let Some(listeners) = self.folders.get_mut(&name.folder) else { return false };
         if let Some(ids) = listeners.targets.get_mut(&name.name) {
@@ -97,8 +102,8 @@ impl Routes {
         is_unused
     }
 
-    /// Notes that a folder is now watched by this path. Returns the path that it was watched by
-    /// before.
+    /// Records that a folder is now watched by this path. Returns the previous path of its watch,
+    /// if any.
     pub(super) fn watch(&mut self, folder: &FolderId, path: &Path) -> Option<PathBuf> {
         self.forget(path);
         let before = self.paths.get(folder).cloned();
@@ -109,7 +114,7 @@ impl Routes {
         before
     }
 
-    /// Notes that no folder is watched by this path. Its targets stay.
+    /// Records that no folder is watched by this path. The targets for the path stay.
     pub(super) fn forget(&mut self, path: &Path) {
         if let Some(folder) = self.folders.get_mut(path).and_then(|listeners| listeners.folder.take()) {
             self.paths.remove(&folder);
@@ -120,16 +125,17 @@ impl Routes {
     pub(super) fn concerned(&mut self, event: &notify::Result<Event>) -> Vec<(WatchId, Urgency)> {
         let event = match event {
             Ok(event) if !event.need_rescan() => event,
-            // The queue overflowed or failed: events may have been lost.
+            // The event queue overflowed or failed, so events may have been lost, and all targets
+            // may have changed.
             _ => return self.folders.values().flat_map(|folder| folder.all(Urgency::WhenQuiet)).collect(),
         };
         let urgency_of = |path: usize| match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Urgency::Closed),
-            // Reads raise events too. Our own reads would trigger reads without end, and a folder
-            // of static files is read all the time.
+            // Reads of files also cause events. They are ignored: otherwise each of our own reads
+            // would trigger another read, and folders of static files are read all the time.
             EventKind::Access(_) => None,
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(Urgency::Gone),
-            // The first path is the old name.
+            // The first path of this event is the old name.
             EventKind::Modify(ModifyKind::Name(RenameMode::Both)) if path == 0 => Some(Urgency::Gone),
             EventKind::Modify(ModifyKind::Name(_)) => Some(Urgency::Renamed),
             _ => Some(Urgency::WhenQuiet),
@@ -143,8 +149,7 @@ impl Routes {
             let Some(urgency) = urgency_of(number) else { break };
             if let Some(listeners) = self.folders.get_mut(path).filter(|_| moves) {
                 listeners.is_gone = true;
-                // The event is for the folder itself: the next read finds out what the folder
-                // contains now.
+                // The event is about the folder itself, so all its targets may have changed.
                 let of_folder = if urgency == Urgency::Gone { Urgency::Gone } else { Urgency::WhenQuiet };
                 concerned.extend(listeners.all(of_folder));
             }

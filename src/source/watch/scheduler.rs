@@ -1,13 +1,15 @@
-//! One clock thread and a few workers for all watched targets.
+//! The scheduler: one clock thread and a few workers for all watched targets.
 //!
-//! The clock thread reads no file. It waits for events and for the next due time, and hands due
-//! targets to workers. Workers read, compile and call back. Each file system has at most a few
-//! workers, so a hung one delays neither the clock nor the others.
+//! The clock thread does not read files. It waits for events and for the next due time, and hands
+//! due targets to workers. Workers read and compile files and run callbacks. The number of workers
+//! per file system is limited, so a hanging file system delays neither the clock thread nor other
+//! file systems.
 //!
-//! Settling is a time in a [`Debounce`], not a sleep: the bytes that were read are kept, and are
-//! taken 20 ms later unless an event reports a write meanwhile. Many events for a file change the
-//! same `Debounce`, so they use no more memory than one event. `watch::debounce` is given the time,
-//! so its rules are tested without a clock.
+//! After a read, the file has to settle: the result is published 20 ms later, unless an event
+//! reports a write in the meantime. Workers do not sleep for that time, because it is stored as a
+//! due time in the [`Debounce`]. Many events for a file change the same `Debounce`, so they need no
+//! more memory than one event. The module `debounce` gets the time as an argument, so it is tested
+//! without a clock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,22 +27,23 @@ use super::target::{ReadResult, Target, fingerprint};
 use crate::live::{Cause, Mutex, RejectionKind};
 use crate::source::file_system::FileSystemId;
 
-/// How long a worker waits for further work before it ends, and the clock thread's wait if no timer
-/// is set.
+/// How long an idle worker waits for work before it ends, and how long the clock thread sleeps if
+/// no timer is set.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Targets that are due within one tick are handed out together, with a single wakeup.
+/// Due times are rounded up to multiples of this, so that one wakeup of the clock thread handles
+/// many targets.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
-    /// Held only briefly.
+    /// Locked only briefly.
     queues: Mutex<Queues>,
-    /// Signals that a target is due earlier than the clock thread waits for.
+    /// Wakes the clock thread because a target is due before the end of its sleep.
     earlier: Condvar,
-    /// Signals that a target is due now.
+    /// Wakes a worker because a job is ready.
     ready: Condvar,
     folders: Folders,
-    /// Result of starting the clock thread, which the first watched target starts.
+    /// Result of starting the clock thread. It is started for the first target.
     clock: OnceLock<Result<(), String>>,
     start: Instant,
 }
@@ -49,7 +52,7 @@ pub(super) struct Scheduler {
 struct Queues {
     watched: HashMap<WatchId, Scheduled, foldhash::fast::RandomState>,
     next_id: WatchId,
-    /// When each target is due; the clock thread waits for the first entry.
+    /// When each target is due. The clock thread sleeps until the first entry.
     timers: BTreeSet<(Instant, WatchId)>,
     ready: ReadyJobs,
     workers: usize,
@@ -62,7 +65,7 @@ struct Scheduled {
     target: Arc<WatchedTarget>,
 }
 
-/// Next job of a worker.
+/// A job for a worker.
 enum Job {
     /// Do the work that is due for a target.
     Run(WatchId),
@@ -75,12 +78,12 @@ struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
     target: Box<dyn Target>,
-    /// File system whose queue receives its jobs.
+    /// File system of the target. Jobs are queued by file system.
     system: AtomicU64,
-    /// Registered names on the way to the target. Only workers hold this lock, while they look up
-    /// folders; that takes as long as the file system does.
+    /// Registered names that lead to the target. Only workers lock this, while they look up
+    /// folders, which blocks while the file system hangs.
     registered: Mutex<BTreeSet<WatchedName>>,
-    /// Why events are missing. Held only briefly.
+    /// Why the file system does not report events for the target, if so. Locked only briefly.
     problem: Mutex<Option<String>>,
 }
 
@@ -115,8 +118,9 @@ impl Scheduler {
         })
     }
 
-    /// Watches the folders on the way to a path. Changes from now on are noted, and read once
-    /// [`Scheduler::begin`] is called. Blocks for as long as the file system of the path does.
+    /// Starts to watch the folders that lead to a path. Changes from now on are recorded, and the
+    /// target is read after them once [`Scheduler::begin`] was called. Blocks while the file system
+    /// of the path hangs.
     pub(super) fn add<T: Target + 'static>(
         self: &Arc<Self>,
         path: PathBuf,
@@ -156,7 +160,8 @@ impl Scheduler {
         self.schedule(&mut queues, id, now);
     }
 
-    /// Stops watching a target. Waits neither for a worker that reads it nor for its file system.
+    /// Stops watching a target. Waits neither for a worker that is reading the target nor for the
+    /// file system.
     pub(super) fn remove(self: &Arc<Self>, id: WatchId) {
         let mut queues = self.queues.lock();
         if let Some(Scheduled { target, .. }) = queues.watched.remove(&id) {
@@ -189,7 +194,7 @@ impl Scheduler {
         self.clock.get_or_init(|| {
             let scheduler = self.clone();
             let spawned = thread::Builder::new().name("robots-watch".into()).spawn(move || scheduler.keep_time());
-            spawned.map(drop).map_err(|error| format!("no thread to watch the file could be started: {error}"))
+            spawned.map(drop).map_err(|error| format!("cannot start a thread to watch the file: {error}"))
         });
     }
 
@@ -214,7 +219,8 @@ impl Scheduler {
             return self.hand_out(queues, system, Job::Run(id));
         }
         let wake = self.tick_after(wake, now);
-        // If the target is now due later, the old timer stays and is postponed when it fires.
+        // A timer is only replaced by an earlier one. If the target is due later than its timer,
+        // the timer is set again when it fires.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
             if let Some(later) = watched.debounce.queued.replace(wake) {
                 queues.timers.remove(&(later, id));
@@ -226,7 +232,7 @@ impl Scheduler {
         }
     }
 
-    /// Rounds a distant time up to the end of its tick; a near time stays.
+    /// Rounds a time up to the end of its tick, unless the time is near.
     fn tick_after(&self, wake: Instant, now: Instant) -> Instant {
         if wake.saturating_duration_since(now) < TICK * 2 {
             return wake;
@@ -255,7 +261,7 @@ impl Scheduler {
         }
     }
 
-    /// Hands a job to a waiting worker, or starts a worker if there is work for more.
+    /// Queues a job, and wakes a waiting worker or starts another one.
     fn hand_out(self: &Arc<Self>, queues: &mut Queues, system: FileSystemId, job: Job) {
         queues.ready.push(system, job);
         self.ready.notify_one();
@@ -263,8 +269,8 @@ impl Scheduler {
             let scheduler = self.clone();
             queues.workers += 1;
             if thread::Builder::new().name("robots-reload".into()).spawn(move || scheduler.work()).is_err() {
-                // A busy worker takes the job later. Without any worker, the next event or poll
-                // tries again.
+                // The thread cannot be started. A busy worker will run the job later. If there are
+                // no workers, the next event or poll tries to start one.
                 queues.workers -= 1;
             }
         }
@@ -301,7 +307,8 @@ impl Scheduler {
         };
         let Some((work, target)) = begun else { return };
         if let Some(work) = work {
-            // A panic in a callback does not end the watching; the panic hook has reported it.
+            // Panics of callbacks are caught, so that watching continues. The panic hook has
+            // already reported them.
             let _ = catch_unwind(AssertUnwindSafe(|| self.carry_out(id, &target, work)));
         } else {
             let mut queues = self.queues.lock();
@@ -316,8 +323,8 @@ impl Scheduler {
                 self.schedule(&mut queues, id, now);
             }
             None => {
-                // The target was removed meanwhile, perhaps before its folders were registered
-                // again.
+                // The target was removed in the meantime. Its folders may have been registered
+                // again after that, so they are unregistered here.
                 drop(queues);
                 target.leave(id, &self.folders);
             }
@@ -327,8 +334,8 @@ impl Scheduler {
     fn carry_out(self: &Arc<Self>, id: WatchId, target: &WatchedTarget, work: DueWork) {
         match work {
             DueWork::Take(settled) => {
-                // Another reload may have published a later version, which an earlier read must not
-                // replace.
+                // The target is read again, because another reload may have published a later
+                // version, which the result of an earlier read must not replace.
                 let again = target.target.read();
                 if fingerprint(&again) == fingerprint(&settled) {
                     self.take(id, target, Cause::Event, again);
@@ -337,8 +344,8 @@ impl Scheduler {
                 }
             }
             DueWork::Look => {
-                // Register before reading, so that no later change goes unnoticed, wherever a link
-                // leads by now.
+                // Folders are registered before the file is read, so that no change after the read
+                // is missed, even if a symbolic link has changed.
                 target.register_again(id, &self.folders);
                 let read = target.target.read();
                 let now = fingerprint(&read);
@@ -407,7 +414,7 @@ impl ReadyJobs {
         self.systems.entry(system).or_default().due.push_back(job);
     }
 
-    /// Returns the next job that a worker may take. The caller must then call
+    /// Returns the next job that may run. After running it, the caller must call
     /// [`ReadyJobs::finish`].
     fn pop(&mut self) -> Option<(FileSystemId, Job)> {
         let mut free = self.systems.iter_mut().filter(|(_, ready)| ready.running < MAX_WORKERS);
@@ -427,7 +434,7 @@ impl ReadyJobs {
         }
     }
 
-    /// Returns the number of workers that have or could have work.
+    /// Returns the number of workers that are needed for the running and the queued jobs.
     fn workers(&self) -> usize {
         self.systems.values().map(|ready| (ready.running + ready.due.len()).min(MAX_WORKERS)).sum()
     }

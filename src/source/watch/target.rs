@@ -1,4 +1,4 @@
-//! Watched targets: how each is read, and what happens when it has changed.
+//! The kinds of watched targets: how each is read, and what happens after a change.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,18 +12,20 @@ use crate::source::file_system::reach;
 /// The result of a read.
 pub(super) type ReadResult = Loaded;
 
-/// Fingerprint of a read's result: no work is needed while it stays equal.
+/// Fingerprint of the result of a read. If two fingerprints are equal, nothing has changed.
 pub(super) type Fingerprint = Result<VersionHash, RejectionKind>;
 
 /// A watched file or folder.
 pub(super) trait Target: Send + Sync {
-    /// Reads the target. Blocks for as long as the file system does.
+    /// Reads the target. Blocks while the file system hangs.
     fn read(&self) -> ReadResult;
 
-    /// Returns the result that was taken last; `None` if the target must be taken again.
+    /// Returns the fingerprint of the last result that was processed; `None` if the result must be
+    /// processed again.
     fn known(&self) -> Option<Fingerprint>;
 
-    /// Takes the result of a read. Returns how soon to read again if not everything could be taken.
+    /// Processes the result of a read, for example publishes it. If not everything could be
+    /// processed yet, returns the time until the target must be read again.
     fn take(&self, cause: Cause, read: ReadResult) -> Option<Duration>;
 }
 
@@ -31,8 +33,7 @@ pub(super) fn fingerprint(read: &ReadResult) -> Fingerprint {
     read.as_ref().map(Version::hash).map_err(|rejection| rejection.kind)
 }
 
-/// The robots.txt of a site. The site's owner may drop it at any time; then there is nothing left
-/// to do.
+/// The robots.txt of a site. If the site was dropped, the target does nothing.
 pub(super) struct SiteTarget(pub(super) Weak<Site>);
 
 impl Target for SiteTarget {
@@ -54,12 +55,12 @@ impl Target for SiteTarget {
 pub(super) struct CallbackTarget {
     read: Box<dyn Fn() -> ReadResult + Send + Sync>,
     changed: Box<dyn Fn() -> Option<Duration> + Send + Sync>,
-    /// `None` if the last change was not taken completely.
+    /// Fingerprint of the last result; `None` if the last change was not processed completely.
     known: Mutex<Option<Fingerprint>>,
 }
 
 impl CallbackTarget {
-    /// The content at the time of this call does not count as a change.
+    /// Creates a target. The content at the time of this call is not reported as a change.
     pub(super) fn new(
         read: impl Fn() -> ReadResult + Send + Sync + 'static,
         changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,
@@ -95,7 +96,8 @@ pub(super) fn contents(path: PathBuf) -> impl Fn() -> ReadResult + Send + Sync {
     move || file::load(&path, &origin)
 }
 
-/// Returns a function that reads the names in a folder as its contents.
+/// Returns a function that lists the names in a folder. It returns them as contents, without names
+/// that `counts` rejects.
 pub(super) fn names(
     path: PathBuf,
     counts: impl Fn(&str) -> bool + Send + Sync,

@@ -1,4 +1,4 @@
-//! Public handle: watches any number of files and folders with one set of threads.
+//! The public handle of the scheduler.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -10,14 +10,16 @@ use super::scheduler::Scheduler;
 use super::target::{CallbackTarget, SiteTarget, Target, contents, names};
 use crate::live::Site;
 
-/// Reports changes of any number of files, with one set of threads.
+/// Watches any number of files and folders with one set of threads, and reports their changes.
 ///
-/// Cheap to clone; clones share everything. The watcher ends with its last clone and the last
-/// [`Watched`]. Pass the same watcher to every [`LiveBuilder`](crate::source::LiveBuilder) of a
-/// process, and use it for everything else that is reloaded; a builder without one starts its own.
+/// Cheap to clone; clones share everything. The threads end when the last clone and the last
+/// [`Watched`] are dropped. Use one watcher for all [`LiveBuilder`](crate::source::LiveBuilder)s of
+/// a process, and for other files that are reloaded. Without a watcher, each builder starts its
+/// own.
 ///
-/// A hung file system does not delay files of others: each file system has its own workers and
-/// events. Status calls and drops never wait for a file system; starting to watch and reloading do.
+/// A file system that hangs does not delay files of other file systems, because each file system
+/// has its own workers and events. Reading a status and dropping a handle never wait for a file
+/// system; starting to watch a file and reloading it do.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;
@@ -39,15 +41,16 @@ pub struct Watcher {
     handle: Arc<Handle>,
 }
 
-/// A watched file or folder. Dropping this ends the watching.
+/// A watched file or folder. Dropping this value stops watching.
 #[derive(Debug)]
-#[must_use = "dropping it ends the watching"]
+#[must_use = "dropping it stops watching"]
 pub struct Watched {
     handle: Arc<Handle>,
     id: WatchId,
 }
 
-/// Stops the threads, which hold the scheduler, when the last handle is dropped.
+/// Stops the threads when the last handle is dropped. The threads own the scheduler, so it would
+/// not be dropped otherwise.
 #[derive(Debug)]
 struct Handle(Arc<Scheduler>);
 
@@ -55,7 +58,7 @@ impl Watcher {
     /// Default interval between polls for changes that the file system has not reported.
     pub const DEFAULT_POLL: Duration = Duration::from_secs(2);
 
-    /// Shortest poll interval that can be set.
+    /// Minimum interval between polls.
     pub const MIN_POLL: Duration = Duration::from_millis(50);
 
     /// Creates a watcher without targets. Its threads start with the first target.
@@ -68,12 +71,13 @@ impl Watcher {
     }
 
     /// Calls `changed` when the contents of a file have changed, when the file disappears and when
-    /// it reappears. The content at the time of this call does not count as a change: read the file
-    /// after this call.
+    /// it reappears. The content at the time of this call is not reported as a change, so read the
+    /// file after this call.
     ///
-    /// The callback runs on a thread of the watcher; if the file changes meanwhile, it runs again.
-    /// A half-written file is not reported: the rules are those for a robots.txt. Contents are
-    /// compared up to [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
+    /// The callback runs on a thread of the watcher. If the file changes while the callback runs,
+    /// it runs again afterwards. As for a robots.txt, a change is not reported before the file is
+    /// complete. Contents are compared up to
+    /// [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
     pub fn file(&self, path: impl Into<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Watched {
         let path = path.into();
         let read = contents(path.clone());
@@ -87,9 +91,9 @@ impl Watcher {
         watched
     }
 
-    /// Calls `changed` when names were added to a folder or removed from it, unless `counts`
-    /// returns `false` for all of them. The names at the time of this call do not count as a
-    /// change: list them after this call.
+    /// Calls `changed` when names were added to a folder or removed from it, if `counts` returns
+    /// `true` for any of them. The names at the time of this call are not reported as a change, so
+    /// list the folder after this call.
     pub fn names(
         &self,
         folder: impl Into<PathBuf>,
@@ -102,8 +106,8 @@ impl Watcher {
         })
     }
 
-    /// Does the same as [`Watcher::names`]. If the callback returns a time, it is called again
-    /// after that time.
+    /// Like [`Watcher::names`], but if the callback returns a time, it is called again after that
+    /// time.
     pub(in crate::source) fn folder(
         &self,
         path: PathBuf,
@@ -117,7 +121,8 @@ impl Watcher {
         watched
     }
 
-    /// Starts to note changes of a robots.txt; [`Watched::begin`] starts to read them.
+    /// Starts to record changes of a robots.txt. The file is read after changes once
+    /// [`Watched::begin`] was called.
     pub(in crate::source) fn robots(&self, path: PathBuf, poll: Duration, site: Weak<Site>) -> Watched {
         self.add(path, Listing::Contents, poll, || SiteTarget(site))
     }
@@ -145,8 +150,8 @@ impl Watched {
         self.handle.0.begin(self.id);
     }
 
-    /// Returns why changes are found only by polling, if the file system reports no events. Does
-    /// not wait for any file system.
+    /// Returns why changes are found only by polling; `None` if the file system reports changes.
+    /// Does not wait for any file system.
     pub fn problem(&self) -> Option<String> {
         self.handle.0.problem(self.id)
     }
@@ -177,7 +182,7 @@ mod tests {
     use crate::source::watch::folders::{EventHandler, EventSource};
     use crate::source::watch::scheduler::MAX_WORKERS;
 
-    /// Events of a process that has used up its inotify watches.
+    /// An event source without free inotify watches.
     struct Exhausted;
 
     impl notify::Watcher for Exhausted {
@@ -216,11 +221,14 @@ mod tests {
             let builder = LiveRobots::file(&path).watcher(&watcher).poll_every(Duration::from_millis(50));
             let live = builder.open().expect("a robots.txt");
             let problem = live.status().watch_problem.expect("it is reported");
-            assert!(problem.contains("no file events, changes are found by polling"), "{problem}");
+            assert!(
+                problem.contains("cannot watch for file events, so changes are found only by polling"),
+                "{problem}"
+            );
             assert!(problem.contains(reason), "{problem}");
             std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
             let deadline = Instant::now() + Duration::from_secs(60);
-            // The file is empty for a moment while it is written, and a poll may see that too.
+            // The file is empty for a moment while it is written, and a poll may read it then.
             let is_polled = || live.history().last().is_some_and(|entry| entry.cause == Cause::Poll);
             while !(is_polled() && has_body(&live, "User-agent: *\nDisallow: /b\n")) {
                 assert!(Instant::now() < deadline, "{reason}: it was not found");
@@ -229,7 +237,7 @@ mod tests {
         }
     }
 
-    /// Poll interval so long that only events report changes.
+    /// A poll interval that is so long that changes are found only by events.
     const SELDOM: Duration = Duration::from_secs(3600);
 
     fn has_body(live: &LiveRobots, text: &str) -> bool {
@@ -255,7 +263,7 @@ mod tests {
         let other = open(&path);
 
         hung.hang(Operations::All, 0);
-        // Each event makes a worker look up the folders of its file.
+        // After each event, a worker looks up the folders of the file.
         there.iter().for_each(|path| write(path));
         hung.hang(Operations::All, MAX_WORKERS);
 

@@ -115,7 +115,7 @@ fn a_start_that_must_not_fail_silently_waits_and_fails() {
     let open = |url: &str| LiveRobots::url(url).unwrap().when_missing(WhenMissing::Fail).open().unwrap_err();
     let down = open(&format!("http://{}/robots.txt", nowhere()));
     assert_eq!(down.kind, RejectionKind::Unreachable);
-    assert!(down.to_string().contains("no connection could be made: 127.0.0.1:"), "{down}");
+    assert!(down.to_string().contains("cannot connect: 127.0.0.1:"), "{down}");
     assert_eq!(open(&Server::saying(response("404 N", "", "")).url("/")).kind, RejectionKind::Missing);
     assert_eq!(open(&Server::saying(robots("<html>")).url("/")).kind, RejectionKind::Html);
 }
@@ -356,7 +356,7 @@ fn an_upstream_may_be_a_unix_socket() {
     let gone = format!("{upstream}.gone");
     let live = LiveRobots::upstream([&gone], "shop.example").unwrap().when_missing(WhenMissing::Fail).open();
     let error = live.unwrap_err().to_string();
-    assert!(error.contains(&format!("no connection could be made: {gone}: ")), "{error}");
+    assert!(error.contains(&format!("cannot connect: {gone}: ")), "{error}");
 }
 
 /// Starts a server that redirects `/robots.txt` to this location, and answers everything else with
@@ -387,7 +387,7 @@ fn redirects_of_an_upstream_stay_on_the_site() {
         (other.url("/r"), "is another site"),
         ("http://evil.example/r".to_owned(), "is another site"),
         ("http://shop.example.evil.example/r".to_owned(), "is another site"),
-        ("http://shop.example:9999/robots.txt".to_owned(), "is the site itself"),
+        ("http://shop.example:9999/robots.txt".to_owned(), "differs only in scheme or port"),
         ("gopher://shop.example/r".to_owned(), "use http or https"),
     ] {
         let server = redirecting(&*location);
@@ -411,9 +411,9 @@ fn another_upstream_is_asked_if_one_is_down_or_fails() {
 #[test]
 fn a_url_that_cannot_be_fetched_is_refused_immediately() {
     for (url, why) in [
-        ("ftp://example.com/robots.txt", "ftp is not spoken here"),
+        ("ftp://example.com/robots.txt", "ftp is not supported"),
         ("example.com/robots.txt", "has no scheme"),
-        ("http://user@example.com/", "holds a user name"),
+        ("http://user@example.com/", "contains a user name"),
     ] {
         let error = LiveRobots::url(url).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");

@@ -55,7 +55,7 @@ fn a_response_that_is_not_a_robots_txt_is_one_clear_message() {
     let disallowed = "crawlers take the whole site as disallowed (RFC 9309, section 2.3.1.4)\n";
     let allowed = "crawlers take everything as allowed (RFC 9309, section 2.3.1.3)\n";
     let zstd = ": the answer cannot be read: it is encoded as \"zstd\", which the request does not accept\n";
-    let ftp = "\"ftp://example.com/robots.txt\" cannot be fetched: ftp is not spoken here; use http or https\n";
+    let ftp = "\"ftp://example.com/robots.txt\" cannot be fetched: ftp is not supported; use http or https\n";
     for (url, want) in [
         ("/down", format!(": 503 Service Unavailable; {disallowed}")),
         ("/none", format!(": 404 Not Found; {allowed}")),
@@ -63,7 +63,7 @@ fn a_response_that_is_not_a_robots_txt_is_one_clear_message() {
         ("/zstd", zstd.to_owned()),
         ("/large", ": larger than 8 MiB, so it cannot be a robots.txt\n".to_owned()),
         ("ftp://example.com/robots.txt", ftp.to_owned()),
-        ("https://user:secret@example.com/", "\"https://…@example.com/\" holds a user name".to_owned()),
+        ("https://user:secret@example.com/", "\"https://…@example.com/\" contains a user name".to_owned()),
     ] {
         // A line about a document begins with its URL.
         let is_here = url.starts_with('/');

@@ -13,21 +13,21 @@ use crate::live::{
     WasLive,
 };
 
-/// How far an entry may be ahead of the clock before this is reported as a clock error.
+/// If an entry is ahead of the clock by more than this, a clock error is reported.
 const CLOCK_ERROR: Duration = Duration::from_secs(3600);
 
-/// Replaces the versions with those that another handle of the same site has yet to write.
+/// Replaces the versions with those that another handle of the same site has not written yet.
 fn with(remembered: Remembered, state: &SavedState) -> Remembered {
     let SavedState { versions, pending, durability: _ } = state;
     Remembered { versions: versions.clone(), pending: pending.clone(), was_live: WasLive::Current, ..remembered }
 }
 
 impl SiteStore {
-    /// Loads every file that is not damaged. A change that is not written yet is newer than the
-    /// file.
+    /// Loads every file that is not damaged. Changes that are not written yet take precedence over
+    /// the files.
     ///
-    /// The site may be open already, for example while a config is reloaded. Nothing is written
-    /// while this reads, and versions that are published meanwhile are included.
+    /// The site may be open already, for example while a config is reloaded. While the files are
+    /// read, no other handle writes them. Versions that are published in the meantime are included.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written.lock();
         self.disk.clean(&self.folder, self.began);
@@ -82,9 +82,9 @@ impl SiteStore {
         self.load_record(written, stamp, damaged, remembered, now)
     }
 
-    /// Loads the record, which contains versions that went live, or were rolled back, while the
-    /// state could not be written. `damaged` is the version that is current in the state and whose
-    /// bytes are missing.
+    /// Loads the record of the live version, and applies changes that the state lacks: versions
+    /// that went live or were rolled back while the state could not be written. `damaged` is the
+    /// current version of the state, if its bytes are missing.
     fn load_record(
         &self,
         written: &mut Written,
@@ -109,7 +109,8 @@ impl SiteStore {
                     if let Some((_, Some(version))) = recovered {
                         remembered.versions.accept(version, Duration::ZERO, now);
                     }
-                    // The older state lists the live version as pending, but it was accepted.
+                    // The state is older than the record and may list the live version as pending,
+                    // but that version was accepted.
                     remembered.pending.take_if(|pending| live == Some(pending.hash()));
                     remembered.was_live = WasLive::Current;
                     let (versions, pending) = (remembered.versions.clone(), remembered.pending.clone());
@@ -119,7 +120,7 @@ impl SiteStore {
             _ if damaged != WasLive::Unknown => remembered.was_live = damaged,
             Some((_, record)) => {
                 remembered.was_live = WasLive::Current;
-                // The record could not be overwritten when the state could be.
+                // The state was written, but the record could not be overwritten.
                 unrecorded = Some(LiveRecord::of(&remembered.versions)).filter(|now| *now != record);
             }
             None => unrecorded = remembered.versions.current().map(|_| LiveRecord::of(&remembered.versions)),
@@ -147,8 +148,8 @@ impl SiteStore {
         Some(AcceptedVersion { version, since, standing: AcceptedState::Accepted })
     }
 
-    /// Discards what is known about the files after another process has written here. That process
-    /// may have removed files, and its stamps may be newer than those of this one.
+    /// Discards the known content of the folder after another process may have written to it. That
+    /// process may have removed files, and its stamps may be newer.
     pub(in crate::live::state) fn trust_nothing(&self) {
         let now = self.disk.clock.now();
         let record = record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();
@@ -168,11 +169,12 @@ impl SiteStore {
         history
     }
 
-    /// Returns a version if its bytes match its hash.
+    /// Reads the bytes of a version. Returns the version if the bytes match its hash; otherwise,
+    /// the damage becomes a problem.
     fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
         let path = self.path_of(listed.hash);
         let bytes = self.whole(self.disk.read(&path))?;
-        let bytes = self.whole(bytes.ok_or_else(|| format!("{}: this is missing", path.display())))?;
+        let bytes = self.whole(bytes.ok_or_else(|| format!("{}: the file is missing", path.display())))?;
         let version = Version::new(bytes, &listed.origin, listed.modified);
         let version = (version.hash() == listed.hash).then_some(version);
         let version = self.whole(version.ok_or_else(|| damaged_file(&path)))?;
@@ -180,12 +182,13 @@ impl SiteStore {
         Some(version)
     }
 
-    /// Returns the content of a file if it is undamaged; otherwise the damage becomes a problem.
+    /// Returns the content if it could be read without errors; otherwise, the error becomes a
+    /// problem.
     fn whole<T>(&self, read: Result<T, String>) -> Option<T> {
         read.inspect_err(|damage| self.problems.set(ProblemKind::Damaged, Some(damage.clone()))).ok()
     }
 }
 
 fn damaged_file(path: &Path) -> String {
-    format!("{}: this is damaged and ignored", path.display())
+    format!("{}: the file is damaged and is ignored", path.display())
 }

@@ -1,4 +1,5 @@
-//! Broken or misconfigured networks: no claim is refuted, and the status reports what is missing.
+//! Tests with broken or misconfigured networks: claims are not refuted, and the status reports the
+//! missing evidence.
 
 use hickory_resolver::proto::op::ResponseCode;
 
@@ -9,7 +10,7 @@ use crate::agent::{Agent, Identity, Recognizer, UndecidedReason};
 use crate::identity::IdentityRequest;
 use crate::rules::RobotsTxt;
 
-/// The crawler's address, which is in its list and has its name.
+/// The address of the crawler. It is in the crawler's list and has the crawler's reverse DNS name.
 const GENUINE: &str = "8.8.8.8";
 const IMPOSTOR: &str = "9.9.9.9";
 const PATH: ClaimPath<'_> = ClaimPath { site: "example.com", listener: "0.0.0.0:443" };
@@ -27,8 +28,8 @@ fn list() -> String {
 }
 
 impl Network {
-    /// Starts a network whose list server sends this response, and whose resolver is prepared by
-    /// `set`.
+    /// Starts a network whose list server sends the response `list`, and whose DNS server is
+    /// configured by `set`.
     fn start(list: impl Into<Vec<u8>>, set: impl FnOnce(&PlayedDns)) -> Self {
         let network = Self::start_with(list, LONG, set, |row, list| Crawler {
             ranges: vec![list],
@@ -42,7 +43,7 @@ impl Network {
         network
     }
 
-    /// Starts a network whose crawler is known only by the names of its addresses.
+    /// Starts a network whose crawler is verified only by reverse DNS names.
     fn of_names(timeout: Duration, set: impl FnOnce(&PlayedDns)) -> Self {
         Self::start_with(nothing(), timeout, set, |row, _| Crawler {
             reverse_dns: vec![".googlebot.com".into()],
@@ -76,7 +77,7 @@ impl Network {
         })
     }
 
-    /// Returns the identity that applies once no look-up is pending any more.
+    /// Waits until no look-up is pending, and returns the identity that applies then.
     fn identity(&self, address: Option<&str>) -> Identity {
         let recognizer = Recognizer::new(self.registry.clone(), &RobotsTxt::parse(*b""));
         let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
@@ -133,7 +134,7 @@ fn a_proxy_that_takes_the_requests_over_refutes_no_request_for_long() {
 fn an_address_that_is_not_the_clients_own_refutes_no_request() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
-    // A wrong X-Real-IP, a container's gateway, a carrier's network, or no address.
+    // These addresses come from a wrong X-Real-IP, a container's gateway or a carrier's network.
     for address in ["10.0.0.1", "172.17.0.1", "100.64.3.4", "127.0.0.1", "fe80::1", "fd00::1", "::ffff:192.168.0.1"] {
         assert_eq!(network.identity(Some(address)), Identity::Undecided(UndecidedReason::Address), "{address}");
     }
@@ -175,7 +176,8 @@ fn without_a_network_from_the_start_no_request_is_refuted() {
 
 #[test]
 fn a_resolver_that_says_no_to_everything_refutes_no_request() {
-    // Split DNS, or a resolver without access to the internet: the list cannot be fetched either.
+    // With split DNS, or a resolver without access to the internet, the list cannot be fetched,
+    // either.
     let network = Network::start(nothing(), |_| {});
     for address in [GENUINE, IMPOSTOR] {
         assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");
@@ -211,7 +213,7 @@ fn a_clock_that_is_off_by_a_day_refutes_no_request() {
 #[test]
 fn a_wrong_field_that_gives_all_requests_one_address_refutes_no_request_and_is_named() {
     let network = Network::sound();
-    // The address of a load balancer, which the crawler's requests and all others have.
+    // All requests have the address of a load balancer, including those of the crawler.
     for _ in 0..500 {
         assert_eq!(network.identity(Some("198.41.128.9")), Identity::Undecided(UndecidedReason::SuspectPath));
     }
@@ -234,7 +236,7 @@ fn a_portal_that_answers_everything_with_its_page_refutes_no_request() {
         assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");
     }
     assert!(network.problem().contains("list"), "{}", network.problem());
-    // A portal that appears later invalidates no evidence.
+    // If a captive portal appears later, the existing evidence stays valid.
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     portal(&network.dns);
@@ -268,7 +270,7 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
     let network = Network::of_names(LONG, set);
     assert_eq!(network.identity(Some(GENUINE)), Identity::Undecided(UndecidedReason::ResolverFailure));
     let network = Network::of_names(SHORT, set);
-    // First before the look-up is given up, then afterwards.
+    // The claim is checked before the look-up times out, and again after that.
     let recognizer = Recognizer::new(network.registry.clone(), &RobotsTxt::parse(*b""));
     let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
     let request = IdentityRequest::new(&agents, Some(public(IMPOSTOR)));
@@ -279,7 +281,8 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
 
 #[test]
 fn a_resolver_with_an_internal_view_refutes_no_request() {
-    // The resolver returns names of its own network for all addresses, or none for other networks.
+    // The resolver returns names of its own network for all addresses, or no names for addresses of
+    // other networks.
     for view in [ptr(&["gateway.corp.example"]), Played::Code(ResponseCode::NXDomain), Played::Records(Vec::new())] {
         let network = Network::of_names(LONG, |dns| {
             dns.names(GENUINE, view.clone()).names(IMPOSTOR, view.clone());

@@ -1,4 +1,4 @@
-//! Certificates of authorities that only tests trust. The tests of both packages use them.
+//! Certificates from authorities that only tests trust. The tests of both packages use them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Key directories, over HTTPS.
+//! Tests of key directories that are fetched over HTTPS.
 
 use super::played_http::{PlayedHttp, answer};
 use super::played_signer::{KEY, THUMBPRINT, keys, signed};
@@ -40,7 +40,8 @@ impl Followed {
         }
     }
 
-    /// Returns the identity of a request that is signed with the first key and names no crawler.
+    /// Returns the identity of a request that is signed with the first key and whose `User-Agent`
+    /// is not a crawler's.
     fn identity(&self, fields: &[(&str, String)]) -> Identity {
         self.identity_at("example.com", fields)
     }
@@ -121,7 +122,7 @@ fn a_key_that_goes_ends_what_its_signatures_verified() {
     });
     assert_eq!(followed.verifier.status().known_signatures, 1);
     assert_eq!(followed.server.heads().len(), 1);
-    // A remembered result still requests the directory once the directory is stale.
+    // If a remembered result is used, a stale directory is still fetched again.
     followed.server.answers(keys(&[OTHER_KEY]));
     followed.clock.pass(Duration::from_secs(601));
     until("the end of the key", || {
@@ -145,11 +146,12 @@ fn a_proxy_that_changes_the_host_refutes_no_request_by_a_signature() {
     let suspects = followed.verifier.status().suspects;
     assert_eq!((suspects.len(), suspects[0].method), (1, IdentityMethod::Signature));
     assert_eq!(suspects[0].crawler, "", "the requests name no crawler");
-    // Once an unmodified signature has arrived, an invalid one is an impostor's.
+    // After a valid signature on this path, a request with an invalid signature is from an
+    // impostor.
     is("example.com", Identity::Verified(IdentityMethod::Signature));
     is("inner.example", Identity::Refuted(Refutation::BadSignature));
     assert_eq!(followed.verifier.status().suspects, []);
-    // With a wrong clock, every signature is from another day.
+    // If the clock is wrong, all signatures have expired or are not valid yet.
     for is_ahead in [true, false] {
         if is_ahead {
             followed.clock.pass(48 * HOUR)

@@ -1,4 +1,4 @@
-//! Published lists, over HTTP.
+//! Tests of published lists that are fetched over HTTP.
 
 use super::played_http::{PlayedHttp, answer};
 use super::*;
@@ -59,7 +59,7 @@ impl Followed {
         self.verifier.status().lists.remove(0)
     }
 
-    /// Waits until this many requests were made, and the last one was processed.
+    /// Waits until this many requests were made, and the response to the last one was processed.
     fn fetched(&self, times: usize) {
         until("a request", || (self.server.heads().len() >= times).then_some(()));
         let now = self.clock.now();
@@ -69,7 +69,7 @@ impl Followed {
         });
     }
 
-    /// Lets two hours pass, and has the list fetched again.
+    /// Lets two hours pass, and waits until the list is fetched again.
     fn fetch_again(&self, times: usize) {
         self.clock.pass(2 * HOUR);
         self.verifier.refresh();
@@ -120,10 +120,10 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     assert_eq!((identity(INSIDE), identity(OUTSIDE)), (verified, Identity::Undecided(UndecidedReason::Address)));
     proxies(&[]);
     assert_eq!(twice(OUTSIDE), [verified; 2]);
-    // Each path learns of the proxy separately.
+    // Each path is invalidated separately.
     assert_eq!(on_path(OUTSIDE, "0.0.0.0:80"), verified);
 
-    // The operator gives the address up; the clock shows the same minute.
+    // The operator removes the address from the list within the same minute.
     followed.server.answers(good());
     followed.fetch_again(2);
     until("the list", || (followed.status().origin == Some("fetched")).then_some(()));
@@ -133,7 +133,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     // remembered claim.
     until("other evidence", || (identity(OUTSIDE) != verified).then_some(()));
 
-    // Another registry names no list for the crawler.
+    // In another registry, the crawler has no list.
     followed.verifier.follow(&only(Crawler::new("Playbot", Category::Search))).expect("a registry");
     assert_eq!(identity(INSIDE), Identity::Unverifiable);
 }
@@ -180,7 +180,7 @@ fn whatever_is_no_list_leaves_the_one_before() {
         let said = status.problem.expect(what);
         assert!(said.contains(problem), "{what}: {said}");
         assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, MISS), "{what}");
-        // A day later the list is too old to refute.
+        // A day later, the list is too old to refute claims.
         followed.clock.pass(25 * HOUR);
         assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, STALE), "{what}");
     }
@@ -202,7 +202,7 @@ fn an_answer_that_does_not_end_is_given_up() {
     let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
     let verifier = Verifier::builder(&registry).without_names().fetcher(&fetcher).start().expect("a verifier");
     let problem = until("problem", || verifier.status().lists.remove(0).problem);
-    assert!(problem.contains("there was no whole answer in time"), "{problem}");
+    assert!(problem.contains("the response did not arrive in time"), "{problem}");
     assert_eq!(verifier.range(playbot(&registry), public(INSIDE), SystemTime::now()), Some(NOT_LOADED));
 }
 
@@ -279,8 +279,8 @@ fn a_registry_that_changes_keeps_what_it_still_names() {
     assert_eq!(followed.verifier.status().lists.len(), 2);
 }
 
-/// A network that is down causes one event, however many lists there are. A copy of a list that no
-/// row names causes another.
+/// If the network is down, there is one event for all lists. There is another event for a copy of a
+/// list that is not in the registry.
 #[test]
 fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     let server = PlayedHttp::start(answer("503 Service Unavailable", "Retry-After: 0\r\n", ""));
@@ -302,14 +302,14 @@ fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     until("all three", || (said.lock().len() >= 3).then_some(()));
     let first = said.lock().clone();
     for want in [
-        "40 of 40 published lists cannot be fetched, so they refute no claim, such as ",
-        "has no effect, because no row of the registry names that list: did you mean ",
+        "40 of 40 published lists cannot be fetched and cannot refute claims, for example ",
+        "has no effect, because no row of the registry contains this URL: did you mean ",
         "nothing can refute a claim: ",
     ] {
         assert_eq!(first.iter().filter(|line| line.contains(want)).count(), 1, "{want}: {first:?}");
     }
     assert_eq!(verifier.status().problems().len(), 3);
-    // The end is reported, and nothing is reported again meanwhile.
+    // The end of the problems is reported, and no problem is reported twice.
     server.answers(good());
     until("the lists", || {
         clock.pass(HOUR);

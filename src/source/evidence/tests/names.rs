@@ -1,4 +1,4 @@
-//! Names of addresses, through a real resolver.
+//! Tests of reverse DNS names, with a real resolver.
 
 use hickory_resolver::proto::op::ResponseCode;
 use tokio::sync::Semaphore;
@@ -14,7 +14,7 @@ const NO_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::NoName);
 const OTHER_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::OtherName);
 const NOT_CONFIRMED: MethodOutcome = MethodOutcome::Failed(Refutation::NotConfirmed);
 
-/// An address of the crawler, which proves the resolver.
+/// An address of the crawler, for proving that the resolver answers.
 const PROOF: &str = "66.249.66.1";
 const CLIENT: &str = "9.9.9.9";
 
@@ -52,7 +52,7 @@ impl Resolved {
         let resolved = Self::start_with(pace, timeout);
         resolved.dns.confirmed(PROOF, "crawl-66-249-66-1.googlebot.com");
         let proof = until("the proof", || match resolved.rdns(PROOF) {
-            // On a busy machine an answer may come too late for a short timeout.
+            // On a busy machine, a response may arrive too late for a short timeout.
             MethodOutcome::Undecided(UndecidedReason::Timeout) if timeout < LONG => {
                 resolved.clock.pass(Duration::from_secs(61));
                 None
@@ -108,7 +108,7 @@ fn what_leads_elsewhere_is_refuted() {
     }
 }
 
-/// A resolver that has never answered, or has failed for an hour, refutes no claim.
+/// A resolver that has never answered, or has failed for an hour, cannot refute claims.
 #[test]
 fn a_resolver_counts_as_evidence_while_it_answers() {
     let (dns, lists, clock) =
@@ -120,7 +120,7 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     let can_refute = || resolved.verifier.status().can_refute;
     assert!(!until("the first fetch", can_refute));
     let said = resolved.verifier.status().ineffective_reason().expect("a problem");
-    assert!(said.contains("and no resolver of names has answered within an hour, so impostors pass"), "{said}");
+    assert!(said.contains("and no DNS resolver has answered within an hour, so impostors pass"), "{said}");
     resolved.dns.names(CLIENT, Played::Code(ResponseCode::ServFail));
     assert_eq!(resolved.rdns(CLIENT), undecided(UndecidedReason::ResolverFailure));
     assert_eq!(can_refute(), Some(false), "an answer that it has none");
@@ -128,26 +128,23 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     assert_eq!(resolved.rdns("9.9.9.10"), undecided(UndecidedReason::UnprovenResolver));
     assert_eq!(can_refute(), Some(true));
     let said = resolved.verifier.status().ineffective_reason().expect("the lists fail");
-    assert!(said.contains("the lists refute no claim"), "{said}");
-    // Without a question, the resolver has not failed.
+    assert!(said.contains("lists cannot refute claims"), "{said}");
+    // If no query is sent, the resolver has not failed.
     resolved.clock.pass(HOUR + Duration::from_secs(1));
     assert_eq!(can_refute(), Some(true));
     resolved.dns.names("9.9.9.11", Played::Code(ResponseCode::ServFail));
     assert_eq!(resolved.rdns("9.9.9.11"), undecided(UndecidedReason::ResolverFailure));
     assert_eq!(can_refute(), Some(false));
-    // A list refutes only claims of its own crawlers.
+    // A list can refute only claims to be its own crawlers.
     lists.answers(answer("200 OK", "", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#));
     until("a list", || {
-        // Repeated, because a fetch in progress may have had its response earlier.
+        // This is repeated, because a fetch that is in progress may have received the old response.
         resolved.clock.pass(2 * HOUR);
         resolved.verifier.refresh();
         can_refute().filter(|can_refute| *can_refute)
     });
     let problems = resolved.verifier.status().problems();
-    assert_eq!(
-        problems,
-        ["no resolver of names has answered within an hour, so the names of addresses refute no claim"]
-    );
+    assert_eq!(problems, ["no DNS resolver has answered within an hour, so reverse DNS names cannot refute claims"]);
 }
 
 #[test]
@@ -189,10 +186,10 @@ fn the_proof_of_a_resolver_is_renewed() {
     let resolved = Resolved::proven();
     assert_eq!(resolved.rdns(CLIENT), NO_NAME);
     resolved.clock.pass(HOUR + Duration::from_secs(1));
-    // An outcome that failed has expired, so the resolver is proven again.
+    // The failed outcome has expired, so the resolver is tested again.
     let failed = until("a refutation", || Some(resolved.rdns(CLIENT)).filter(|outcome| *outcome == NO_NAME));
     assert_eq!(failed, NO_NAME);
-    // From now on, the resolver answers every question with NXDOMAIN.
+    // From now on, the resolver answers every query with NXDOMAIN.
     resolved.dns.names(PROOF, Played::Code(ResponseCode::NXDomain));
     resolved.clock.pass(HOUR + Duration::from_secs(1));
     assert_eq!(resolved.rdns(CLIENT), undecided(UndecidedReason::UnprovenResolver));
@@ -216,7 +213,7 @@ fn no_crowd_of_addresses_makes_more_questions_than_the_bound() {
     assert!(status.waiting_names <= 256 && status.known_names.expect("names are looked up") <= 65_536, "{status:?}");
     assert!(pending > 0 && busy > 5_000, "{busy} and {pending}");
     let asked = until("questions", || Some(resolved.dns.asked().len()).filter(|asked| *asked > 20));
-    // One question is sent at the first moment, and one for every 20 ms that have begun.
+    // One query is sent at the start, and one in each interval of 20 ms that has begun.
     let (took, most) = (start.elapsed(), 2 + start.elapsed().as_millis() / pace.as_millis());
     assert!(asked as u128 <= most, "{asked} in {took:?}");
 }
@@ -230,9 +227,9 @@ fn claims(resolved: &Resolved, network: &str, number: u32) -> MethodOutcome {
     resolved.at_once(&address)
 }
 
-/// Floods the verifier from networks that claim more than can be looked up. Meanwhile, a new
-/// address of the crawler arrives. Returns how many questions about others were sent between its
-/// first request and two events: the question about it, and its verification.
+/// Floods the verifier with more claims from these networks than can be looked up. Then a new
+/// address of the crawler sends a request. Returns how many queries about other addresses were sent
+/// after this request until two events: the query about the new address, and its verification.
 fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -> [usize; 2] {
     const NEW: &str = "66.249.70.7";
     let resolved = Resolved::proven();
@@ -254,11 +251,13 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
         });
         let questions = || resolved.dns.asked().len();
         let begun = questions();
-        // A /24 has at most 256 addresses, so all of them may be known before this thread checks.
+        // A /24 has only 256 addresses, so all of them may already be known when this thread
+        // checks.
         let many_wait = || resolved.verifier.status().waiting_names > 200 || questions() > begun + 200;
         until("claims that wait", || many_wait().then_some(()));
         until("questions about them", || (questions() > begun + 2).then_some(()));
-        // The first request of the new address finds a place in the queue, despite the others.
+        // The new address gets a place in the queue with its first request, although the queue is
+        // full.
         let first = resolved.at_once(NEW);
         let before = questions();
         let verified = (first == undecided(UndecidedReason::Pending)).then(|| resolved.rdns(NEW));
@@ -270,17 +269,17 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
     })
 }
 
-/// With one queue for all networks, the first 256 addresses of the flood would be asked about
-/// first. Then chance would decide which address finds a place.
+/// With a single queue for all networks, the first 256 addresses of the flood would be looked up
+/// first, and it would be a matter of chance which address gets a place after that.
 #[test]
 fn a_new_address_is_looked_up_while_a_network_floods() {
     let silence = Played::Silence;
     for network in ["2600:1:2:3:0:0", "9.9.9"] {
         for names in [None, Some(&silence)] {
             let [reverse, forward] = questions_before_a_new_address(&[network.to_owned()], names);
-            // Four look-ups of the network are in progress, each with one question at a time. The
-            // rest are questions of its next look-ups, which are ready before the resolver's thread
-            // gets to the new address.
+            // Four look-ups of the network are in progress, each with one query at a time. The
+            // other queries are from later look-ups of the network that start before the resolver's
+            // thread starts the look-up of the new address.
             assert!(reverse <= 4 + 20 && forward <= 2 * 4 + 40, "{network}: {reverse} and {forward}");
         }
     }
@@ -295,7 +294,7 @@ fn a_new_address_is_looked_up_while_many_networks_of_one_site_flood() {
     }
 }
 
-/// The way in which a program that checks a log looks names up.
+/// A program that checks a log looks up names like this.
 #[test]
 fn names_asked_for_one_by_one_keep_the_bounds() {
     let dns = PlayedDns::start();
@@ -314,7 +313,7 @@ fn names_asked_for_one_by_one_keep_the_bounds() {
         tokio::join!(check(PROOF), check(CLIENT))
     });
     assert_eq!(outcomes, (MethodOutcome::Verified, OTHER_NAME));
-    // There were 26 questions, and the first is sent at once.
+    // There were 26 queries, and the first was sent at once.
     assert_eq!(dns.asked().len(), 26);
     assert!(start.elapsed() >= Duration::from_millis(500), "{:?}", start.elapsed());
 }

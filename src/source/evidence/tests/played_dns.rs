@@ -1,4 +1,4 @@
-//! A DNS server whose records the test sets. robotsd's tests use it, too.
+//! A simulated DNS server, whose records the test sets. The tests of robotsd use it, too.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -9,20 +9,20 @@ use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, PTR};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 
-/// The answer to one question.
+/// The response to a query.
 #[derive(Clone)]
 pub(crate) enum Played {
     Records(Vec<RData>),
     Chain(&'static str, Vec<RData>),
     Code(ResponseCode),
-    /// No answer.
+    /// There is no response.
     Silence,
-    /// An answer that is truncated, over TCP as well.
+    /// The response is truncated, even over TCP.
     Truncated,
 }
 
-/// A server over UDP and TCP. A name that was not set gets NXDOMAIN, or the answer of
-/// [`unset`](Self::unset).
+/// A server over UDP and TCP. For a name that was not set, the response is NXDOMAIN, or the
+/// response set with [`unset`](Self::unset).
 #[derive(Clone)]
 pub(crate) struct PlayedDns {
     pub(crate) address: SocketAddr,
@@ -38,7 +38,8 @@ struct State {
 
 impl PlayedDns {
     pub(crate) fn start() -> Self {
-        // Both protocols need the same port, which another process may already use for one of them.
+        // Both protocols need the same port, so another port is tried if it is in use for one of
+        // them.
         let (udp, tcp) = (0..100)
             .find_map(|_| {
                 let udp = UdpSocket::bind("127.0.0.1:0").ok()?;
@@ -80,24 +81,24 @@ impl PlayedDns {
         Self { address, state }
     }
 
-    /// Sets the answer for the names of an address.
+    /// Sets the response to queries for the reverse DNS names of an address.
     pub(crate) fn names(&self, address: &str, played: Played) -> &Self {
         let name = Name::from(address.parse::<std::net::IpAddr>().expect(address));
         self.set(&name, RecordType::PTR, played)
     }
 
-    /// Sets the answer for the addresses of a name, for both families.
+    /// Sets the response to queries for the addresses of a name, for both IP versions.
     pub(crate) fn addresses(&self, name: &str, played: Played) -> &Self {
         let name = absolute(name);
         self.set(&name, RecordType::A, played.clone()).set(&name, RecordType::AAAA, played)
     }
 
-    /// Sets a name that resolves to an address and back.
+    /// Sets a reverse DNS name of an address that also resolves to this address.
     pub(crate) fn confirmed(&self, address: &str, name: &str) -> &Self {
         self.names(address, ptr(&[name])).addresses(name, address_records(&[address]))
     }
 
-    /// Sets the answer for everything that was not set.
+    /// Sets the response to all queries for other names.
     pub(crate) fn unset(&self, played: Played) {
         self.state.lock().unwrap().unset = Some(played);
     }
@@ -107,7 +108,7 @@ impl PlayedDns {
         self
     }
 
-    /// Returns the questions so far, in the form `PTR 1.2.3.4.in-addr.arpa.`.
+    /// Returns the queries so far, in the form `PTR 1.2.3.4.in-addr.arpa.`.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.state.lock().unwrap().asked.clone()
     }

@@ -1,4 +1,4 @@
-//! An HTTP server whose response the test sets.
+//! A simulated HTTP server, whose response the test sets.
 
 use crate::live::Mutex;
 use std::io::{Read, Write};
@@ -66,7 +66,7 @@ impl PlayedHttp {
                     state.heads.push(String::from_utf8_lossy(&head).into_owned());
                     state.answer.clone()
                 };
-                // The client may have closed the connection already.
+                // Errors are ignored, because the client may have closed the connection.
                 let _ = stream.write_all(&answer);
             }
         });

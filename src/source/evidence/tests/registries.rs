@@ -1,4 +1,4 @@
-//! A registry that is published over HTTPS, and a part that is appended to a robots.txt.
+//! Tests of a registry that is fetched over HTTPS, and of a part that is appended to a robots.txt.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
 use crate::source::follow::{DocumentSettings, FollowBuilder, FollowedDocument};
 
-/// Parses a registry: each line is the name of a crawler to add, or after a `-`, of one to remove.
+/// Parses a registry. Each line is the name of a crawler to add to the built-in registry or, after
+/// a `-`, to remove from it.
 fn read(text: &str) -> Result<Registry, String> {
     let row = |line: &str| match line.strip_prefix('-') {
         Some(name) => RegistryRow::Remove(name.to_owned()),
@@ -83,7 +84,7 @@ fn a_published_registry_is_fetched_with_validators_and_hourly_at_most() {
     let followed = Followed::start(published("HouseBot"));
     until("a registry", || followed.knows("HouseBot").then_some(()));
     assert_eq!(followed.event(0), format!("version {} is in force", hash("HouseBot").short()));
-    // `max-age` is a minute.
+    // `max-age` is one minute.
     followed.clock.pass(HOUR - Duration::from_secs(60));
     followed.registry.accept(Vec::<VersionHash>::new());
     followed.server.answers("HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n");
@@ -116,13 +117,13 @@ fn what_cannot_be_used_keeps_the_registry_and_is_said_once() {
         followed.server.answers(wrong.clone());
         followed.clock.pass(HOUR * 2);
         let said = followed.event(1);
-        assert!(said.ends_with("; the one before stays in force"), "{said}");
+        assert!(said.ends_with("; the previous version stays in force"), "{said}");
         assert!(followed.knows("HouseBot") && !followed.knows("OtherBot"), "{wrong:.80}");
         assert!(followed.registry.status().problem.is_some());
         followed.clock.pass(HOUR * 2);
         followed.fetched(3);
         followed.server.answers(published("OtherBot"));
-        // The previous fetch may not be concluded yet.
+        // This is repeated, because the outcome of the previous fetch may not be applied yet.
         until("the next one", || {
             followed.clock.pass(HOUR);
             followed.knows("OtherBot").then_some(())
@@ -141,7 +142,7 @@ fn a_large_change_waits_until_it_is_accepted() {
     followed.clock.pass(HOUR * 2);
     let short = hash(without).short();
     let gone = "the search engine \"Googlebot\" is gone";
-    let said = format!("version {short} waits to be accepted: {gone}; the one before stays in force");
+    let said = format!("version {short} waits to be accepted: {gone}; the previous version stays in force");
     assert_eq!(followed.event(1), said);
     assert_eq!(followed.registry.status().waiting, Some((hash(without), gone.to_owned())));
     assert!(followed.knows("Googlebot") && followed.knows("HouseBot") && !followed.knows("OtherBot"));
@@ -179,7 +180,8 @@ fn the_last_good_registry_outlives_the_process() {
     assert!(saved.crawler("bingbot").is_none());
     drop(first);
 
-    // Offline, the saved copy is used immediately, and its earlier acceptance still counts.
+    // Without a network, the saved copy is used immediately, and its earlier acceptance is still
+    // valid.
     let fetcher = Fetcher::new().expect("a thread");
     let builder = FollowedDocument::<Registry>::builder(url.clone(), read).saved_in(folder.path()).fetcher(&fetcher);
     let (registry, problem) = builder.start().expect("a registry");

@@ -1,4 +1,4 @@
-//! Results of signature checks that are kept, and signatures that fail too often.
+//! Tests of kept results of signature checks, and of the limit for failing signatures.
 
 use std::cell::RefCell;
 
@@ -30,7 +30,7 @@ fn at(seconds: u64) -> SystemTime {
 
 type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
-/// A signer, and its directory as the verifier knows it.
+/// A signer, with the verifier's copy of its directory.
 struct Signer {
     pair: Ed25519KeyPair,
     keyid: String,
@@ -93,7 +93,7 @@ impl Signer {
         checks[0].outcome
     }
 
-    /// Sends failing signatures from an address until no more are checked in this second.
+    /// Sends failing signatures from an address until the limit for this second is reached.
     fn exhaust(&self, address: &str, now: u64) {
         for nonce in 1_000.. {
             match self.check(&self.sign(PLAIN, nonce).altered(), address, now) {
@@ -129,8 +129,8 @@ fn a_valid_signature_is_checked_once() {
     assert_eq!(signer.check(&request, "8.8.8.8", CREATED), VERIFIED);
     assert_eq!(signer.results.known(), 1);
     signer.exhaust("8.8.8.8", CREATED);
-    // The signature would not be checked now, so the result is a kept one. It does not cover the
-    // path.
+    // The signature would not be checked now, so the result must be a kept one. The signature does
+    // not cover the path, so the result applies to other paths.
     assert_eq!(signer.check(&request, "8.8.8.8", CREATED), VERIFIED);
     assert_eq!(signer.check(&Request { target: "/other", ..request }, "8.8.8.8", CREATED), VERIFIED);
     assert_eq!(signer.check(&signer.sign(PLAIN, 2), "8.8.8.8", CREATED), BUSY);
@@ -151,7 +151,7 @@ fn a_result_holds_as_long_as_the_signature() {
     ] {
         assert_eq!(signer.check(&request, "8.8.8.8", now), outcome, "{now}");
     }
-    // The expiry is exact to a fraction of a second.
+    // The expiry is exact to the nanosecond.
     let checks = signer.checks(&request, None, at(EXPIRES + 61) - Duration::from_nanos(1));
     assert_eq!(checks.expect("signed")[0].outcome, VERIFIED);
 }
@@ -250,7 +250,8 @@ fn a_signature_holds_for_what_it_does_not_cover_unless_that_is_required() {
         for _ in 0..2 {
             assert_eq!(signer.check(&request, "8.8.8.8", CREATED), outcome, "{required:?} {covered}");
         }
-        // A signature that lacks components does not use up the limit of failing checks.
+        // A signature that lacks required components does not count towards the limit of failing
+        // checks.
         assert_eq!(signer.check(&request.altered(), "8.8.8.8", CREATED) == LACKING, outcome == LACKING);
     }
     for text in ["", "path", "@status", "@query-param", "@signature-params", "\"@path\"", "X", "@PATH", "a b"] {
@@ -272,20 +273,20 @@ fn one_sender_has_ten_failing_checks_a_second() {
         let outcome = signer.check(&signer.sign(PLAIN, nonce).altered(), "8.8.8.8", CREATED);
         assert_eq!(outcome, failed(BadSignature));
     }
-    // A signature that needs no check gets its usual result.
+    // Signatures that need not be checked have their usual result.
     let expired = signer.sign(PLAIN, 99).altered();
     assert_eq!(signer.check(&expired, "8.8.8.8", CREATED), BUSY);
     let other_key = expired.fields[1].1.replace(&signer.keyid, "other");
     let unknown = MethodOutcome::Undecided(UndecidedReason::KeyUnknownThere);
     assert_eq!(signer.check(&expired.clone().line(1, &other_key), "8.8.8.8", CREATED), unknown);
-    // The limit does not affect others: another address, another IPv6 network, the next second.
+    // The limit does not apply to another address, to another IPv6 network, or in the next second.
     let new = |nonce| signer.sign(PLAIN, nonce).altered();
     assert_eq!(signer.check(&new(100), "8.8.8.9", CREATED), failed(BadSignature));
     assert_eq!(signer.check(&new(101), "8.8.8.8", CREATED + 1), failed(BadSignature));
     signer.exhaust("2600:0:0:1::1", CREATED);
     assert_eq!(signer.check(&new(102), "2600:0:0:1::2", CREATED), BUSY);
     assert_eq!(signer.check(&new(103), "2600:0:0:2::1", CREATED), failed(BadSignature));
-    // Requests without an address that identifies the client count as one sender.
+    // Requests whose address does not identify the client are counted as one client.
     let outcomes = (200..230).map(|nonce| signer.checks(&new(nonce), None, at(CREATED)).expect("signed")[0].outcome);
     assert_eq!(outcomes.filter(|outcome| *outcome == BUSY).count(), 20);
 }
@@ -295,7 +296,7 @@ fn what_is_kept_is_bounded() {
     let signer = Signer::new();
     let valid = signer.sign(PLAIN, 1);
     for number in 0..3_000_u32 {
-        // The same signature, with another member for another purpose.
+        // The signature is the same, but the field has an additional member for another signature.
         let input = format!("{}, other=();nonce=\"{number}\"", valid.fields[1].1);
         assert_eq!(signer.check(&valid.clone().line(1, &input), "8.8.8.8", CREATED), VERIFIED);
         let from = std::net::Ipv4Addr::from(0x0B00_0000 + number).to_string();

@@ -1,5 +1,5 @@
-//! Tests of every transition, each named after what it shows; the table in `src/docs/fetch.md`
-//! names these tests.
+//! Tests of every transition. The name of each test describes the expected behaviour, and the table
+//! in `src/docs/fetch.md` refers to the tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -50,7 +50,8 @@ impl World {
         self
     }
 
-    /// Returns the reading as a word: `unknown`, `allow`, `disallow`, or the bytes.
+    /// Returns what the crawler may fetch, as a string: `unknown`, `allow`, `disallow`, or the
+    /// content of the robots.txt.
     fn reads(&self) -> String {
         match self.cache.permission(self.now) {
             CrawlerReading::Unknown => "unknown".into(),
@@ -82,7 +83,7 @@ fn success_is_parsed_whatever_its_status_and_whatever_it_holds() {
     for status in [200, 201, 203, 204, 206, 299] {
         assert_eq!(World::new().answered(status, &[], "# x").reads(), "# x", "{status}");
     }
-    // An HTML page is parsed too, but redirects in it are not followed.
+    // An HTML page is parsed, too, but redirects in it are not followed.
     let page = "<meta http-equiv=refresh content='0;url=/other'>";
     assert_eq!(World::new().found(page).reads(), page);
 }
@@ -116,7 +117,8 @@ fn a_url_is_allowed_by_the_rules_of_the_copy_for_each_agent() {
     ] {
         assert_eq!(world.cache.allows(agent, url, world.now), allowed, "{agent} {url}");
     }
-    // A new copy replaces the rules that were compiled before, and 304 keeps them.
+    // After a new copy, its rules are compiled instead of the old ones. After a 304, the compiled
+    // rules are kept.
     world.found("User-agent: Our2Bot\nDisallow: /our/\n");
     for _ in 0..2 {
         for (agent, url, allowed) in [
@@ -218,7 +220,7 @@ fn max_age_shortens_and_lengthens_the_24_hours() {
         world.answered(200, &[(CACHE_CONTROL, value)], "# a");
         assert_eq!(world.due_in(), Duration::from_secs(seconds), "{value}");
     }
-    // A 404 is a response as well, so its `Cache-Control` applies.
+    // The `Cache-Control` of a 404 applies, too.
     assert_eq!(World::new().answered(404, &[(CACHE_CONTROL, "max-age=60")], "").due_in(), 60 * SECOND);
 }
 
@@ -324,7 +326,7 @@ fn a_clock_that_jumps_back_harms_nothing() {
     assert_eq!(world.status(500).reads(), "# a");
 }
 
-/// The rows of the specification pages, quoted.
+/// Tests the cases that the pages of the specification describe.
 #[test]
 fn the_specification_row_by_row() {
     let spec: Value =

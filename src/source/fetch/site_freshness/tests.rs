@@ -1,5 +1,5 @@
-//! Tests of every transition for a site, each named after what it shows; `src/docs/fetch.md` names
-//! these tests.
+//! Tests of every transition for a site. The name of each test describes the expected behaviour,
+//! and `src/docs/fetch.md` refers to the tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -9,8 +9,8 @@ use super::*;
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A state machine, and a clock that only the test moves. Pauses have no random part: they are as
-/// short as possible.
+/// A state machine, and a clock that only the test moves. Pauses are as short as the random part
+/// permits.
 struct World {
     state: SiteFreshness,
     now: SystemTime,
@@ -24,7 +24,7 @@ impl World {
         Self { state, now }
     }
 
-    /// Returns a world whose robots.txt was fetched and taken.
+    /// Returns a world whose robots.txt was fetched and published.
     fn good() -> Self {
         let mut world = Self::new(None);
         assert_eq!(world.answered(200, &[(ETAG, "\"1\"")]), "offer");

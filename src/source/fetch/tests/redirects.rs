@@ -1,5 +1,5 @@
-//! Targets of redirects, checked by the address of the connection. The loopback plays every
-//! network.
+//! Tests that the targets of redirects are checked by the address of the connection. All simulated
+//! networks use loopback addresses.
 
 use crate::live::Mutex;
 use std::io::Write;
@@ -13,13 +13,13 @@ use super::super::{FetchErrorKind, FetchOutcome, Fetcher};
 use super::{PlayedNetwork, read_head};
 use crate::live::{LiveRobots, ReloadOutcome, WhenMissing};
 
-/// A loopback address that plays a server on the internet.
+/// A loopback address for a simulated server on the internet.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 71));
-/// A loopback address that plays a server in the organisation's network.
+/// A loopback address for a simulated server in the organisation's network.
 const PRIVATE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 72));
-/// A loopback address that plays the metadata service of a cloud.
+/// A loopback address for the simulated metadata service of a cloud.
 const LINK_LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 73));
-/// This machine, played by itself.
+/// The loopback address of this machine.
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn class(address: IpAddr) -> AddressClass {
@@ -86,7 +86,7 @@ impl Server {
     }
 }
 
-/// Starts a public server and one on this machine with the same port, for a name that has both
+/// Starts a public server and a loopback server with the same port, for a name that has both
 /// addresses.
 fn on_one_port() -> (Server, Server) {
     let bind = || {
@@ -102,7 +102,7 @@ fn file(text: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len())
 }
 
-/// Follows a redirect from one server to another. Returns the file, or the kind of the failure.
+/// Fetches a URL and follows redirects. Returns the file, or the kind of the error.
 fn outcome(fetcher: &Fetcher, url: &str) -> Result<String, FetchErrorKind> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     match runtime.block_on(fetcher.fetch(&url.parse().expect(url), None)) {
@@ -179,7 +179,8 @@ fn each_hop_counts_from_the_one_before() {
     let fetcher = fetcher(by_system);
     let last = Server::at(LOOPBACK);
     let second = Server::at(PUBLIC).redirects_to(&last.url());
-    // The redirects lead away from the loopback and back: the public server named the last URL.
+    // The redirects lead from the loopback server to a public server and back. The last redirect is
+    // from the public server, so it is not followed.
     let first = Server::at(LOOPBACK).redirects_to(&second.url());
     assert_eq!(outcome(&fetcher, &first.url()), Err(FetchErrorKind::RedirectAddress));
     assert_eq!((second.requests(), last.requests()), (1, 0));
@@ -208,7 +209,7 @@ fn of_several_addresses_only_those_that_are_allowed_are_tried() {
     let here = Server::at(PUBLIC).redirects_to(&format!("http://both.example:{port}/robots.txt"));
     let own = here.address;
     let fetcher = fetcher(move |host, port| match host {
-        // There are more forbidden addresses than the maximum number that is tried.
+        // There are more forbidden addresses than the maximum number of addresses that are tried.
         "both.example" => [LOOPBACK; 8].into_iter().chain([PUBLIC]).map(|address| (address, port).into()).collect(),
         _ => vec![own],
     });
@@ -228,8 +229,8 @@ fn a_site_keeps_its_version_and_the_message_says_what_would_be_right() {
     let reload = live.reload_blocking();
     assert!(matches!(reload.outcome, ReloadOutcome::Kept { .. }), "{reload}");
     let expected = format!(
-        "the redirect leads to a forbidden address: http://{}/status is at 127.0.0.1, a loopback \
-         address, and was named by a server with a public address: if the file is kept there, configure that URL itself",
+        "the redirect leads to a forbidden address: http://{}/status has the loopback address \
+         127.0.0.1, but the redirecting server has a public address; if the file is kept there, configure this URL directly",
         admin.address
     );
     assert!(reload.to_string().contains(&expected), "{reload}");

@@ -205,6 +205,6 @@ mod tests {
         let error = names_of_site("https://example.com/folder/robots.txt").expect_err("not at the top");
         assert!(error.contains("at the top of a host") && error.ends_with("write https://example.com"), "{error}");
         let error = names_of_site("ftp://example.com").expect_err("ftp");
-        assert!(error.contains("ftp is not spoken here"), "{error}");
+        assert!(error.contains("ftp is not supported"), "{error}");
     }
 }

@@ -1,9 +1,10 @@
-//! A simulation of publishing, with everything in any order: changes of the source, decisions of
-//! operators, disk errors, processes that end, are replaced and are restarted, and changes of the
-//! clock. After each step, the site must match the model.
+//! A simulation of publishing. The following happen in random order: changes of the source,
+//! decisions of operators, disk errors, changes of the clock, and processes that end, are replaced
+//! or are restarted. After each step, the site must match the model.
 //!
-//! `ROBOTSD_LONG=1` runs a million steps, and `SIMULATION_STEPS=10000000` that many.
-//! `SIMULATION_SEED=7` runs the steps of one seed, and prints the few steps that a failure needs.
+//! With `ROBOTSD_LONG=1`, the simulation runs a million steps; `SIMULATION_STEPS` sets another
+//! number. With `SIMULATION_SEED=7`, it runs the steps of this seed, and prints the smallest
+//! sequence of steps that fails.
 
 mod model;
 mod process;
@@ -23,19 +24,19 @@ use crate::live::{Enforcement, Mutex, RejectionKind, ReloadOutcomeKind, StateDir
 struct ModelSwitch {
     now: Enforcement,
     file: Vec<Enforcement>,
-    /// The file could not be read, so the switch counts as off.
+    /// Whether the file could not be read, so that the switch counts as off.
     is_unread: bool,
 }
 
-/// Bugs that are planted for the simulation to find.
+/// Bugs that tests introduce to check that the simulation finds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Planted {
     None,
-    /// A rollback does not hold the version that it leaves.
+    /// A rollback does not hold the version that was rolled back.
     RollBackHoldsNothing,
-    /// A switch is always on after a restart.
+    /// A switch is on after every restart.
     SwitchForgets,
-    /// A version is accepted whatever hash was given.
+    /// The pending version is accepted by any hash.
     AcceptTakesAny,
     /// A file that is still being written is accepted.
     HalfFileIsTaken,
@@ -46,17 +47,17 @@ struct Publishing<const PLANTED: usize> {
     machine: Machine,
     gate: ModelGate,
     main: Option<Process>,
-    /// The process that `main` has replaced.
+    /// The process that `main` has replaced, if it is still running.
     before: Option<Before>,
     disk: ModelDisk,
-    /// The switch of all sites, and that of the site.
+    /// The switch of all sites, and the switch of the site.
     switches: [ModelSwitch; 2],
-    /// What a process handed over before it took the directory back. The disk may have the writes
-    /// of another process until this changes.
+    /// The state that a process wrote before it handed the directory over, if it has taken the
+    /// directory back. Until its state changes, the disk may have the state of the other process.
     handed_over: Option<Vec<Saved>>,
 }
 
-/// A process that was replaced by another, as it was then.
+/// A process that was replaced, with its state at that time.
 struct Before {
     process: Process,
     gate: ModelGate,
@@ -228,7 +229,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         Ok(())
     }
 
-    /// Checks that the site matches one of the models, after they take the same step.
+    /// Applies a step to the models, and checks that the site matches one of them.
     fn expect(
         &mut self,
         outcome: ModelOutcome,
@@ -247,7 +248,8 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         }
     }
 
-    /// An operator's decision is written before the call returns.
+    /// Records that an operator's decision was written, because that happens before the call
+    /// returns.
     fn decided(&mut self, outcome: ModelOutcome) {
         if outcome != ModelOutcome::NoSuchVersion && self.fault().is_none() {
             self.is_written();
@@ -262,8 +264,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
     }
 
     fn disk_has(&mut self, models: &[Model]) {
-        // The disk has the writes of the process in between, until this one has something new to
-        // write.
+        // The disk has the state of the other process until this process has a new state to write.
         self.handed_over.take_if(|handed_over| *handed_over != saved(models));
         if self.handed_over.is_none() {
             self.disk.has(models);
@@ -349,8 +350,8 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             let _ = std::fs::write(self.machine.state_folder().join("sites/shop/enforcement"), "on\n");
         }
         let has_state = self.settings.has_state && folder != Folder::None;
-        // A program that another test is starting has a copy of this process's locks until it is
-        // executed.
+        // If another test is just starting a program, the child process holds copies of the locks
+        // until it calls `exec`.
         let attempts = std::iter::repeat_n(Duration::from_millis(5), 100);
         let main = attempts.into_iter().find_map(|pause| {
             let main = self.machine.start(has_state, self.gate, self.settings.has_grace);
@@ -392,7 +393,8 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         Ok(())
     }
 
-    /// Keeps the models that match a site that was opened, and returns which they were.
+    /// Keeps the models that match a site after it was opened, and returns which states and records
+    /// on disk they are for.
     fn found(&mut self, mut main: Process, candidates: Vec<(FoundAt, Model)>) -> Result<Vec<FoundAt>, String> {
         let (held, now) = (when_loaded(*self.machine.source.0.lock()), self.now());
         let seen = main.seen(main.opened())?;
@@ -424,7 +426,8 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         let (is_sure, now) = (self.disk.is_sure(), self.now());
         let mut main = self.main.take().ok_or("no process runs")?;
         if main.life.is_over() || !is_readable || main.life.ends_soon() {
-            // The process may read anything, so its state would be uncertain.
+            // The process may read the disk completely, partly or not at all, so its state is
+            // uncertain.
             self.main = Some(main);
             return Ok(());
         }
@@ -436,7 +439,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             false => vec![([0, 0], new.clone())],
         };
         if main.state.is_some() && !is_sure {
-            // What the process could not read at its own start.
+            // These are the states that the process could not read at its own start.
             let on_disk = self.disk.found(true, &new, now).into_iter();
             candidates.extend(on_disk.map(|(at, model)| (at, model.with_problems_of(&models[0]))));
         }
@@ -445,7 +448,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         if main.state.is_none() {
             switch.now = Enforcement::On;
         } else if switch.is_unread && switch.file.contains(&found) {
-            // Now the process has read it.
+            // The process has read the file now.
             (switch.now, switch.file, switch.is_unread) = (found, vec![found], false);
         }
         self.found(main, candidates)?;

@@ -1,23 +1,23 @@
 //! A simple model of publishing: which version is served, which one is pending, what is reported,
-//! and what a restart finds. It knows files only by their numbers, and no hashes, rules, files or
-//! locks.
+//! and what a restart finds. It identifies robots.txt files only by numbers, and does not use
+//! hashes, rules, files or locks.
 //!
-//! The disk is a set of possibilities: a change that was not certainly written may or may not be
-//! there.
+//! The disk is a set of possible states, because a change whose write may have failed may or may
+//! not be on disk.
 
 use std::time::{Duration, SystemTime};
 
 use crate::live::RejectionKind;
 
-/// A valid robots.txt, by number; those from [`SHUT`] on block everyone.
+/// The number of a valid robots.txt. The files with numbers from [`SHUT`] block everyone.
 pub(super) type Text = u8;
 pub(super) const TEXTS: Text = 8;
 pub(super) const SHUT: Text = 6;
 
-/// Length of the grace period, if there is one.
+/// Length of the grace period, if the site has one.
 pub(super) const GRACE: Duration = Duration::from_secs(3 * 86400);
 
-/// The time: on the machine's clock, which may be set, and on the steady clock, which may not.
+/// The time of the machine's clock, which may be set, and of the steady clock, which cannot be set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     pub(super) clock: SystemTime,
@@ -30,16 +30,16 @@ pub(super) enum Held {
     Text(Text),
     /// Unusable content: half a file, an HTML page, or no file.
     Broken(RejectionKind),
-    /// The source reports that there is no robots.txt.
+    /// The server answers that there is no robots.txt.
     Absent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ModelGate {
     Open,
-    /// Refuses to block everyone, and to allow everyone who was blocked.
+    /// Refuses versions that block everyone, or that allow everyone if everyone was blocked.
     Comparing,
-    /// The same, except for the version that an operator named.
+    /// Refuses the same versions as `Comparing`, except the version that is listed in the gate.
     Accepting(Text),
 }
 
@@ -64,9 +64,9 @@ pub(super) struct Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModelStanding {
     Accepted,
-    /// It was rolled back and does not come back by itself.
+    /// The version was rolled back, and does not go live again by itself.
     Held,
-    /// It was rolled back, but the source has held something else since.
+    /// The version was rolled back, but the source has had another content since.
     Free,
 }
 
@@ -88,10 +88,10 @@ enum LiveBefore {
     Lost(Text),
 }
 
-/// A site.
+/// The expected state of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Model {
-    /// The last entry was accepted last.
+    /// The accepted versions, in the order of acceptance.
     known: Vec<Known>,
     waiting: Option<Waiting>,
     /// Whether the current gate has examined the pending version.
@@ -100,7 +100,7 @@ pub(super) struct Model {
     before: LiveBefore,
     gate: ModelGate,
     has_grace: bool,
-    /// When the grace period ends, on the machine's clock and on the steady one.
+    /// When the grace period ends, as a time of the machine's clock and of the steady clock.
     grace: Option<(SystemTime, Duration)>,
     reported: ModelOutcome,
     is_behind: bool,
@@ -138,7 +138,8 @@ impl Model {
         }
     }
 
-    /// Opens a site: publishes the content of the source, or else the version accepted last.
+    /// Opens a site: publishes the content of the source or, if that cannot go live, the version
+    /// that was accepted last.
     pub(super) fn start(&mut self, held: Held, now: Now) -> (ModelOutcome, bool) {
         let last = self.last();
         let outcome = self.decide(held, now);
@@ -156,7 +157,7 @@ impl Model {
         (outcome, true)
     }
 
-    /// Reads the source. `is_asked` is true if somebody requested that.
+    /// Reads the source. `is_asked` is true if a caller requested the reload.
     pub(super) fn consider(&mut self, held: Held, is_asked: bool, now: Now) -> (ModelOutcome, bool) {
         let outcome = self.decide(held, now);
         let is_live = |outcome| matches!(outcome, ModelOutcome::Published(_) | ModelOutcome::Unchanged(_));
@@ -195,7 +196,7 @@ impl Model {
         self.publish(text, now)
     }
 
-    /// An operator accepts a version; this succeeds only for the pending one.
+    /// An operator accepts a version. This succeeds only for the pending version.
     pub(super) fn accept(&mut self, text: Text, now: Now) -> (ModelOutcome, bool) {
         match self.waiting {
             Some(waiting) if waiting.text == text => {
@@ -207,8 +208,8 @@ impl Model {
         }
     }
 
-    /// An operator rolls back to the version before. The one that was live does not come back by
-    /// itself.
+    /// An operator rolls back to the previous version. The version that was live does not go live
+    /// again by itself.
     pub(super) fn roll_back(&mut self, now: Now) -> (ModelOutcome, bool) {
         let Some(before) = self.last_but(1) else { return (ModelOutcome::NoSuchVersion, false) };
         let left = self.known.iter_mut().rfind(|known| known.standing == ModelStanding::Accepted).unwrap();
@@ -249,10 +250,11 @@ impl Model {
         self.waiting
     }
 
-    /// Returns the same site opened again, in the same process or in the next one.
+    /// Returns the state of the site after it is opened again, in the same process or in the next
+    /// process.
     fn anew(saved: &Saved, before: LiveBefore, site: &Self, now: Now) -> Self {
         let mut known = saved.known.clone();
-        // No date is in the future.
+        // Dates in the future are limited to the current time.
         known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
         let new = Self::new(site.gate, site.has_grace);
         Self { known, waiting: saved.waiting, before, ..new }
@@ -268,7 +270,7 @@ impl Model {
         before.into_iter().map(anew).collect()
     }
 
-    /// Returns the site with the reported problems of another.
+    /// Returns the site with the reported problems of `other`.
     pub(super) fn with_problems_of(self, other: &Self) -> Self {
         Self { is_behind: other.is_behind, ..self }
     }
@@ -297,7 +299,8 @@ impl Model {
         ModelOutcome::Published(text)
     }
 
-    /// The grace period counts from when the version was first accepted; no date is in the future.
+    /// Publishes a version. The grace period starts when the version was first accepted, but not in
+    /// the future.
     fn show(&mut self, text: Text, now: Now) {
         self.live = Some(text);
         self.known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
@@ -311,7 +314,7 @@ impl Model {
         waiting
     }
 
-    /// The source held something else, so rolled-back versions may come back.
+    /// Allows rolled-back versions to go live again, because the source has another content.
     fn free(&mut self) {
         let held = self.known.iter_mut().filter(|known| known.standing == ModelStanding::Held);
         held.for_each(|known| known.standing = ModelStanding::Free);
@@ -357,7 +360,8 @@ struct Record {
     held: Vec<Text>,
 }
 
-/// What may be on the disk: one of the states and one of the records, with their order.
+/// The possible contents of the disk: one of the states and one of the records, each with a number
+/// that shows their order.
 #[derive(Clone, Debug)]
 pub(super) struct ModelDisk {
     states: Vec<(u64, Option<Saved>)>,
@@ -365,7 +369,7 @@ pub(super) struct ModelDisk {
     time: u64,
 }
 
-/// Which state and which record a start has found.
+/// The numbers of the state and of the record that a start has found.
 pub(super) type FoundAt = [u64; 2];
 
 impl ModelDisk {
@@ -374,7 +378,7 @@ impl ModelDisk {
         Self { states: vec![(0, None)], records: vec![(0, None)], time: 0 }
     }
 
-    /// The state of these sites may have been written.
+    /// Records that the state of one of these models may have been written.
     pub(super) fn may_have(&mut self, sites: &[Model]) {
         for site in sites {
             let (saved, record) = (Some(site.saved()), Some(site.record()));
@@ -386,12 +390,12 @@ impl ModelDisk {
         }
     }
 
-    /// The state of these sites was written completely.
+    /// Records that the state of one of these models was written completely.
     pub(super) fn has(&mut self, sites: &[Model]) {
         (self.states, self.records) = (Vec::new(), Vec::new());
         self.may_have(sites);
         if sites.iter().any(|site| site.known.is_empty()) {
-            // An empty state has no record.
+            // For an empty state, no record is written.
             self.records.push((0, None));
         }
     }
@@ -400,13 +404,13 @@ impl ModelDisk {
         self.states.len() == 1 && self.records.len() == 1
     }
 
-    /// A start has found one of these.
+    /// Records that a start has found one of these.
     pub(super) fn was_found(&mut self, at: &[FoundAt]) {
         self.states.retain(|(time, _)| at.iter().any(|[state, _]| state == time));
         self.records.retain(|(time, _)| at.iter().any(|[_, record]| record == time));
     }
 
-    /// Returns what the next start may find, if it can read the disk.
+    /// Returns the states that the next start may find.
     pub(super) fn found(&self, is_readable: bool, site: &Model, now: Now) -> Vec<(FoundAt, Model)> {
         let mut found = Vec::new();
         for (stated, state) in &self.states {
@@ -420,7 +424,7 @@ impl ModelDisk {
                     None => add(&state, LiveBefore::Unknown),
                 }
                 if !is_readable {
-                    // Some of it, or nothing, was read.
+                    // The disk may have been read partly or not at all.
                     let nothing = Saved { known: Vec::new(), waiting: None };
                     add(&state, LiveBefore::Unknown);
                     add(&nothing, last_of(&state).map_or(LiveBefore::Unknown, LiveBefore::Lost));
@@ -435,8 +439,9 @@ impl ModelDisk {
     }
 }
 
-/// Adds the states for a record that is newer than the state file: it contains the live version and
-/// the rolled-back ones. The bytes of the live version may or may not be there.
+/// Adds the possible states for a record that is newer than the state file. The record contains the
+/// live version and the rolled-back versions. The bytes of the live version may or may not be on
+/// disk.
 fn newer(state: &Saved, record: &Record, add: &mut impl FnMut(&Saved, LiveBefore)) {
     let mut state = state.clone();
     for known in &mut state.known {

@@ -19,13 +19,14 @@ use crate::live::{
 };
 use crate::policy::{Mode, Policy};
 
-/// A registry with one crawler, so that comparing two versions has a result but is fast.
+/// A small registry, so that comparing two versions is fast but still has a result.
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
     let rows = [Crawler::new("GPTBot", Category::AiTraining), Crawler::new("Googlebot", Category::Search)];
     Arc::new(Registry::default().extended_with(rows).expect("two crawlers"))
 });
 
-/// Every robots.txt, compiled once for all simulated machines: a cache keeps what a site holds.
+/// A cache with every robots.txt of the simulation, so that each is compiled only once. The sites
+/// are needed because the cache keeps only files that a site uses.
 static CACHE: LazyLock<(CompileCache, Vec<Arc<Site>>)> = LazyLock::new(|| {
     let cache = CompileCache::default();
     let settings =
@@ -58,7 +59,7 @@ fn number(hash: VersionHash) -> Text {
     NUMBERS[&hash]
 }
 
-/// Contents that are not a valid robots.txt, which the publisher has to find out.
+/// Contents that are not a valid robots.txt, and that the publisher must reject.
 static BROKEN: LazyLock<[(RejectionKind, Version); 3]> = LazyLock::new(|| {
     let texts = [(RejectionKind::NoField, "User-ag"), (RejectionKind::Html, "<html>"), (RejectionKind::Empty, "")];
     texts.map(|(kind, text)| (kind, Version::new(text.as_bytes(), &"it".into(), None)))
@@ -80,12 +81,12 @@ fn loaded(held: Held) -> Loaded {
             Ok(BROKEN.iter().find(|(broken, _)| *broken == kind).expect("it is read").1.clone())
         }
         Held::Broken(kind) => Err(Rejection::new(kind, &"it".into())),
-        // Only an answer of a source can report this.
+        // Loading a source cannot return this. Only a source that fetches can offer it.
         Held::Absent => Err(Rejection::new(RejectionKind::Missing, &"it".into())),
     }
 }
 
-/// Returns what a caller that loads the source gets.
+/// Returns the content that a caller gets by loading the source.
 pub(super) const fn when_loaded(held: Held) -> Held {
     match held {
         Held::Absent => Held::Broken(RejectionKind::Missing),
@@ -93,7 +94,7 @@ pub(super) const fn when_loaded(held: Held) -> Held {
     }
 }
 
-/// The source of every process.
+/// The source, which all processes share.
 #[derive(Clone, Debug)]
 pub(super) struct SharedSource(pub(super) Arc<Mutex<Held>>);
 
@@ -140,7 +141,7 @@ pub(super) struct Fault {
 impl Fault {
     pub(super) const ERRORS: [i32; 5] = [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EROFS, libc::EMFILE];
 
-    /// Without file descriptors, nothing can be read either.
+    /// Reports whether files can be read. They cannot if the process has no free file descriptors.
     pub(super) const fn is_readable(self) -> bool {
         self.errno != libc::EMFILE
     }
@@ -149,7 +150,7 @@ impl Fault {
         let fails = match access {
             Access::Look => !self.is_readable(),
             Access::Write => true,
-            // A full disk accepts other bytes in an existing file, and files can be removed.
+            // On a full disk, existing files can still be overwritten in place and removed.
             Access::Overwrite => !matches!(self.errno, libc::ENOSPC | libc::EDQUOT),
             Access::Remove => matches!(self.errno, libc::EIO | libc::EROFS),
         };
@@ -157,13 +158,13 @@ impl Fault {
     }
 }
 
-/// The disk of a machine, as its processes see it.
+/// The disk errors of a machine.
 #[derive(Default)]
 pub(super) struct Faults {
     pub(super) fault: Mutex<Option<Fault>>,
 }
 
-/// Number of operations that a process still makes before it is killed in the middle of one.
+/// Number of disk operations until a process is killed in the middle of one.
 pub(super) struct Life(AtomicI64);
 
 impl Default for Life {
@@ -200,7 +201,7 @@ fn disk(faults: &Arc<Faults>, life: &Arc<Life>, clock: &TestClock) -> Disk {
     Disk { before: Some(Arc::new(before)), clock: Clock::new(clock.read()), ..Disk::default() }
 }
 
-/// Everything around the processes that outlives them.
+/// The parts of the simulation that outlive the processes.
 pub(super) struct Machine {
     pub(super) folder: tempfile::TempDir,
     pub(super) clock: TestClock,
@@ -208,7 +209,7 @@ pub(super) struct Machine {
     pub(super) faults: Arc<Faults>,
 }
 
-/// A process with a site, and the models it may match.
+/// A process with a site, and the models that the site may match.
 pub(super) struct Process {
     site: Arc<Site>,
     pub(super) state: Option<StateDir>,
@@ -216,7 +217,7 @@ pub(super) struct Process {
     pub(super) life: Arc<Life>,
     news: Arc<AtomicU64>,
     pub(super) is_locked: bool,
-    /// More than one if it is not certain what was on the disk.
+    /// There are several models if the content of the disk was uncertain.
     pub(super) models: Vec<Model>,
 }
 
@@ -261,7 +262,7 @@ impl Machine {
         (site, news)
     }
 
-    /// Starts a process; the caller finds its models.
+    /// Starts a process. The caller sets its models.
     pub(super) fn start(&self, has_state: bool, gate: ModelGate, has_grace: bool) -> Option<Process> {
         let life = Arc::<Life>::default();
         let state = if has_state { Some(self.open_state(&life)?) } else { None };
@@ -271,7 +272,7 @@ impl Machine {
         Some(Process { site, state, switch, life, news, is_locked, models: Vec::new() })
     }
 
-    /// Opens the site again, and then drops the old one.
+    /// Opens the site again, and then drops the old site.
     pub(super) fn reopen(&self, process: &mut Process, gate: ModelGate, has_grace: bool) {
         let (site, news) = self.open_site(process.state.as_ref(), &process.switch, gate, has_grace);
         (process.site, process.news) = (site, news);
@@ -313,7 +314,7 @@ impl Process {
         }
     }
 
-    /// Returns the switch of all sites, and the site's own.
+    /// Returns the positions of the switch of all sites and of the site's own switch.
     pub(super) fn switches(&self) -> [Enforcement; 2] {
         let switches = self.site.current.load().switches;
         let all = if switches.shared_off == 0 { Enforcement::On } else { Enforcement::Off };
@@ -338,7 +339,7 @@ impl Process {
         problems.find(|problem| problem.kind == ProblemKind::Damaged).map(|problem| problem.text)
     }
 
-    /// A planted bug: rolled-back versions may come back.
+    /// Simulates a bug: rolled-back versions may go live again.
     pub(super) fn forget_rolled_back(&self) {
         self.site.publisher.lock().versions.supersede();
     }
@@ -374,8 +375,8 @@ impl Process {
         })
     }
 
-    /// Reports whether the live version blocks a page: one that a version names, or one that none
-    /// names.
+    /// Reports whether the live version disallows a page. A page may be in the rules of one of the
+    /// versions, or in none.
     pub(super) fn refuses(&self, page: Text) -> bool {
         let path = format!("/{page}");
         let path = crate::rules::RequestPath::new(path.as_bytes());

@@ -5,12 +5,12 @@ use super::model::{Held, ModelGate, TEXTS, Text};
 use super::process::{Fault, Files};
 use crate::live::{Enforcement, RejectionKind};
 
-/// The start of a simulated run.
+/// The settings of a simulated run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) gate: ModelGate,
     pub(super) has_grace: bool,
-    /// Without a state directory, a process forgets everything.
+    /// Whether there is a state directory. Without one, all state is lost when a process ends.
     pub(super) has_state: bool,
     pub(super) has_faults: bool,
     pub(super) has_jumps: bool,
@@ -31,24 +31,24 @@ pub(super) enum Step {
     RollBack,
     SwitchSite(Enforcement),
     SwitchAll(Enforcement),
-    /// The writer's thread runs.
+    /// The writer's thread writes the queued changes.
     Write,
-    /// The clock goes forward, or is set back.
+    /// Time passes, or the clock is set back.
     Pass(i64),
     Fail(Option<Fault>),
-    /// The process is killed in the middle of a disk operation.
+    /// The process is killed in the middle of a disk operation, after this number of operations.
     DieAfter(i64),
-    /// The process ends or is killed, and the next one is started.
+    /// The process ends or is killed, and the next process is started.
     Restart {
         is_killed: bool,
         folder: Folder,
     },
     /// The site is opened again in the same process, as after a change of the config.
     Reopen,
-    /// Another process replaces this one, which drains.
+    /// Another process replaces this process, which finishes its requests.
     Upgrade,
     EndBefore,
-    /// The new process ends or is killed, and the previous one continues.
+    /// The new process ends or is killed, and the previous process takes the directory back.
     TakeBack {
         is_killed: bool,
     },
@@ -115,7 +115,8 @@ impl Step {
     }
 }
 
-/// One site in this many has a state directory, because its steps are slower.
+/// One in this many runs has a state directory. It is not more, because the steps of such runs are
+/// slower.
 const STATED: u64 = 10;
 
 fn text(random: &mut Random) -> Text {
@@ -143,7 +144,8 @@ fn enforcement(random: &mut Random) -> Enforcement {
     *random.pick(&[Enforcement::On, Enforcement::Off])
 }
 
-/// Returns milliseconds, up to some years; short times are as frequent as long ones.
+/// Returns a random number of milliseconds, up to some years. Short times are as frequent as long
+/// times.
 fn far(random: &mut Random) -> u64 {
     let bits = random.below(38);
     random.below(1 << bits)

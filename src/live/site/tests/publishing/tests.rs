@@ -13,15 +13,15 @@ fn what_is_served_waits_and_is_reported_is_what_the_model_says() {
     simulate::<Publishing<0>>(steps(usual), LENGTH).expect_none("publishing");
 }
 
-/// Shrunk schedules that once revealed a bug.
+/// Runs minimised sequences of steps that once revealed a bug.
 #[test]
 fn what_was_wrong_once_is_right() {
     let settings =
         Settings { gate: ModelGate::Comparing, has_grace: true, has_state: true, has_faults: false, has_jumps: true };
     let (poll, reload, kept) = (Step::Poll, Step::Reload { is_settled: true }, Folder::Kept);
     let schedules: [&[Step]; 6] = [
-        // A version that was free to come back was held again after the next start, because that
-        // was not written.
+        // A rolled-back version that could go live again was held again after the next start,
+        // because its new state was not written.
         &[
             Step::Hold(Held::Text(0)),
             poll,
@@ -37,8 +37,8 @@ fn what_was_wrong_once_is_right() {
             Step::Hold(Held::Text(3)),
             poll,
         ],
-        // A process that took the directory back relied on bytes that the other one had removed, so
-        // the accepted version was lost.
+        // A process that took the directory back did not notice that the other process had removed
+        // the bytes of a version, so the accepted version was lost.
         &[
             Step::Hold(Held::Text(SHUT)),
             poll,
@@ -51,7 +51,7 @@ fn what_was_wrong_once_is_right() {
             Step::Accept(SHUT),
             Step::Restart { is_killed: true, folder: kept },
         ],
-        // Setting the clock back prolonged the grace period by as much.
+        // Setting the clock back prolonged the grace period by the same time.
         &[Step::Hold(Held::Text(1)), poll, Step::Pass(-554_525_764), Step::Ask(7)],
         // If a version was dated in the future, every start restarted the grace period, because the
         // corrected date was not written.
@@ -79,7 +79,7 @@ fn what_was_wrong_once_is_right() {
     }
 }
 
-/// Checks that a planted bug is found soon, by a short schedule.
+/// Checks that the simulation finds an introduced bug soon, with a short sequence of steps.
 #[track_caller]
 fn expect_found<const FAULT: usize>() {
     let outcome = simulate::<Publishing<FAULT>>(FOUND_WITHIN * LENGTH as u64, LENGTH);
