@@ -23,7 +23,7 @@ use crate::date;
 /// The style sheet of every page.
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// Markup that a page contains without escaping.
+/// Markup that is inserted into a page without escaping.
 pub(crate) type Markup = Safe<String>;
 
 /// Renders a template for use in another one.
@@ -54,7 +54,7 @@ impl Escaper for Escape {
 }
 
 /// Filters of templates, such as `{{ requests|grouped }}`.
-#[expect(unreachable_pub, reason = "the macro makes public methods of types that are not")]
+#[expect(unreachable_pub, reason = "the macro generates public methods of private types")]
 pub(crate) mod filters {
     use askama::{PrimitiveType, Values, filter_fn};
 
@@ -153,7 +153,7 @@ mod tests {
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
-    /// WCAG 2.2, 1.4.3 for text and 1.4.11 for graphics.
+    /// WCAG 2.2 requires these contrasts: 1.4.3 for text and 1.4.11 for graphics.
     #[test]
     fn colours_can_be_distinguished_in_the_light_and_in_the_dark() {
         let themes = themes();

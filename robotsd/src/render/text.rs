@@ -68,10 +68,10 @@ fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: O
 /// Maximum number of bytes of a line that a snippet shows; a longer line is cut around its span.
 const SHOWN: usize = 120;
 
-/// Number of those bytes before the span.
+/// Number of bytes shown before the span, out of `SHOWN`.
 const BEFORE: usize = 40;
 
-/// Whether escape sequences for colour may be written.
+/// Whether output contains escape sequences for colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
     Plain,
