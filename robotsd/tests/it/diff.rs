@@ -374,7 +374,7 @@ fn a_loss_above_the_permitted_share_fails() {
         ),
         (&["--max-loss", "2%"], 2, "--max-loss: there are no pages to measure"),
         (&["--log", "people.log", "--max-loss", "2%"], 2, "--max-loss: no request in the logs is from a search engine"),
-        (&["--urls", "none.txt", "--max-loss", "2%"], 2, "none.txt: it lists no pages"),
+        (&["--urls", "none.txt", "--max-loss", "2%"], 2, "none.txt: the list contains no pages"),
         (&["--urls", "pages.txt", "--max-loss", "2"], 2, "write a percentage from 0% to 100%, such as 1%"),
     ] {
         let ended = run(folder.robotsd().args(["diff", "old.txt", "new.txt"]).args(options));
