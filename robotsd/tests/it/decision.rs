@@ -299,7 +299,7 @@ fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     assert_part(&report["totals"], &json!({"crawler_requests": 2, "disallowed": 2}));
     let text = unfolded(&folder.run(["replay", "access.jsonl", "--robots", "robots.txt"]).out);
     assert_has(&text, &["1 second question for refusal pages: their requests are counted with the first"]);
-    assert_lacks(&text, &["of a proxy's questions"]);
+    assert_lacks(&text, &["with a proxy's question"]);
 }
 
 /// In the combined format the line of a request has no host, but ends with the site.

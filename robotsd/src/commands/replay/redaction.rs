@@ -1,5 +1,5 @@
-//! Redaction: reports contain the names in a query and the network of an address, but not the query
-//! values or the whole address.
+//! Redacts reports: they contain the names in a query without the values, and the network of an
+//! address instead of the whole address.
 
 use std::net::IpAddr;
 

@@ -13,15 +13,15 @@ pub(super) struct RequestTally {
     pub(super) requests: u64,
     pub(super) allowed: u64,
     pub(super) disallowed: u64,
-    /// Disallowed by the first file. All other judgements are by the last file.
+    /// Requests that the first file disallows. All other counts are by the last file.
     pub(super) disallowed_before: u64,
-    /// Allowed by the first file and disallowed by the second; `opened` counts the reverse.
+    /// Requests that the first file allows and the second disallows; `opened` counts the reverse.
     pub(super) shut: u64,
     pub(super) opened: u64,
-    /// Disallowed, but before the rules applied.
+    /// Requests that the rules disallow, but that were sent before the rules applied.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Requests of search engines with an index that a change blocks.
+    /// Requests that a change blocks, of search engines with an index.
     pub(super) shut_search_engines: u64,
     /// Disallowed requests of search engines with an index.
     #[serde(skip)]
@@ -149,7 +149,7 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
             return;
         }
         if self.counts.len() >= MAX {
-            // Half of the space is freed at once, so that this happens rarely.
+            // Half of the space is freed at once, so that keys are rarely dropped.
             let mut all = self.sorted();
             all.split_off(MAX / 2).into_iter().for_each(|(_, tally)| self.dropped += tally);
             self.counts = all.into_iter().collect();
@@ -164,7 +164,8 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
         let (known, mut new): (Vec<_>, Vec<_>) =
             next.counts.into_iter().partition(|(key, _)| self.counts.contains_key(key));
         if self.counts.len() + new.len() > MAX {
-            // Not all new keys fit, so the result must not depend on the order of the map.
+            // Not all new keys fit. They are sorted, so that the result does not depend on the
+            // order of the map.
             sort(&mut new);
         }
         known.into_iter().chain(new).for_each(|(key, tally)| self.add(key, tally));

@@ -59,7 +59,7 @@ pub(super) enum LogLine<'a> {
 }
 
 impl<'k> ChunkReader<'k> {
-    /// Creates a reader; detects the format of the chunk if it is not known.
+    /// Creates a reader. If the format is `Auto`, detects the format of the chunk.
     pub(super) fn new(format: ReplayLogFormat, json_keys: &'k JsonKeys, chunk: &[u8]) -> Self {
         let is_found = format == ReplayLogFormat::Auto;
         Self { format: format.detect(json_keys, chunk), json_keys, columns: W3cColumns::default(), is_found }
@@ -81,7 +81,7 @@ impl<'k> ChunkReader<'k> {
         }
     }
 
-    /// Reads a line as its server wrote it.
+    /// Reads a line that no collector has wrapped.
     fn read_bare<'a>(&self, line: &'a [u8]) -> LogLine<'a> {
         if json::is_event(line) {
             return LogLine::Event;
@@ -135,8 +135,8 @@ fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl ReplayLogFormat {
-    /// Reads a line. `None` if it is not a request in this format, or if the format needs the line
-    /// of columns.
+    /// Reads a line. Returns `None` if it is not a request in this format, or if the format needs a
+    /// line with the names of the columns.
     pub(super) fn read<'a>(self, line: &'a [u8], json_keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
         match self {
             Self::Auto => Self::of(line).read(line, json_keys),
