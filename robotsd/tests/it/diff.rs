@@ -15,9 +15,12 @@ fn one_file_is_compared_with_that_of_the_folder() {
     for (one, said) in [
         (
             "./robots.txt",
-            "name OLD too, such as the version before ./robots.txt: git show HEAD:./robots.txt | robotsd diff - robots.txt",
+            "OLD is missing: to compare with the version before ./robots.txt, write git show HEAD:./robots.txt | robotsd diff - robots.txt",
         ),
-        ("https://example.com", "name the file that will replace it: robotsd diff https://example.com robots.txt"),
+        (
+            "https://example.com",
+            "NEW must be the file that will be served next: write robotsd diff https://example.com robots.txt",
+        ),
     ] {
         assert_has(folder.run(["diff", one]).failed(2), &[said]);
     }

@@ -42,7 +42,7 @@ fn without_arguments_the_usual_files_are_compared() {
     let folder = folder(&[("robots.txt", ROBOTS), ("robots.test.toml", met), ("empty/x", "")]);
     assert_eq!(folder.run(["test"]).succeeded(), "1 expected, all met\n");
     let error = run(folder.robotsd().current_dir(folder.at("empty")).arg("test")).failed(2);
-    assert_has(error, &["there is no robots.test.toml here: name a file of expectations"]);
+    assert_has(error, &["there is no robots.test.toml here: give a file of expectations"]);
 }
 
 #[test]

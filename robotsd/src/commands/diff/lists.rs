@@ -31,8 +31,8 @@ const REQUESTED: &str = "that search engines requested in the log";
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Measuring the change by pages that matter")]
 pub(super) struct PageListArgs {
-    /// Show how many pages of this sitemap, and of those that it lists, search engines lose; may be
-    /// repeated
+    /// Show how many pages of this sitemap, and of the sitemaps that it lists, search engines lose;
+    /// may be repeated
     ///
     /// XML, a feed, a list of URLs, or an index of sitemaps, optionally compressed with gzip. Pages
     /// on other hosts than those of the site of --config are left out; without a config, all pages
@@ -40,8 +40,8 @@ pub(super) struct PageListArgs {
     #[arg(long, value_name = "FILE|URL")]
     sitemap: Vec<SitemapSource>,
 
-    /// The same for the pages in this file, one path or URL per line; lines that begin with # are
-    /// comments; may be repeated
+    /// Show the same for the pages in this file, which has one path or URL per line, and comments
+    /// that begin with #; may be repeated
     #[arg(long, value_name = "FILE")]
     urls: Vec<PathBuf>,
 
@@ -52,8 +52,8 @@ pub(super) struct PageListArgs {
     #[arg(long, value_name = "LOG")]
     log: Vec<PathBuf>,
 
-    /// The host for requests whose log line contains none; with --config, only requests for hosts
-    /// of the site count
+    /// The host of requests whose log line does not contain a host; with --config, only requests
+    /// for hosts of the site count
     #[arg(long, value_name = "HOST", requires = "log")]
     host: Option<String>,
 
@@ -93,7 +93,7 @@ struct ListRead {
     pages: usize,
 }
 
-/// The pages of one list that search engines obeying the same groups lose.
+/// The pages of one list that are lost to search engines that obey the same groups.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
     /// Description of the list, as it follows the word "pages".
@@ -137,7 +137,7 @@ pub(super) struct LostExample {
 }
 
 impl PageListArgs {
-    /// Returns the files that are read, including standard input.
+    /// Returns the files to read; `-` is standard input.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.urls.iter().chain(&self.log)
     }
@@ -253,8 +253,8 @@ impl ListLosses {
         self.lists.is_empty()
     }
 
-    /// Returns the lists without losses, as they follow the word "pages", with their number of
-    /// pages.
+    /// Returns the lists without losses: the description of each, as it follows the word "pages",
+    /// and its number of pages.
     pub(super) fn without_loss(&self) -> impl Iterator<Item = (&str, u64)> {
         let lists = self.lists.iter().filter(|list| !self.losses.iter().any(|loss| loss.is_of(&list.of)));
         lists.map(|list| (&*list.of, list.pages as u64))

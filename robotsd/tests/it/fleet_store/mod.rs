@@ -551,7 +551,10 @@ fn replicas_that_serve_different_versions_are_named_and_none_is_rolled_back() {
         let json = fleet.says(&["status", "--fleet", "--json"]).ends_with(1).json();
         assert_has(json["differing"][0].as_str().unwrap(), &[line, &both]);
         let said = fleet.says(&["rollback", "shop", "--fleet"]).failed(2);
-        assert_has(said, &[line, "none is rolled back: ", "`robotsd accept shop HASH --fleet --config robotsd.toml`"]);
+        assert_has(
+            said,
+            &[line, "no replica is rolled back: ", "`robotsd accept shop HASH --fleet --config robotsd.toml`"],
+        );
         fleet.serves_on(&hash, 2);
         fleet.accepted(&hash[..12]);
         fleet.serves(&hash);
