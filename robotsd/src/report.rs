@@ -1,8 +1,8 @@
 //! Reports about a running robotsd: the responses of the admin interface, which the commands read.
 //!
 //! This module contains only types: `sites` and `admin` fill them in, and `commands` prints them.
-//! Fields may be added, but are never removed. A command and the process that it queries may be
-//! different versions of robotsd, so a reader uses defaults for missing fields.
+//! New versions of robotsd may add fields, but never remove any. A command and the process that it
+//! queries may be different versions of robotsd, so a reader uses defaults for missing fields.
 
 mod served_versions;
 mod site;
@@ -140,7 +140,7 @@ pub(crate) struct ConfigReport {
     pub(crate) refused: Vec<RefusedFileReport>,
 }
 
-/// An included file with sites that cannot be used.
+/// An included file, which defines sites, that cannot be used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
@@ -405,7 +405,7 @@ pub(crate) struct FleetReport {
     /// Name of the reporting replica.
     pub(crate) replica: String,
     pub(crate) store: String,
-    /// State that the reporting replica gives itself.
+    /// State of the reporting replica, as determined by that replica.
     pub(crate) state: ReplicaState,
     pub(crate) epoch: Option<String>,
     /// Revision of the document in the store; `None` if the store has no document.
@@ -487,7 +487,7 @@ word_enum! {
 }
 
 impl ReplicaState {
-    /// Reports whether a replica reports this state itself.
+    /// Reports whether a replica determines this state itself.
     pub(crate) const fn is_own(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Selects crawlers, in one syntax for `edit`, `agents` and `[site.modes]`: `agent:GPTBot`,
+//! Selects crawlers. `edit`, `agents` and `[site.modes]` use the same syntax: `agent:GPTBot`,
 //! `category:ai-training`, `operator:OpenAI` or `index`.
 
 use std::str::FromStr;

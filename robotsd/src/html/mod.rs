@@ -63,7 +63,7 @@ pub(crate) mod filters {
         Ok(super::grouped(number.get().try_into().unwrap_or(u64::MAX)))
     }
 
-    /// Used as `{{ requests|counted("request") }}`.
+    /// Filter for counts, used as `{{ requests|counted("request") }}`.
     #[filter_fn]
     pub(crate) fn counted(
         number: impl PrimitiveType<Value: TryInto<u64>>,

@@ -27,7 +27,7 @@ const NAMED: usize = 3;
 pub(crate) enum SitemapSource {
     #[display("{}", printable_path(_0))]
     File(PathBuf),
-    /// Shown without the query, which may contain a secret.
+    /// A URL is displayed without its query, which may contain a secret.
     Url(FetchUrl),
 }
 

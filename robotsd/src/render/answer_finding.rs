@@ -10,7 +10,7 @@ use tower_robots::rules::RobotsTxt;
 
 use super::printable::printable;
 
-/// A lint of responses, as data.
+/// A lint for servers' responses.
 #[derive(Debug)]
 pub(crate) struct AnswerLint {
     /// A permanent code, in kebab-case.

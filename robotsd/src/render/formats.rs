@@ -78,7 +78,7 @@ struct FindingRecord<'a> {
     fix: Option<FixRecord<'a>>,
 }
 
-/// How a finding can be corrected.
+/// The fix of a finding, as JSON.
 #[derive(Serialize)]
 struct FixRecord<'a> {
     safety: Safety,

@@ -185,9 +185,8 @@ fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
     format!("{hash}:{times}")
 }
 
-/// Reports whether readers of the document count lines and columns of the file as this module does.
-/// They do not treat a lone CR as a line end, and they count columns in characters, which only
-/// valid UTF-8 has.
+/// Reports whether readers of the document find the positions that this module writes. They do not
+/// treat a lone CR as a line end, and they count columns in characters, which only valid UTF-8 has.
 fn has_places(robots: &RobotsTxt) -> bool {
     let file = robots.bytes();
     let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');

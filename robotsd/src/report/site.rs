@@ -33,8 +33,8 @@ pub(crate) struct SiteReport {
     /// Errors and warnings in one line, as in the log.
     pub(crate) findings_summary: Option<String>,
     pub(crate) last_reload: Option<LastReload>,
-    /// Time since which the source has not contained a usable version. Until it does, the last good
-    /// version stays live.
+    /// Time since which the source has not contained a usable version. Until it contains one again,
+    /// the last good version stays live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) not_taken_since: Option<String>,
     /// Number of reloads by cause and result, since the process started.
