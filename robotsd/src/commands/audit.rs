@@ -59,7 +59,10 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     };
     let (records, broken) = match read(&path) {
         Err(error) if args.file.is_none() && error.kind() == io::ErrorKind::NotFound => {
-            complain(&format_args!("{}: neither a command nor a config has changed anything yet", path.display()));
+            complain(&format_args!(
+                "{}: the file does not exist, because neither a command nor a config has changed anything yet",
+                path.display()
+            ));
             (Vec::new(), 0)
         }
         read => read.map_err(|error| refusal(format_args!("{}: {error}", path.display())))?,

@@ -1,5 +1,5 @@
-//! `robotsd board`: shows what crawlers did, by site, as counted by a running robotsd or in the
-//! board files of several.
+//! `robotsd board`: shows what crawlers did, by site, from the counts of a running robotsd, or from
+//! the board files of several.
 
 use std::io;
 use std::path::PathBuf;

@@ -117,7 +117,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
             (self.note)(
                 "a list without the address refutes a request only if the list is confirmed daily, as by a robotsd \
-                 with [identity]; --config uses its lists"
+                 with [identity]: with --config, the lists of that robotsd are used"
                     .to_owned(),
             );
         }

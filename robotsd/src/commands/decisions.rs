@@ -31,8 +31,8 @@ use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, unknown};
 
-/// Function that writes a decision to the state directory of the config at a path, when no robotsd
-/// runs.
+/// Function for the case that no robotsd runs. It gets the path of the config, and writes the
+/// decision to the state directory.
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
 /// A decision: the path and the query parameters of its request, and the reason for it.
@@ -78,8 +78,8 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         Ok(Ok(report)) => return conclude(&report, None, running),
         Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
         Ok(Err(error)) => return Err(refusal(error)),
-        // Whether a process uses the state directory is known from the lock of the directory, even
-        // if the config does not tell how to reach the process.
+        // The lock of the state directory shows whether a process uses the directory, even if the
+        // config does not tell how to reach that process.
         Err(unreachable) => unreachable.clone(),
     };
     let rested = audited(running, decision, at_rest);
@@ -292,8 +292,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
             Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
             Some(name) if to == Enforcement::On && !is_settled(&state, name) => {
                 return Err(format!(
-                    "no robotsd has served site {name:?} yet, and it starts switched off if it shares hosts with a \
-                     site that is off: start it, then switch it on"
+                    "no robotsd has served site {name:?} yet, and a new site that shares hosts with a site that is off \
+                     starts switched off: start robotsd, then switch the site on"
                 ));
             }
             Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),

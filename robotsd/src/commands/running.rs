@@ -58,7 +58,7 @@ impl Running {
     /// Returns the path of the config from an option or from the environment, otherwise the default
     /// path if that file exists.
     pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
-        // With --admin, the robotsd may not be the one that uses the default config.
+        // The robotsd at --admin need not be the one that uses the default config.
         if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 

@@ -83,7 +83,7 @@ fn a_misspelled_claim_is_reported() {
     let old_list = ["agents", "--verify", "192.0.2.1", "--user-agent", "Googlebot", "--offline"];
     assert_has(
         run(robotsd().args(old_list)).out,
-        &["is not in it", "as by a robotsd with [identity]; --config uses its lists\n"],
+        &["is not in it", "as by a robotsd with [identity]: with --config, the lists of that robotsd are used\n"],
     );
 }
 

@@ -256,7 +256,7 @@ fn a_registered_token_has_the_further_groups_of_its_crawler() {
             "/g",
             "reference",
             "Googlebot-Image may fetch /g: no rule in the group for every other crawler (`*`) matches\n  agent:  the token \
-             Googlebot-Image, taken as given\n",
+             Googlebot-Image, used as given\n",
         ),
     ] {
         let (out, _) = explain(&folder, &["--token", token, "--reading", reading, url]);

@@ -391,7 +391,7 @@ fn unknown_lines_count_as_unreadable_and_the_error_names_the_keys() {
         assert_has(&output.error, &["no line of the logs could be read as a request. Supported are access logs"]);
         assert_has(
             &output.error,
-            &["JSON objects are read by these keys (--json-keys VALUE=KEY adds others):\n  ua: "],
+            &["these keys of JSON objects are read (--json-keys VALUE=KEY adds others):\n  ua: "],
         );
         assert_has(
             &output.error,

@@ -51,9 +51,11 @@ impl WithinArgs {
         let top = fs::canonicalize(folder)
             .map_err(|error| io::Error::new(error.kind(), format!("--within {shown}: {error}")))?;
         match fs::canonicalize(path)?.strip_prefix(&top) {
-            Ok(inside) if inside.iter().any(|name| name == VERSION_CONTROL) => Err(refusal("this leads into a .git")),
+            Ok(inside) if inside.iter().any(|name| name == VERSION_CONTROL) => {
+                Err(refusal("this path leads into a .git folder"))
+            }
             Ok(_) => Ok(()),
-            Err(_) => Err(refusal("this leads out of the folder")),
+            Err(_) => Err(refusal("this path leads out of the folder")),
         }
     }
 
@@ -69,7 +71,7 @@ impl WithinArgs {
 pub(in crate::commands) struct SiteHosts {
     /// Name of the site.
     pub(in crate::commands) site: String,
-    /// Name of the site in robotsd's log: `NAME/HOST` for one file of a folder.
+    /// Name of the site in robotsd's log; `NAME/HOST` if the site has a folder of files.
     logged: String,
     /// Names of all sites.
     sites: Vec<String>,
@@ -128,7 +130,7 @@ impl SiteHosts {
     }
 }
 
-/// Returns the site of each host.
+/// Returns the map from hosts to the sites that they belong to.
 fn sites_of(config: &Config) -> HostMap<&SiteConfig> {
     owners(config.sites.iter().flat_map(|site| host_patterns(&site.hosts).map(move |pattern| (pattern, site))))
 }

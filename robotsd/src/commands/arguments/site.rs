@@ -64,7 +64,7 @@ pub(in crate::commands) struct SiteArgs {
 pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) settings: EvaluatorSettings,
     pub(in crate::commands) evidence: EvidencePlaces,
-    /// Whether the config says that the logs of the site contain every read of robots.txt.
+    /// Whether the config says that the logs of the site contain every fetch of robots.txt.
     pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
@@ -366,7 +366,7 @@ impl RobotsFile {
     /// it is an error. An HTML page or an error message that was saved as robots.txt also allows
     /// everything, which is hardly intended, so it is an error if `pages` is `Refuse`. With the
     /// reference parser, any file is accepted, because the question is how that parser reads it.
-    /// Prints findings about unread rules to stderr.
+    /// Prints findings about rules that crawlers do not read to stderr.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,
@@ -391,8 +391,8 @@ impl RobotsFile {
     }
 }
 
-/// If the error is that the file is missing, returns a hint to append to it: what the argument may
-/// have been meant for. Otherwise returns an empty string.
+/// If the error is that the file is missing, returns a hint about what the user may have meant, to
+/// be appended to the error. Otherwise returns an empty string.
 pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> String {
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
@@ -406,8 +406,8 @@ pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> Strin
 }
 
 impl ConfiguredSite {
-    /// Returns the robots.txt as `serve` would serve it, with the parts that are available without
-    /// fetching.
+    /// Returns the robots.txt as `serve` would serve it, with those appended parts that are
+    /// available without fetching.
     fn robots(&self) -> io::Result<RobotsFile> {
         let RobotsFile { name, bytes } = self.own_robots()?;
         let (fragments, problems) = sites::parts_at_hand(&self.site.append);
@@ -451,7 +451,10 @@ impl ConfiguredSite {
         };
         let sites = directory.sites().load();
         let live = sites.get(host).ok_or_else(|| {
-            io::Error::other(format!("the site {name:?} has no robots.txt for the host {host:?}; it has {}", list()))
+            io::Error::other(format!(
+                "the site {name:?} has no robots.txt for the host {host:?}; choose one of {}",
+                list()
+            ))
         })?;
         let status = live.status();
         let reload = &status.last_reload;

@@ -145,7 +145,7 @@ impl FixArgs {
                     format!("{option} corrects files, not what a site serves: name the file instead of {url}")
                 }
                 None if self.fix && paths.len() > 1 && has_stdin(paths) => {
-                    "with -, --fix writes to standard output: name - alone, or only files".to_owned()
+                    "--fix with - writes the text to standard output: give - alone, or only files".to_owned()
                 }
                 None => return None,
             },

@@ -18,7 +18,7 @@ use crate::evaluator::EvaluatorSettings;
 use crate::input::{self, InputSource};
 use crate::names::did_you_mean;
 
-/// Name of the file.
+/// Name of a settings file.
 const NAME: &str = "robots-check.toml";
 
 /// Maximum size of such a file, in bytes. It limits memory: the parsed TOML needs about a hundred

@@ -281,7 +281,8 @@ fn refuse(metadata: &Metadata) -> io::Result<()> {
 }
 
 /// Keeps owner and group. Only root can change the owner; for other users the file becomes their
-/// own. The group must be kept, because a server may read the file through it.
+/// own. The group must be kept, because a server may have access to the file only as a member of
+/// the group.
 fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     let own = fs::metadata(path)?;
     if own.uid() != metadata.uid() && chown(path, Some(metadata.uid()), Some(metadata.gid())).is_ok() {

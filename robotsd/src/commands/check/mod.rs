@@ -51,7 +51,7 @@ const MAX_SHOWN: usize = 100_000;
 const WITHOUT_SITE: &str =
     "checked without --config: the site's mode, overrides, exemptions and crawlers were not considered";
 
-/// How many findings of a file are shown.
+/// How much is shown of the findings of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     /// Every finding, in the order of the file.

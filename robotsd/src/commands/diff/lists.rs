@@ -93,7 +93,8 @@ struct ListRead {
     pages: usize,
 }
 
-/// The pages of one list that are lost to search engines that obey the same groups.
+/// The pages of one list that the change disallows for some search engines, which all obey the same
+/// groups.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
     /// Description of the list, as it follows the word "pages".
@@ -103,7 +104,7 @@ pub(super) struct ListLoss {
     /// that were allowed.
     pub(super) lost: u64,
     pub(super) allowed: u64,
-    /// Requests in a log for these pages.
+    /// Requests for these pages, if the list is a log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) requests: Option<LostRequests>,
     /// Rules that disallow the lost pages; the rule with the most pages is the first.

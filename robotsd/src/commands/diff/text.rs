@@ -90,8 +90,8 @@ fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
     }
 }
 
-/// The effects, followed by lines of the new file that crawlers do not read as they look; no effect
-/// shows these lines.
+/// The effects, followed by lines of the new file that crawlers ignore or read in an unexpected
+/// way, which the effects do not show.
 #[derive(Template)]
 #[template(path = "commands/diff/changes.txt", whitespace = "preserve")]
 pub(in crate::commands) struct ChangesText<'a> {
@@ -229,7 +229,7 @@ fn totals(effects: &[Effect]) -> String {
     format!("{rules} changed for {whom}: {}{more}", parts.join(", "))
 }
 
-/// Counts the crawlers of some changes.
+/// Formats the number of crawlers that some changes affect.
 fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     let crawlers: HashSet<_> = crawlers.into_iter().flatten().map(|subject| subject.name.as_deref()).collect();
     let others = crawlers.contains(&None);

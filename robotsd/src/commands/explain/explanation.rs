@@ -80,7 +80,7 @@ impl Requester {
         }
     }
 
-    /// Returns the name in the column of a table.
+    /// Returns the name of the sender for the head of a column.
     pub(super) fn column(&self) -> String {
         match self {
             Self::Agents { is_star: true, .. } => "*".to_owned(),
@@ -160,7 +160,7 @@ pub(super) struct Explanation<'e> {
     pub(super) agent: Option<Agent>,
     /// Product tokens that the crawler or agent obeys.
     tokens: Vec<ProductToken>,
-    /// Whether the group for `*` may apply.
+    /// Whether the group for `*` applies if no other group does.
     pub(super) fallback: Fallback,
 }
 

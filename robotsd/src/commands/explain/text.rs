@@ -36,7 +36,7 @@ impl ExplainedRequest<'_> {
                 let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
                 Some(format!("the token of {crawler}; obeys {}", tokens.join(", then ")))
             }
-            Requester::Token { name, crawler: None, .. } => Some(format!("the token {name}, taken as given")),
+            Requester::Token { name, crawler: None, .. } => Some(format!("the token {name}, used as given")),
             Requester::Agents { .. } => self.explanation.agent().map(|agent| agent.to_string()),
         }
     }
@@ -110,7 +110,8 @@ impl ExplainedRequest<'_> {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
-                // The crawler itself may obey the file; an expectation tests that.
+                // The crawler itself may obey the group for `*`, as `robotsd test` assumes, so the
+                // message contains the rule of that group.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", though {}, is for every crawler without a group", rule_line(rule))

@@ -34,7 +34,8 @@ pub(super) fn for_each<S, C: Send>(
     work: impl Fn(&mut S, &[u8]) -> C + Sync,
     join: impl FnMut(C),
 ) -> Vec<io::Error> {
-    // Sending never blocks: `ahead` limits the number of chunks in progress.
+    // The channel is unbounded, so sending never blocks. `ahead` limits the number of chunks in
+    // progress.
     let (send, chunks) = channel::<Chunk<C>>();
     let chunks = Mutex::new(chunks);
     thread::scope(|scope| {

@@ -87,7 +87,7 @@ pub(super) struct ReplayCounts {
     pub(super) has_referers: bool,
     /// Number of visitors that each service referred.
     pub(super) sent: HashMap<Arc<Referrer>, u64, RandomState>,
-    /// Observations of one chunk for the board; `board` combines those of all chunks.
+    /// Observations for the board in one chunk; `board` combines the observations in all chunks.
     pub(super) board_notes: BoardNotes,
     pub(super) board: LogBoard,
 }
@@ -369,7 +369,8 @@ impl SearchRequests {
                 one.unread += u64::from(line == LogLine::Unread);
                 let LogLine::Request(request) = line else { return };
                 one.requests += 1;
-                // No search engine sends a longer header.
+                // No search engine sends a longer header, so requests with such headers are not
+                // identified.
                 if request.agent.len() <= MAX_HEADER_LENGTH && !RequestPath::is_robots_txt_target(&request.target) {
                     let kind = &headers.known.identify(slice::from_ref(evaluator), &evidence, &request.agent).kind;
                     if kind.is_index_engine {

@@ -47,7 +47,7 @@ pub(super) struct ReplayRow {
     pub(super) is_checked: bool,
 }
 
-/// The part of a row for one request.
+/// The counters of a row for the sender of one request.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,

@@ -153,7 +153,7 @@ pub(super) struct JudgedAgents {
     pub(super) is_judged: bool,
 }
 
-/// Judgement of a request.
+/// The verdict about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestJudgement {
     /// No rule applies, or the rules allow the request.

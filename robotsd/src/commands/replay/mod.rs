@@ -113,10 +113,10 @@ pub(crate) struct ReplayArgs {
     /// PATH is a file in a git repository, or a directory in one if that directory contains a
     /// robots.txt. A version is in force from its commit on, on the branch that is checked out.
     /// PATH may also be a directory of files with a date in their names (2026-11-01, 20261101T1230,
-    /// in UTC), which is when the version came into force. Or PATH is one such file, and the option
-    /// is repeated; for a file without a date in its name, the time of its last change is used.
-    /// Unless --robots is given, the newest version is the robots.txt. Crawlers are not accused for
-    /// periods without a line in the logs.
+    /// in UTC), which is when the version came into force. PATH may also be a single such file;
+    /// then --history may be repeated. If the name of the file contains no date, the time of its
+    /// last change is used. Unless --robots is given, the newest version is the robots.txt.
+    /// Crawlers are not accused for periods without a line in the logs.
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     history: Vec<PathBuf>,
 
@@ -133,7 +133,7 @@ pub(crate) struct ReplayArgs {
     /// ua=userAgent,path=http.path
     ///
     /// The values are ua (the User-Agent), request (the request line), method, path, host, address,
-    /// time, status and referer. A dot in a key leads into an object. If a key is given for a
+    /// time, status and referer. A dot in a key stands for a nested object. If a key is given for a
     /// value, no other key is tried.
     #[arg(long, value_name = "VALUE=KEY", value_delimiter = ',')]
     json_keys: Vec<JsonKey>,

@@ -4,22 +4,24 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Number of nodes per rule: at most one in this many nodes may be the root of a rule's tree.
+/// Minimum number of nodes per rule. The maximum number of rules is the capacity divided by this
+/// number.
 const NODES_A_RULE: usize = 8;
 
-/// Steps of shrinking trees until they are small enough: the number of values kept at each place,
-/// and the number of parts kept per target.
+/// Steps of shrinking trees, which are applied one after the other until the trees are small
+/// enough. A step is the number of values to keep at each place, and the number of parts to keep
+/// per target.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
 /// Effect of a rule on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Effect {
-    /// One file: the rule disallows the requests.
+    /// In a replay of one file, the rule disallows the requests.
     Disallowed,
-    /// Two files: the second disallows the requests, the first does not.
+    /// In a comparison, the second file disallows the requests, and the first does not.
     ShutOut,
-    /// Two files: the first disallows the requests, the second does not.
+    /// In a comparison, the first file disallows the requests, and the second does not.
     LetIn,
 }
 
@@ -225,11 +227,11 @@ impl PathTree {
     /// than `least` returns; `least` gets the counts of all values at the place, and the count of
     /// its wildcard.
     fn generalize(&mut self, least: &impl Fn(Vec<u64>, Option<u64>) -> u64) {
-        // A single child stays as it is. Most nodes have at most one.
+        // A single child stays as it is. Most nodes have at most one child.
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
         for &kind in kinds {
-            // Only values that can vary count: a wildcard already stands for all values, and a bare
-            // slash is the page of a folder itself.
+            // Only values that can vary are replaced. A wildcard already stands for all values, and
+            // a bare slash is the page of a folder itself.
             let of_kind = |child: &&Self| !matches!(&*child.part, [_] | [_, b'*']) && child.kind() == kind;
             if !self.children.iter().any(|child| of_kind(&child)) {
                 continue;

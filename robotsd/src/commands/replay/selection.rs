@@ -56,7 +56,7 @@ impl LogSelection {
         }
         let hosts = site.own_hosts()?;
         match (&hosts, host) {
-            (None, Some(_)) => Err(io::Error::other("--host needs a site: name it with --config FILE")),
+            (None, Some(_)) => Err(io::Error::other("--host needs a site: give its config with --config FILE")),
             (Some(hosts), Some(host)) if !hosts.have(host.as_bytes()) => {
                 let (site, list) = (&hosts.site, hosts.list());
                 let no_host = format!("--host {host:?} is not a host of the site {site:?}, which serves {list}");

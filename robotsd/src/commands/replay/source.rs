@@ -1,4 +1,5 @@
-//! Logs as streams of bytes (files, compressed or not, and standard input), with a progress bar.
+//! Opens logs as streams of bytes (files, compressed or not, and standard input), and shows a
+//! progress bar.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

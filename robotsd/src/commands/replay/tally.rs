@@ -21,7 +21,8 @@ pub(super) struct RequestTally {
     /// Requests that the rules disallow, but that were sent before the rules applied.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Requests that a change blocks, of search engines with an index.
+    /// Requests of search engines with an index that the first file allows and the second
+    /// disallows.
     pub(super) shut_search_engines: u64,
     /// Disallowed requests of search engines with an index.
     #[serde(skip)]
@@ -69,7 +70,7 @@ impl LogPeriod {
 /// Maximum number of hours with their own counts: a little more than four years.
 const HOURS: usize = 40_000;
 
-/// Judgements of the requests of crawlers, by hour.
+/// Counts of the requests of crawlers, by hour.
 #[derive(Clone, Debug)]
 pub(super) struct Hours {
     /// Maximum number of hours that have counts.
@@ -160,7 +161,7 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
     /// Adds the counts of the next chunk.
     pub(super) fn merge(&mut self, next: Self) {
         self.dropped += next.dropped;
-        // After a few chunks, almost all keys are known.
+        // After a few chunks, almost all keys are known, so few new keys have to be sorted.
         let (known, mut new): (Vec<_>, Vec<_>) =
             next.counts.into_iter().partition(|(key, _)| self.counts.contains_key(key));
         if self.counts.len() + new.len() > MAX {

@@ -13,8 +13,8 @@ use super::lints;
 use crate::fetch::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings};
 use crate::render::{AnswerFinding, AnswerLint};
 
-/// Minimum number of redirects that is reported as long: more than half of the five that crawlers
-/// follow.
+/// Minimum number of redirects in a chain that is reported as long. It is more than half of the
+/// five redirects that crawlers follow.
 const LONG: usize = 3;
 
 /// Describes how crawlers interpret a response, as a sentence without its subject.
@@ -151,13 +151,14 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding>
     Some(finding.help("compress it only for requests with that coding in Accept-Encoding"))
 }
 
-/// Returns the finding about a charset. A file of ASCII is the same in nearly every charset.
+/// Returns the finding about a charset. A wrong charset is harmless for a file of ASCII characters,
+/// which nearly every charset encodes in the same way.
 fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
     let message = format!("its charset is {charset:?}, but crawlers read it as UTF-8");
     match charset {
         "utf-8" | "utf8" | "us-ascii" | "ascii" => None,
-        _ if is_harmless => Some((Severity::Note, message + ": no difference as long as it is ASCII")),
+        _ if is_harmless => Some((Severity::Note, message + ", which makes no difference as long as it is ASCII")),
         _ => Some((Severity::Warning, message)),
     }
 }

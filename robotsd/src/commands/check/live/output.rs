@@ -74,7 +74,7 @@ struct FrontPageText<'a> {
     report: &'a LiveReport,
 }
 
-/// The same as a Markdown table.
+/// The same crawlers, as a Markdown table.
 #[derive(Template)]
 #[template(path = "commands/check/live/front_page_markdown.txt", whitespace = "preserve")]
 struct FrontPageMarkdown<'a> {

@@ -102,7 +102,8 @@ impl<'a> Client<'a> {
             at => is_address(words[*at]) && is_dash(at + 1),
         };
         let at = (1..words.len()).find(is_sender)?;
-        // A word of the prefix may look like a host name of a local network.
+        // A word of the prefix may look like the host name of a local network, so a host after a
+        // prefix must contain a dot.
         let host = Some(words[at - 1]).filter(|word| is_host(word) && (at == 1 || word.contains(&b'.')));
         Some(Self { host, address: words[at] })
     }
@@ -156,7 +157,7 @@ fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
     let time_at = |at: usize| {
         let rest = &before[at + 1..];
         let end = memchr::memchr(b']', &rest[..rest.len().min(MAX_TIME_LENGTH)])?;
-        // A short number is a process id.
+        // Short numbers are process ids, not times.
         any_time(&rest[..end]).filter(|_| end > 8).map(|time| (at, Some(time)))
     };
     let last = || memchr::memrchr(b'[', before).map(|at| (at, None));
@@ -303,7 +304,7 @@ pub(super) fn status(word: Option<&[u8]>) -> Option<u16> {
 pub(crate) struct LoggedRequest<'a> {
     /// Host with port; `None` if the log does not contain hosts, empty if the request had no host.
     pub(crate) host: Option<Cow<'a, [u8]>>,
-    /// Site of robotsd that answered, if the log may be a log of robotsd.
+    /// Name of the site that answered, if the line may be from robotsd's own log.
     pub(crate) site: Option<Cow<'a, [u8]>>,
     pub(crate) address: Cow<'a, [u8]>,
     /// Seconds since 1970; `None` if the line has no time.

@@ -1,5 +1,5 @@
-//! The keys of the values of a request in JSON objects: the keys of known servers and services, and
-//! keys that an operator gives.
+//! Maps the values of a request to keys of JSON objects: the keys of known servers and services,
+//! and keys that an operator gives.
 //!
 //! The known keys are those in nginx's documentation, and those of Caddy, Traefik, Envoy,
 //! Cloudflare, Google Cloud and the Elastic Common Schema.
@@ -154,7 +154,7 @@ impl FromStr for JsonKey {
     }
 }
 
-/// The keys for reading objects.
+/// The known keys, and the keys that the operator gave.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct JsonKeys {
     /// Keys that the operator gave, each with a flag that is set when an object contains the key.
@@ -220,7 +220,7 @@ impl JsonKeys {
 /// Lists the keys, on one line for each value of a request.
 impl fmt::Display for JsonKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON objects are read by these keys (--json-keys VALUE=KEY adds others):")?;
+        f.write_str("these keys of JSON objects are read (--json-keys VALUE=KEY adds others):")?;
         for field in JsonField::ALL {
             let named = self.named.iter().filter(|(key, _)| key.field == field).map(|(key, _)| &*key.key);
             let keys: Vec<_> = named.chain(self.known(field).iter().copied()).collect();

@@ -33,8 +33,8 @@ pub(in crate::commands) enum ReplayLogFormat {
     Alb,
 }
 
-/// Maximum nesting of collectors' objects and prefixes, such as those of a container and of the
-/// service that gathers its output.
+/// Maximum number of objects and prefixes that collectors have put around a line. A container
+/// runtime may add one, and the service that gathers the output of containers another.
 const MAX_WRAPPERS: usize = 3;
 
 /// Reads the lines of one chunk of a log.
@@ -43,7 +43,7 @@ pub(super) struct ChunkReader<'k> {
     format: ReplayLogFormat,
     json_keys: &'k JsonKeys,
     columns: W3cColumns,
-    /// Whether the format was detected, not named: then lines in other formats are read too.
+    /// Whether the format was detected. If it was, lines in other formats are also read.
     is_found: bool,
 }
 
@@ -165,7 +165,7 @@ impl ReplayLogFormat {
         }
         let sample: Vec<&[u8]> =
             chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty()).take(50).collect();
-        // Chunks after the first one also begin with the line of columns.
+        // Chunks after the first one also begin with the line that names the columns.
         if sample.iter().any(|line| line.starts_with(FIELDS)) {
             return Self::W3c;
         }
@@ -198,12 +198,13 @@ pub(super) fn has_object(line: &[u8]) -> bool {
 
 /// Reports whether a line belongs to an error log of nginx or Apache.
 pub(super) fn is_of_error_log(line: &[u8]) -> bool {
-    // nginx: `2026/11/22 10:00:00 [error] 7#7: …`; no access log has such a date in front.
+    // A line of nginx is `2026/11/22 10:00:00 [error] 7#7: …`; no line of an access log begins with
+    // such a date.
     let is_nginx = line.get(..22).is_some_and(|head| {
         let digits = head.iter().map(|octet| if octet.is_ascii_digit() { b'0' } else { *octet });
         digits.take(21).eq(*b"0000/00/00 00:00:00 [") && head[21].is_ascii_lowercase()
     });
-    // Apache: `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] …`
+    // A line of Apache is `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] …`.
     let is_apache = || {
         let line = line.strip_prefix(b"[")?;
         let (time, rest) = line.split_at(memchr::memchr(b']', line)?);

@@ -2,8 +2,8 @@
 //!
 //! A version is in force from the time of its commit on the branch that is checked out. For a
 //! merge, this is the time of the merge commit: before it, the content of another branch was not
-//! live. The versions are in the order of the commits, whatever their dates are: a version is never
-//! newer than the commits that follow it. The user's settings do not affect the result.
+//! live. The versions are in the order of the commits. If a commit has a later date than the next
+//! one, the date of the next one is used. The user's settings do not affect the result.
 //!
 //! **No program that a repository names is run.** The config of a repository may come from someone
 //! else, as in a checkout that was sent as an archive, and can name programs. [`ALWAYS`], [`LOG`]
@@ -103,7 +103,7 @@ fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let mut changes: Vec<Change> = Vec::new();
     let mut commit: Option<(String, i64)> = None;
     for line in String::from_utf8_lossy(&log).lines() {
-        // `:100644 100644 BEFORE AFTER M\trobots.txt`
+        // The line of a change is `:100644 100644 BEFORE AFTER M\trobots.txt`.
         let Some(change) = line.strip_prefix(':') else {
             let read = line.split_once(' ').and_then(|(hash, at)| Some((hash.to_owned(), at.parse().ok()?)));
             commit = read.or(commit);

@@ -88,7 +88,7 @@ impl LogEvidence {
     }
 
     /// Identifies the sender of a request with these agents, logged with this address and time.
-    /// Adds the addresses whose names must be looked up to `questions`.
+    /// Adds to `questions` the addresses whose names must be looked up.
     pub(super) fn identify(
         &self,
         agents: &[Agent],
@@ -214,8 +214,8 @@ pub(crate) fn is_whole(address: &IpAddr) -> bool {
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Maximum time from the confirmation of a list to a request that it may refute, in seconds. It is
-/// the same as in the server.
+/// Maximum time from the confirmation of a list to a request that it may refute, in seconds. The
+/// server uses the same maximum.
 const CONFIRMED_BEFORE: i64 = DAY;
 
 /// Maximum time from a request to the confirmation of a list that may refute it, in seconds. Lists

@@ -13,7 +13,7 @@ use crate::html::{counted, grouped};
 /// Maximum number of crawlers, and of operators, that are shown.
 pub(super) const SHOWN: usize = 25;
 
-/// Maximum number of crawlers that are named per judgement.
+/// Maximum number of crawlers that are listed per judgement.
 const NAMED: usize = 10;
 
 /// Judgements from worst to best, each with its name and its phrases for one crawler and for
@@ -71,7 +71,7 @@ impl PastJudgements {
     }
 
     /// Returns the crawlers of each judgement, the worst first, such as `2 ignore robots.txt:
-    /// GPTBot, Bytespider`; then the names that are not judged, with the reason.
+    /// GPTBot, Bytespider`; followed by the crawlers that are not judged, with the reason.
     pub(super) fn verdicts(&self) -> Vec<String> {
         let listed = |names: &[&str]| {
             let more = names.len().saturating_sub(NAMED) as u64;
