@@ -323,7 +323,7 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     let crawler = agents.first().crawler();
     let is_same = match named_as {
         NamedAs::Header => true,
-        // `*` is never a header.
+        // `*` is never sent as a header.
         NamedAs::Star => false,
         _ => crawler == evaluator.agents(header.as_bytes()).first().crawler(),
     };

@@ -21,10 +21,11 @@ pub(crate) enum ConfigCommand {
     /// The check opens no port, so only serve finds a port that is in use. It contacts upstreams
     /// only to fetch a robots.txt.
     ///
-    /// A syntax error is reported alone. After any other error, the check continues with everything
-    /// that the error does not affect: if the keys of one site are wrong, for example, the other
-    /// sites and their files are still checked. If an included file has an error, its last good
-    /// copy in the state directory is checked instead, as serve would use it.
+    /// If the config has a syntax error, only that error is reported. After any other error, the
+    /// check continues with everything that the error does not affect: if the keys of one site are
+    /// wrong, for example, the other sites and their files are still checked. If an included file
+    /// has an error, its last good copy in the state directory is checked instead, as serve would
+    /// use it.
     ///
     /// Exit status: 0 if there are no problems or only warnings. 1 if a robots.txt cannot be
     /// served, has errors or would be held at the gate, or if a kill switch in the state directory

@@ -292,8 +292,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
             Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
             Some(name) if to == Enforcement::On && !is_settled(&state, name) => {
                 return Err(format!(
-                    "no robotsd has served site {name:?} yet, and a new site that shares hosts with a site that is off \
-                     starts switched off: start robotsd, then switch the site on"
+                    "no robotsd has served site {name:?} yet, and a new site starts switched off if it shares hosts with \
+                     a switched-off site: start robotsd, then switch the site on"
                 ));
             }
             Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),

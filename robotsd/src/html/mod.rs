@@ -45,7 +45,8 @@ impl Escaper for Escape {
                 '"' => page.write_str("&quot;")?,
                 '\'' => page.write_str("&#39;")?,
                 '\\' => page.write_str("\\")?,
-                // Bidirectional control characters could make one path look like another.
+                // Control characters are escaped, because bidirectional ones could make one path
+                // look like another.
                 _ => write!(page, "{}", char.escape_debug())?,
             }
         }

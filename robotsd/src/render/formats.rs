@@ -178,7 +178,7 @@ pub(crate) fn markdown_text(message: &str) -> String {
         }
         is_quoted ^= char == '"';
     }
-    // Markdown turns bare URLs into links.
+    // Markdown turns bare URLs into links, so messages with URLs become code.
     if is_quoted || message.contains("://") || message.contains("www.") { markdown_code(message) } else { shown }
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn markdown_code(text: &str) -> String {
         }
     }
     if shown.is_empty() {
-        // Two backticks would begin a code span.
+        // Two backticks without content would begin a code span, so a space is added.
         shown.push(' ');
     }
     let fence = "`".repeat(longest + 1);

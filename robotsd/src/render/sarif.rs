@@ -186,7 +186,8 @@ fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
 }
 
 /// Reports whether readers of the document find the positions that this module writes. They do not
-/// treat a lone CR as a line end, and they count columns in characters, which only valid UTF-8 has.
+/// treat a lone CR as a line end, and they count columns in characters, so the file must be valid
+/// UTF-8 without lone CRs.
 fn has_places(robots: &RobotsTxt) -> bool {
     let file = robots.bytes();
     let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');

@@ -68,7 +68,7 @@ fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: O
 /// Maximum number of bytes of a line that a snippet shows; a longer line is cut around its span.
 const SHOWN: usize = 120;
 
-/// Number of bytes shown before the span, out of `SHOWN`.
+/// Number of the shown bytes that are before the span.
 const BEFORE: usize = 40;
 
 /// Whether output contains escape sequences for colours.

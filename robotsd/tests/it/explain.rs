@@ -529,10 +529,10 @@ fn urls_are_read_from_standard_input() {
 #[test]
 fn the_host_of_a_url_is_compared_with_the_site() {
     let folder = Config::new().files_of("shop").tables("hosts = [\"shop.test\"]").robots(DRAFTS).folder();
-    let other = "other.test, as the URL says; the site \"shop\" serves \"shop.test\", so another robots.txt";
+    let other = "other.test, as in the URL; the site \"shop\" serves \"shop.test\", so another robots.txt";
     for (url, want) in [
         ("/x", "shop.test, the host of the site \"shop\"\n"),
-        ("https://shop.test/x", "shop.test, as the URL says\n"),
+        ("https://shop.test/x", "shop.test, as in the URL\n"),
         ("https://other.test/x", other),
     ] {
         let text = folder.with_config(&["explain", "--user-agent", "GPTBot", url]).out;

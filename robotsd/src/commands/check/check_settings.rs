@@ -133,7 +133,8 @@ impl Deny {
     }
 }
 
-/// Returns the error for a code that is not the code of a lint of files, and a hint.
+/// Returns the error and the hint for a code that is unknown, or belongs to a lint of servers'
+/// answers.
 fn unknown(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
         let message = format!("{code:?} is about servers' answers, but these settings are for files");

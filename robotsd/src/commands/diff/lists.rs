@@ -34,21 +34,23 @@ pub(super) struct PageListArgs {
     /// Show how many pages of this sitemap, and of the sitemaps that it lists, search engines lose;
     /// may be repeated
     ///
-    /// XML, a feed, a list of URLs, or an index of sitemaps, optionally compressed with gzip. Pages
-    /// on other hosts than those of the site of --config are left out; without a config, all pages
-    /// count. If there are more than 50,000 pages, an even sample is used.
+    /// The sitemap may be XML, a feed, a list of URLs or an index of sitemaps, and may be
+    /// compressed with gzip. Pages on other hosts than those of the site of --config are left out;
+    /// without a config, all pages count. If there are more than 50,000 pages, an even sample is
+    /// used.
     #[arg(long, value_name = "FILE|URL")]
     sitemap: Vec<SitemapSource>,
 
-    /// Show the same for the pages in this file, which has one path or URL per line, and comments
-    /// that begin with #; may be repeated
+    /// Like --sitemap, for the pages in this file: one path or URL per line, with comments that
+    /// begin with #; may be repeated
     #[arg(long, value_name = "FILE")]
     urls: Vec<PathBuf>,
 
     /// Show the share of search engines' requests in this access log that the change disallows; may
     /// be repeated
     ///
-    /// Any format that replay reads. Every client that claims to be a search engine counts as one.
+    /// The log may have any format that replay reads. Every client that claims to be a search
+    /// engine counts as one.
     #[arg(long, value_name = "LOG")]
     log: Vec<PathBuf>,
 
@@ -175,7 +177,7 @@ impl PageListArgs {
             found.add_requests(&requests, old, new);
         }
         if let Some(most) = self.max_loss {
-            // Without pages, --max-loss would pass whatever changes.
+            // A list without pages is an error, because --max-loss would never fail.
             let fault = match found.lists.iter().find(|list| list.pages == 0) {
                 None if found.lists.is_empty() => {
                     Some("there are no pages to measure: name some with --sitemap, --urls or --log".to_owned())
@@ -206,7 +208,7 @@ impl PageListArgs {
         });
         let (problem, pages) = (walk.problem(), walk.into_pages());
         match problem {
-            // Without pages, the output would misleadingly report no loss.
+            // Without pages, the output would misleadingly report that nothing is lost.
             Some(problem) if pages.is_empty() => return Err(io::Error::other(problem)),
             Some(problem) => complain(&format_args!("some sitemaps could not be used: {problem}")),
             None => {}

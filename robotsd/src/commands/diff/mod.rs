@@ -148,7 +148,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     // replacement.
     let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
-    // A guard for a crawler that does not exist would pass whatever changes.
+    // Guards for crawlers that do not exist would never fail.
     if let Some((guard, unknown)) =
         args.forbid.iter().find_map(|guard| Some((guard, old.unknown_name(&guard.crawler, Some(&new))?)))
     {

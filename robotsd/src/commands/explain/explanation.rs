@@ -251,7 +251,8 @@ impl<'e> Explanation<'e> {
     pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
-        // The policy chose one of these; the line of the deciding group shows which.
+        // The policy chose the groups of one of these selections. The line of the deciding group
+        // shows which.
         let first = &own[..own.len().min(1)];
         let choices = [(own, Fallback::Nothing), (first, Fallback::Nothing), (&own[..0], Fallback::Star)];
         let mut selections = choices.into_iter().map(|(tokens, of)| self.evaluator.rules.select(tokens, of));

@@ -59,7 +59,7 @@ fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<Named
 fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> = match path == Path::new("-") {
         true => Box::new(io::stdin()),
-        // Reading a device never ends, except for `/dev/null`.
+        // Reading a device never ends, except for `/dev/null`, so devices are errors.
         false if is_device(path)? => {
             let fault = "this is a device: name a file, a pipe, or - for standard input";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));

@@ -13,7 +13,7 @@ pub(super) struct RequestTally {
     pub(super) requests: u64,
     pub(super) allowed: u64,
     pub(super) disallowed: u64,
-    /// Requests that the first file disallows. All other counts are by the last file.
+    /// Requests that the first file disallows. All other counts use the last file.
     pub(super) disallowed_before: u64,
     /// Requests that the first file allows and the second disallows; `opened` counts the reverse.
     pub(super) shut: u64,

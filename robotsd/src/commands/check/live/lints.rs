@@ -4,7 +4,7 @@ use tower_robots::check::Severity;
 
 use crate::render::AnswerLint;
 
-/// Defines lints with the usual severity of their findings; a single finding may set another one.
+/// Defines lints. Their findings have the given severity, unless a finding sets another one.
 macro_rules! lints {
     ($($name:ident = $severity:ident $code:literal: $summary:literal, $why:literal;)*) => {
         $(pub(super) const $name: AnswerLint =

@@ -246,7 +246,7 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Connection types, which begin a line of a load balancer.
+/// Connection types. Every line of a load balancer begins with one of them.
 const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
 
 /// Reports whether a line begins like those of load balancers: `https 2018-07-02T22:23:00.186641Z

@@ -60,7 +60,7 @@ fn has_agent(object: &ObjectAsVec<'_>) -> bool {
 /// Reports whether a line belongs to robotsd's log of events. Such lines are not counted, because
 /// their requests are also in robotsd's log of requests.
 pub(super) fn is_event(line: &[u8]) -> bool {
-    // Every line of this log begins like this; the check avoids parsing other lines twice.
+    // Every line of this log begins with these bytes. The check avoids parsing other lines twice.
     if !line.starts_with(br#"{"ts":"#) {
         return false;
     }

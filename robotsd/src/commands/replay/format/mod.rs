@@ -149,7 +149,7 @@ impl ReplayLogFormat {
     }
 
     /// Reports whether a line that was parsed is certainly in this format. Lines of error logs
-    /// contain requests too.
+    /// contain requests, too, so a parsed line need not be one of an access log.
     fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),
@@ -190,8 +190,8 @@ impl ReplayLogFormat {
     }
 }
 
-/// Reports whether a line, which may be cut, contains a JSON object. Servers escape the quotes that
-/// clients send.
+/// Reports whether a line, which may be cut, contains a JSON object. Servers escape quotes from
+/// clients, so a client cannot send the beginning of an object.
 pub(super) fn has_object(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") || memchr::memmem::find(line, b"{\"").is_some()
 }

@@ -89,7 +89,7 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// Reports whether the commit deleted the file. A deleted file has no rules.
+    /// Reports whether the commit deleted the file. A version without the file has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }

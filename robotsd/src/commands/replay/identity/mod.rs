@@ -165,7 +165,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             let copies = copies.as_ref()?;
             let set = copies.set_for(address, self.time);
             let best = &copies.best;
-            // Only a fetched list has a time when its operator confirmed it.
+            // Only a fetched list has a time when its operator confirmed it, so other lists refute
+            // nothing.
             let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
             let counts = !is_refutable(crawler) || is_close;
             Some(ListEvidence { set, confirmed: counts.then_some(now) })

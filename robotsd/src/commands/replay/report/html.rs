@@ -2,8 +2,9 @@
 //! dark and light mode.
 //!
 //! `page.html` is the template; this module computes its values. Logs contain text of unknown
-//! clients, so the template escapes all of it. The page's policy allows its only style sheet by
-//! hash. Each number is also in the text, or in the title of its column.
+//! clients, so the template escapes all of it. The Content-Security-Policy of the page allows only
+//! the style sheet with the given hash. Each number is also in the text, or in the title of its
+//! column.
 
 use askama::Template;
 use askama::filters::Safe;
