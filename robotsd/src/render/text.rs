@@ -115,7 +115,7 @@ impl LineSnippet<'_> {
         let snippet = Snippet::source(excerpt).line_start(line).annotation(AnnotationKind::Primary.span(span));
         let fix = self.fix.map(|safety| {
             Level::HELP.with_name("fix").message(match safety {
-                Safety::Safe => "--fix corrects it: what crawlers that read the line may fetch stays the same",
+                Safety::Safe => "--fix corrects it without changing what any crawler that reads the line may fetch",
                 _ => "--fix --unsafe-fixes corrects it",
             })
         });

@@ -168,7 +168,7 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     Ok((named, others))
 }
 
-/// Returns the host name with `www.` removed if it has it, otherwise with `www.` added.
+/// Adds `www.` to the host name, or removes it if the name begins with it.
 fn counterpart(host: &str) -> Option<String> {
     if host.parse::<IpAddr>().is_ok() || !host.trim_end_matches('.').contains('.') {
         return None;
