@@ -326,7 +326,7 @@ fn an_unreadable_list_fails_and_is_named() {
         ("index.xml", "<sitemapindex><sitemap><loc>https://a.example/1.xml</loc></sitemap></sitemapindex>"),
     ]);
     for (arguments, want) in [
-        (["--sitemap", "page.html"], "page.html: it is not a sitemap"),
+        (["--sitemap", "page.html"], "page.html: the document is not a sitemap"),
         (["--sitemap", "none.xml"], "none.xml: No such file"),
         (["--sitemap", "ftp://a.example/1.xml"], "use http or https"),
         (["--urls", "bad.txt"], "bad.txt:2:1: \"news/today\" is neither a path nor a URL"),
