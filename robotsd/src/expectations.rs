@@ -26,8 +26,8 @@ use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
 /// Maximum size of a file of expectations, in bytes, and maximum number of pairs of agents and
-/// paths in all its tables. Both limit the cost: parsed as TOML, a file takes a hundred times its
-/// size.
+/// paths in all its tables. Both limit the cost of a file: the parsed TOML needs about a hundred
+/// times the memory of its text.
 const MAX_BYTES: usize = 1 << 20;
 const MAX_PAIRS: usize = 100_000;
 
@@ -51,7 +51,7 @@ impl Document for Written {
 /// A valid file of expectations.
 #[derive(Debug)]
 pub(crate) struct ExpectationsFile {
-    /// Path as written, relative to the file.
+    /// Path of the robots.txt as written, relative to the file of expectations.
     pub(crate) robots: Option<PathBuf>,
     pub(crate) expectations: Expectations,
     /// Every agent as written.
@@ -71,13 +71,15 @@ pub(crate) struct WrittenWord {
 }
 
 impl ExpectationsFile {
-    /// Returns the line and column of a path in an expectation; expectations count from 0.
+    /// Returns the line and column of a path in an expectation. `expectation` is the index of the
+    /// expectation, from 0.
     pub(crate) fn place(&self, expectation: usize, path: &str) -> (usize, usize) {
         let of = self.first_paths.get(expectation).map_or(&[][..], |first| &self.paths[*first..]);
         of.iter().find(|written| written.text == path).map_or((1, 1), |written| written.place)
     }
 
-    /// Reads a file. Errors name it, with the line and column of every problem.
+    /// Reads a file of expectations. Errors contain its path, and the line and column of every
+    /// problem.
     pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let octets = read(path).map_err(ConfigError::without_place)?;
         if octets.len() > MAX_BYTES {
@@ -88,7 +90,7 @@ impl ExpectationsFile {
         Self::parse(path, &as_utf8(path, octets)?, registry)
     }
 
-    /// Parses the text of a file; `name` is its name in errors.
+    /// Parses the text of a file. Errors contain `name`.
     fn parse(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let at = |faults| ConfigError { command: "test", ..ConfigError::at(name, text, faults) };
         let written: Written = read_document(text).map_err(at)?;
@@ -106,7 +108,7 @@ impl ExpectationsFile {
             .iter()
             .map(|(_, table)| table.get_ref().agents.get_ref().len() * table.get_ref().paths.get_ref().len());
         if pairs.sum::<usize>() > MAX_PAIRS {
-            let fault = format!("the agents and paths of the file make more than {MAX_PAIRS} pairs");
+            let fault = format!("the file has more than {MAX_PAIRS} combinations of agents and paths");
             return Err(at(vec![Fault::new(0..0, fault).help("split it into several files".to_owned())]));
         }
         let places = Places::of(text);

@@ -1,5 +1,5 @@
-//! Bounded reading of inputs, such as the files of the command line, and positions in them by line
-//! and column.
+//! Reads inputs up to a maximum size, such as the files on the command line, and converts byte
+//! positions in them to lines and columns.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use crate::render::printable_path;
 pub(crate) enum InputSource {
     Stdin,
     File(PathBuf),
-    /// A file found in a folder: only a regular file is read.
+    /// A file found in a folder. It is read only if it is a regular file.
     Found(PathBuf),
 }
 
@@ -26,7 +26,7 @@ impl InputSource {
         if path == Path::new("-") { Self::Stdin } else { Self::File(path.to_owned()) }
     }
 
-    /// Returns the name for messages; it may contain any character.
+    /// Returns the name for messages. The name may contain any character, so it must be escaped.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "<stdin>".to_owned(),
@@ -51,32 +51,32 @@ impl InputSource {
     }
 }
 
-/// Opens a file that the command line names, or the pipe that a shell creates for `<(…)`, which has
-/// a writer.
+/// Opens a file given on the command line. The pipe that a shell creates for `<(…)` is accepted,
+/// because it already has a writer.
 ///
 /// # Errors
 ///
-/// An error of the system, or [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is a FIFO:
-/// opening one waits for a writer, which may never come.
+/// Returns the error of the system, or [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is
+/// a FIFO. Opening a FIFO would wait for a writer, and there may never be one.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     // The shell's pipe is `/dev/fd/63`. On Linux this links to `pipe:[4711]`, which is not a path.
     let has_place = || path.canonicalize().is_ok_and(|place| !place.starts_with("/dev/fd"));
     if std::fs::metadata(path)?.file_type().is_fifo() && has_place() {
-        let fault =
-            "this is a FIFO, whose writer may never come: name a file, or send the text to standard input with -";
+        let fault = "a FIFO may never get a writer: give a regular file, or send the text to standard input with \"-\"";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
     }
     File::open(path)
 }
 
-/// Reads a whole file that the command line names; see [`open`].
+/// Reads a whole file given on the command line. Opens it with [`open`], which rejects FIFOs.
 pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Refuses to read standard input twice: the second time it would look like an empty file.
+/// Checks that standard input is read at most once: a second read would return nothing, as if the
+/// file were empty.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
 pub(crate) fn stdin_once<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> io::Result<()> {
     match paths.into_iter().filter(|path| *path == Path::new("-")).count() {
         0 | 1 => Ok(()),
-        _ => Err(io::Error::other("standard input can be read only once: name files instead, except for one \"-\"")),
+        _ => Err(io::Error::other("standard input can be read only once: write \"-\" for one file only")),
     }
 }
 
@@ -94,42 +94,43 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most {
         let fault = match most {
             LiveRobots::MAX_FILE => "larger than 8 MiB, so it cannot be a robots.txt".to_owned(),
-            _ => format!("larger than {} KiB, more than such a file needs", most >> 10),
+            _ => format!("larger than {} KiB, the limit for such a file", most >> 10),
         };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, fault));
     }
     Ok(bytes)
 }
 
-/// Returns the error with the file that it is about.
+/// Returns the error with the path of the file before its message.
 pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", printable_path(path)))
 }
 
-/// Reads a file, or standard input for `-`; the error names it.
+/// Reads a file, or standard input for `-`. Errors contain the path of the file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let source = InputSource::of(path);
     source.read().map_err(|error| named(Path::new(&source.name()), &error))
 }
 
-/// Function that reads a file: [`read`] for a file of the command line, [`read_configured`] for a
-/// file of the config.
+/// Function that reads a file: [`read`] for a path on the command line, [`read_configured`] for a
+/// path in the config.
 pub(crate) type ReadInput = fn(&Path) -> io::Result<Vec<u8>>;
 
-/// Reads a file that a config names. FIFOs are refused: unlike for `<(…)` on a command line,
-/// nothing writes into them. The error names the file.
+/// Reads a file whose path is in a config. Rejects every FIFO: a path in a config is never a `<(…)`
+/// of a shell, so nothing may write into the FIFO. Errors contain the path of the file.
 pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
     read_found(path, LiveRobots::MAX_FILE)
 }
 
-/// Reads a regular file of at most `most` bytes. The error names it.
+/// Reads a regular file of at most `most` bytes. Errors contain the path of the file.
 pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let octets = files::open(path).and_then(|(file, _)| read_bounded(file, most));
     octets.map_err(|error| named(path, &error))
 }
 
-/// Reader of at most a given number of bytes. A further byte is an error that contains
-/// [`TooManyOctets`], so that the limit is not mistaken for the end.
+/// Reader that returns at most a given number of bytes. If the input is longer, reading fails with
+/// an error that contains [`TooManyOctets`], so that the limit is not mistaken for the end of the
+/// input.
 #[derive(Debug)]
 pub(crate) struct AtMost<R> {
     octets: R,
@@ -163,8 +164,8 @@ impl TooManyOctets {
     }
 }
 
-/// Reader that decodes bytes and names its errors as decoding errors. Errors of the underlying
-/// reader are passed on.
+/// Wrapper of a decoder. It converts the decoder's own errors (invalid or incomplete data) with
+/// `named`, and passes on errors of the reader below the decoder unchanged.
 #[derive(Debug)]
 pub(crate) struct Unpacked<R, F> {
     pub(crate) octets: R,
@@ -187,7 +188,7 @@ pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
     Places::of(text).at(at)
 }
 
-/// Distance between two positions that are stored, in bytes.
+/// Distance between two stored positions, in bytes.
 const STRIDE: usize = 1 << 10;
 
 /// Finds lines and columns of byte positions in one string, each in bounded time.

@@ -1,8 +1,8 @@
 //! Reports about a running robotsd: the responses of the admin interface, which the commands read.
 //!
 //! This module contains only types: `sites` and `admin` fill them in, and `commands` prints them.
-//! Fields are only ever added. A command and the process that it queries may be of different
-//! versions, so readers have defaults for missing fields.
+//! New versions of robotsd may add fields, but never remove any. A command and the process that it
+//! queries may be different versions of robotsd, so a reader uses defaults for missing fields.
 
 mod served_versions;
 mod site;
@@ -34,7 +34,7 @@ pub(crate) struct StatusReport {
     pub(crate) upgrade: Option<UpgradeReport>,
     /// The known crawlers; `None` during start-up.
     pub(crate) registry: Option<RegistryReport>,
-    /// Evidence for checking the senders of requests; `None` if they are not checked.
+    /// Evidence for checking the senders of requests; `None` if senders are not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
     /// Store that shares the counts of crawlers with other processes; `None` if each process counts
@@ -44,7 +44,7 @@ pub(crate) struct StatusReport {
     /// Hooks of `[[notify]]`, each with the event that it sent last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<PublishHookReport>,
-    /// The fleet of this process, as last seen.
+    /// The fleet that this process belongs to, as this process last read it from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
     /// Traffic of the listeners; `None` during start-up.
@@ -53,7 +53,8 @@ pub(crate) struct StatusReport {
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`; empty during start-up.
     pub(crate) enforcement: String,
-    /// Switch of all sites, or of the fleet. Single sites may be off in addition.
+    /// Position of the switch for all sites, or of the fleet's switch. The switches of single sites
+    /// may be off in addition.
     pub(crate) switch: String,
     /// Next steps that concern all sites.
     pub(crate) next: Vec<NextStep>,
@@ -68,7 +69,8 @@ pub(crate) struct StatusReport {
     /// Problems that concern all sites, such as those with the state directory or with
     /// certificates.
     pub(crate) problems: Vec<String>,
-    /// Whether sites exist but the client may not see any of them, which is a problem.
+    /// Whether sites exist but the client may see none of them. `robotsd status` treats this as a
+    /// problem.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_blind: bool,
     pub(crate) listeners: Vec<ListenerReport>,
@@ -76,15 +78,16 @@ pub(crate) struct StatusReport {
 }
 
 impl StatusReport {
-    /// Describes whether crawlers may get the pending version although it is held; `None` unless
-    /// other proxies ask robotsd.
+    /// Describes how crawlers may get the pending version although it is held: a proxy that asks
+    /// robotsd for decisions serves its own file while robotsd does not answer. `None` if no
+    /// version is pending, or no proxy asks robotsd.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
-        let (while_away, origin) = ("while robotsd does not answer, the proxy shows its own file", &pending.origin);
+        let (while_away, origin) = ("while robotsd does not answer, the proxy serves its own file", &pending.origin);
         let which = pending.instead.as_ref().map_or("this version", |_| "not this version");
         let without = if site.append.is_empty() { "" } else { ", without the lists that are appended" };
-        is_asked.then(|| format!("{while_away}: {which}, if that is {origin}{without}"))
+        is_asked.then(|| format!("{while_away}: {which}, if that file is {origin}{without}"))
     }
 }
 
@@ -102,14 +105,14 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Reports whether the command addresses the running robotsd; other commands read a file and
-    /// name it.
+    /// Reports whether the command is for the running robotsd. The other commands, `check` and
+    /// `config`, read a file and contain its path.
     pub(crate) fn is_for_running(&self) -> bool {
         let words = self.command.iter().map(String::as_str).take(2);
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
     }
 
-    /// Returns the first step for a named fleet.
+    /// Returns the step that creates the document of a named fleet.
     pub(crate) fn make_document() -> Self {
         let what = "the fleet has no document yet, so nothing is enforced; to create it, once for all replicas";
         Self::command(what, ["robotsd", "fleet", "init"])
@@ -137,7 +140,7 @@ pub(crate) struct ConfigReport {
     pub(crate) refused: Vec<RefusedFileReport>,
 }
 
-/// An included file with sites that cannot be used.
+/// An included file, which defines sites, that cannot be used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
@@ -156,8 +159,8 @@ pub(crate) struct RejectedConfigReport {
     pub(crate) tried: String,
     /// The first error (with path, line and column), and the number of further errors.
     pub(crate) why: String,
-    /// Settings with another value in the file than in force; `None` if the file cannot be parsed
-    /// far enough to tell.
+    /// Settings whose value in the file differs from the value in force; `None` if too little of
+    /// the file can be parsed to compare them.
     pub(crate) held_back: Option<Vec<SettingChange>>,
     /// Next steps.
     pub(crate) next: Vec<NextStep>,
@@ -188,7 +191,7 @@ pub(crate) struct RateStoreReport {
     pub(crate) place: String,
     /// `used`, or `out` while each process counts for itself.
     pub(crate) state: String,
-    /// Why no request uses the store, if none does.
+    /// Why no request uses the store; `None` if requests use it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
     /// The last failure.
@@ -257,19 +260,22 @@ pub(crate) struct WaitingRegistryReport {
 pub(crate) struct IdentityReport {
     pub(crate) lists: Vec<ListReport>,
     pub(crate) directories: Vec<DirectoryReport>,
-    /// Number of addresses whose names are known; `names_waiting` counts those not yet looked up.
+    /// Number of addresses whose reverse DNS names are known. `names_waiting` is the number of
+    /// addresses that are still to be looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Network paths whose failed claims are not refuted.
+    /// Network paths whose addresses are in doubt, so that failed checks do not refute claims
+    /// there.
     pub(crate) suspects: Vec<SuspectReport>,
     /// The missing evidence, one line per cause, as in the log.
     pub(crate) problems: Vec<String>,
-    /// Why the knowledge about network paths does not survive the process.
+    /// Why the knowledge about network paths is lost when the process ends.
     pub(crate) paths_problem: Option<String>,
 }
 
 impl IdentityReport {
-    /// Returns the number of lists confirmed within a day; only those can refute a claim.
+    /// Returns the number of lists that were confirmed within the last day. Only such lists can
+    /// refute a claim.
     pub(crate) fn confirmed_lists(&self) -> usize {
         self.lists.iter().filter(|list| list.age_seconds.is_some_and(|age| age <= 24 * 3600)).count()
     }
@@ -304,7 +310,8 @@ pub(crate) struct DirectoryReport {
     pub(crate) problem: Option<String>,
 }
 
-/// A network path whose claims are not refuted, because its addresses may be those of a proxy.
+/// A network path whose addresses may be those of a proxy, so that failed checks do not refute
+/// claims there.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SuspectReport {
     pub(crate) site: String,
@@ -313,7 +320,8 @@ pub(crate) struct SuspectReport {
     pub(crate) crawler: String,
     /// Kind of evidence that fails: `range`, `rdns` or `signature`.
     pub(crate) method: String,
-    /// Networks of most addresses of the path; they may be missing in `trusted_proxies`.
+    /// Networks that contain most addresses seen on the path. They may be missing from
+    /// `trusted_proxies`.
     pub(crate) networks: Vec<String>,
     /// Time when the crawler was last verified on this path.
     pub(crate) last_verified: Option<String>,
@@ -345,7 +353,7 @@ pub(crate) struct SiteReload {
     pub(crate) name: String,
     /// End of the grace period, during which new rules are only observed.
     pub(crate) grace_end: Option<String>,
-    /// Number of rules that are only observed until then.
+    /// Number of rules that are only observed until `grace_end`.
     #[serde(default)]
     pub(crate) grace_rules: usize,
     /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (it is held until
@@ -354,8 +362,8 @@ pub(crate) struct SiteReload {
     /// The version that is live now.
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
-    /// The appended parts, after they were read again. For a folder of files, the first file lists
-    /// them.
+    /// The appended parts, after they were read again. If the site has a folder of files, only the
+    /// report of the first file contains them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
 }
@@ -397,7 +405,7 @@ pub(crate) struct FleetReport {
     /// Name of the reporting replica.
     pub(crate) replica: String,
     pub(crate) store: String,
-    /// State that the reporting replica gives itself.
+    /// State of the reporting replica, as determined by that replica.
     pub(crate) state: ReplicaState,
     pub(crate) epoch: Option<String>,
     /// Revision of the document in the store; `None` if the store has no document.
@@ -420,7 +428,7 @@ pub(crate) struct FleetEntry {
     /// `*`, or the name of a site.
     pub(crate) scope: String,
     pub(crate) what: String,
-    /// Revision of the document that contains the entry; 0 until the store has it.
+    /// Revision of the document that contains the entry; 0 until the entry is in the store.
     pub(crate) rev: u64,
     pub(crate) by: String,
     pub(crate) at: String,
@@ -447,30 +455,31 @@ word_enum! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum ReplicaState {
-        /// It has everything that the store has.
+        /// The replica has everything that the store has.
         Synced = "synced",
-        /// Its off switches or accepted versions differ from the store.
+        /// The off switches or accepted versions of the replica differ from those in the store.
         Behind = "behind",
-        /// An accepted version has not reached its source.
+        /// A version was accepted for the fleet, but the replica's own source does not contain it
+        /// yet.
         Lacks = "lacks",
         Missing = "missing",
-        /// It has no store now, or has not read the store since its start.
+        /// The replica cannot reach the store now, or has not read it since its start.
         Stale = "stale",
-        /// Entries of the store are older than its own, or missing.
+        /// Entries in the store are missing, or older than the replica's own entries.
         WentBack = "went-back",
         /// The document belongs to another fleet.
         Foreign = "foreign",
         /// The document has a newer format.
         Rejected = "rejected",
-        /// It cannot read some fields of the document.
+        /// The replica cannot read some fields of the document.
         Damaged = "damaged",
-        /// Another process uses its name.
+        /// Another process uses the replica's name.
         Doubled = "doubled",
-        /// Reported by the replica itself; the document shows whether it is synced, behind or lacks
-        /// a version.
+        /// The replica reports no problem. This state is only in its own report: comparison with
+        /// the document then gives `Synced`, `Behind` or `Lacks`.
         Current = "current",
-        /// It has not read a document, or its version of robotsd has states that this one does not
-        /// know.
+        /// The replica has not read a document yet, or its version of robotsd has a state that this
+        /// version does not know.
         #[default]
         #[serde(other)]
         Unknown = "unknown",
@@ -478,7 +487,7 @@ word_enum! {
 }
 
 impl ReplicaState {
-    /// Reports whether a replica reports this state itself.
+    /// Reports whether a replica determines this state itself.
     pub(crate) const fn is_own(self) -> bool {
         matches!(
             self,
@@ -535,7 +544,7 @@ pub(crate) struct RecordedReload {
     /// Effect on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
-    /// Who decided it, if known; `reason` is the reason that they gave.
+    /// Who made the decision, if known; `reason` is the reason given for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) who: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -543,7 +552,8 @@ pub(crate) struct RecordedReload {
 }
 
 impl RecordedReload {
-    /// Returns ` by alice: "the sale"`, as far as the two are known.
+    /// Formats who made the decision, and why: ` by alice: "the sale"`. Leaves out what is not
+    /// known.
     pub(crate) fn attribution(&self) -> String {
         let who = self.who.iter().map(|who| format!(" by {who}"));
         who.chain(self.reason.iter().map(|reason| format!(": {reason:?}"))).collect()
@@ -555,8 +565,8 @@ impl ChangeReport {
         Self { message, ..Self::default() }
     }
 
-    /// Returns why the change ends with the process, if it does, or which replicas have not
-    /// received it.
+    /// Returns why the change is lost when the process ends, or which replicas have not received
+    /// it; `None` if neither applies.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.problem, self.kept) {
             (Some(problem), true) => return Some(format!("it is in effect here, and survives restarts; {problem}")),

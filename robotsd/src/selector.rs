@@ -1,4 +1,4 @@
-//! Selects crawlers, in one syntax for `edit`, `agents` and `[site.modes]`: `agent:GPTBot`,
+//! Selects crawlers. `edit`, `agents` and `[site.modes]` use the same syntax: `agent:GPTBot`,
 //! `category:ai-training`, `operator:OpenAI` or `index`.
 
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use tower_robots::agent::{Category, Crawler, Registry};
 
 use crate::names::did_you_mean;
 
-/// A selection of crawlers. A value without a key means a name.
+/// A selection of crawlers. A value without a key is the name of a crawler, or `index`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selector {
     Agent(String),
@@ -51,14 +51,14 @@ impl Selector {
         }
     }
 
-    /// Returns the selected crawlers of a registry, or an error if the registry has no such
-    /// operator.
+    /// Returns the selected crawlers of a registry, or an error if no crawler of the registry has
+    /// the selected operator.
     pub(crate) fn of<'r>(&self, registry: &'r Registry) -> Result<Vec<&'r Crawler>, String> {
         let crawlers: Vec<_> = registry.crawlers().filter(|crawler| self.has(crawler)).collect();
         match self {
             Self::Operator(operator) if crawlers.is_empty() => {
                 let hint = did_you_mean(operator, registry.crawlers().map(|crawler| crawler.operator.as_str()));
-                let hint = hint.unwrap_or_else(|| "`robotsd agents` lists them".to_owned());
+                let hint = hint.unwrap_or_else(|| "`robotsd agents` lists the operators".to_owned());
                 Err(format!("no crawler of the registry has the operator {operator:?}: {hint}"))
             }
             _ => Ok(crawlers),

@@ -36,9 +36,9 @@ pub(crate) struct AgentsArgs {
 
     /// Identify these User-Agent headers; with `-`, read them from standard input, one per line
     ///
-    /// Each is read as a server reads it in a request. A name that its crawler never sends alone
-    /// (Stripe) therefore identifies no crawler. `explain` and `--verify` also accept names of
-    /// crawlers; if the result would differ, a note is printed to stderr.
+    /// Each header is read as a server reads it in a request. A name that a crawler never sends
+    /// alone, such as Stripe, therefore identifies no crawler. `explain` and `--verify` also accept
+    /// names of crawlers; if the result would differ, a note is printed to stderr.
     #[arg(long, value_name = "HEADER", num_args = 1..)]
     identify: Vec<String>,
 
@@ -46,8 +46,8 @@ pub(crate) struct AgentsArgs {
     /// names, and show the evidence
     ///
     /// Uses the published lists that a running robotsd saved in the state_dir of --config,
-    /// otherwise the built-in ones. Looks up the names of the address, which discloses it to your
-    /// resolver. Exit status: 0 verified, 1 refuted, 3 neither.
+    /// otherwise the built-in ones. Looks up the reverse DNS names of the address, which discloses
+    /// the address to your resolver. Exit status: 0 verified, 1 refuted, 3 neither.
     #[arg(long, value_name = "ADDRESS", requires = "user_agent", conflicts_with_all = ["words", "identify"])]
     verify: Option<IpAddr>,
 
@@ -55,11 +55,11 @@ pub(crate) struct AgentsArgs {
     #[arg(long, value_name = "NAME", requires = "verify")]
     user_agent: Option<String>,
 
-    /// With --verify: do not look up names
+    /// With --verify: do not look up DNS names
     #[arg(long, requires = "verify")]
     offline: bool,
 
-    /// A robots.txt; the names of its groups are identified, too
+    /// A robots.txt: the names in its groups are also identified
     #[arg(long, value_name = "FILE", requires = "identify", conflicts_with_all = ["words", "verify"])]
     robots: Option<PathBuf>,
 
@@ -79,11 +79,11 @@ pub(crate) struct AgentsArgs {
 enum AgentsFormat {
     /// Columns, for people
     Table,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }
 
-/// The row of a crawler as JSON: first its name and properties, last the source of the data.
+/// The row of a crawler as JSON. Its name and properties come first, the source of the data last.
 struct CrawlerListing<'a>(&'a Crawler);
 
 impl Serialize for CrawlerListing<'_> {
@@ -124,7 +124,8 @@ struct HeaderListing<'a> {
 }
 
 impl AgentsArgs {
-    /// Returns the settings of the site, or the default settings with the registry that is named.
+    /// Returns the settings of the site, or the default ones. `--registry` replaces the registry in
+    /// them.
     fn select(&self) -> io::Result<SelectedSite> {
         let mut selected = self.site.select()?;
         if let Some(path) = &self.registry {
@@ -179,7 +180,11 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
     let (_, agents) = evaluator.resolve(name);
     let names = if args.offline { Names::Leave } else { Names::LookUp };
     if let Some(unknown) = evaluator.unknown_name(name, None) {
-        complain(&format_args!("{}: {}", unknown.fault(), unknown.hint().as_deref().unwrap_or("nothing verifies it")));
+        complain(&format_args!(
+            "{}: {}",
+            unknown.fault(),
+            unknown.hint().as_deref().unwrap_or("no evidence can verify it")
+        ));
     }
     let claim = claim::check(&agents, address, &selected.evidence, names)?;
     let identity = claim.identity;
@@ -211,7 +216,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
             selector.and_then(|selector| selector.of(registry).map(|_| selector)).map_err(io::Error::other)?;
         rows.retain(|crawler| selector.has(crawler));
     }
-    // A crawler whose name is exactly the words comes first.
+    // A crawler whose name is exactly the given words is listed first.
     let wanted = words.join(" ");
     rows.sort_by_key(|crawler| {
         let name = crawler.name.to_lowercase();
@@ -276,7 +281,7 @@ fn mentions(crawler: &Crawler, word: &str) -> bool {
     words_of(crawler).any(|text| text.to_lowercase().contains(word))
 }
 
-/// Returns the strings that are searched for words.
+/// Returns the strings of a crawler that are searched for the words.
 fn words_of(crawler: &Crawler) -> impl Iterator<Item = String> {
     let own = [&*crawler.name, &*crawler.operator, crawler.category.as_str()].map(str::to_owned);
     own.into_iter().chain(crawler.tokens.iter().map(ToString::to_string))
@@ -311,14 +316,14 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
     Ok(())
 }
 
-/// Returns a note if other commands would take a value for the name of a crawler, but it is not one
-/// as a header.
+/// Returns a note if other commands would treat the value as the name of a crawler, but the same
+/// value as a header means something else.
 fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     let (named_as, agents) = evaluator.resolve(header);
     let crawler = agents.first().crawler();
     let is_same = match named_as {
         NamedAs::Header => true,
-        // `*` is never a header.
+        // `*` is never sent as a header.
         NamedAs::Star => false,
         _ => crawler == evaluator.agents(header.as_bytes()).first().crawler(),
     };
@@ -335,7 +340,7 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     ))
 }
 
-/// The agent that a request names, and the groups that it obeys.
+/// The agent that a request names, and the groups that the agent obeys.
 #[derive(Debug, Serialize, Template)]
 #[template(path = "commands/agent.txt", whitespace = "preserve")]
 pub(in crate::commands) struct AgentSummary<'a> {

@@ -18,7 +18,7 @@ use crate::sites::unknown;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuditArgs {
-    /// The config file, which names the audit file [default: $ROBOTSD_CONFIG, else
+    /// The config file, which contains the path of the audit file [default: $ROBOTSD_CONFIG, else
     /// /etc/robotsd/robotsd.toml]
     #[arg(long, short, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
@@ -51,7 +51,7 @@ fn since(text: &str) -> Result<SystemTime, String> {
     moment.ok_or_else(|| "write a time such as 2027-03-31T08:00:00Z, a day such as 2027-03-31, or 7days".to_owned())
 }
 
-/// Exit status: 0, or 2 if there is no audit or no such site.
+/// Exit status: 0, or 2 if there is no audit file or no such site.
 pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     let (path, sites) = match &args.file {
         Some(file) => (file.clone(), Vec::new()),
@@ -59,7 +59,10 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     };
     let (records, broken) = match read(&path) {
         Err(error) if args.file.is_none() && error.kind() == io::ErrorKind::NotFound => {
-            complain(&format_args!("{}: neither a command nor a config has changed anything yet", path.display()));
+            complain(&format_args!(
+                "{}: the file does not exist, because neither a command nor a config has changed anything yet",
+                path.display()
+            ));
             (Vec::new(), 0)
         }
         read => read.map_err(|error| refusal(format_args!("{}: {error}", path.display())))?,
@@ -67,7 +70,7 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     if broken > 0 {
         complain(&format_args!("{}: {} cannot be read", path.display(), plural(broken, "line")));
     }
-    // A site that was removed still has its lines.
+    // The audit file still contains the lines of a site that was removed.
     let mut known = sites.iter().chain(records.iter().filter_map(|record| record.site.as_ref()));
     if let Some(name) = args.site.as_ref().filter(|name| !sites.is_empty() && !known.any(|known| is_of(known, name))) {
         return Err(refusal(unknown(name, &sites)));
@@ -84,12 +87,12 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the path of the audit, and the names of the sites.
+/// Returns the path of the audit file, and the names of the sites.
 fn place(args: &AuditArgs) -> Result<(PathBuf, Vec<String>), String> {
-    let path = config_if_any(args.config.as_deref()).ok_or("there is no config: name it with --config FILE")?;
+    let path = config_if_any(args.config.as_deref()).ok_or("no config was found: give one with --config FILE")?;
     let StatePlace { audit, sites, .. } = StatePlace::load(&path).map_err(|error| error.to_string())?;
     let path = path.display();
-    let none = || format!("{path}: the audit is only in the log: write state_dir, or audit = \"…\" in [admin]");
+    let none = || format!("{path}: no audit file is configured: write state_dir, or audit = \"…\" in [admin]");
     Ok((audit.ok_or_else(none)?, sites))
 }
 

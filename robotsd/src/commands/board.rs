@@ -1,5 +1,5 @@
-//! `robotsd board`: shows what crawlers did, by site, for a running robotsd or for the files of
-//! several.
+//! `robotsd board`: shows what crawlers did, by site, from the counts of a running robotsd, or from
+//! the board files of several.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::exit::{FAILED, complain};
 use crate::html::{filters, percent};
 use crate::report::StatusReport;
 
-/// Maximum number of lines per site; `--json` contains more.
+/// Maximum number of unused robots.txt lines that are listed per site; `--json` contains more.
 const LINES: usize = 10;
 
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub(crate) struct BoardArgs {
     #[arg(long = "site", value_name = "NAME", conflicts_with = "site", hide = true)]
     named: Option<String>,
 
-    /// The period that is counted
+    /// The period to show
     #[arg(long, value_enum, default_value_t)]
     period: BoardSpan,
 

@@ -28,15 +28,16 @@ pub(super) struct CheckedClaim {
     pub(super) steps: Vec<String>,
 }
 
-/// Whether the names of the address are looked up.
+/// Whether the reverse DNS names of the address are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Names {
     LookUp,
     Leave,
 }
 
-/// Checks the claim of a request with these agents from this address. Uses the lists that a running
-/// robotsd saved, otherwise the operator's own, otherwise the built-in ones; fetches nothing.
+/// Checks whether a request from this address is from the crawler that these agents name. Uses the
+/// copy of each list that a running robotsd saved, otherwise the operator's own copy, otherwise the
+/// built-in one. Fetches nothing.
 pub(super) fn check(
     agents: &[Agent],
     address: IpAddr,
@@ -49,7 +50,7 @@ pub(super) fn check(
     let note = |step: String| steps.borrow_mut().push(step);
     if public.is_err() {
         let why = if is_proxy(address) { "is a trusted proxy's" } else { "is private, shared or reserved" };
-        note(format!("address {address} {why}: it proves nothing about the client"));
+        note(format!("address {address} {why}, so it proves nothing about the client"));
     }
     let resolver = match names {
         Names::LookUp => {
@@ -64,7 +65,7 @@ pub(super) fn check(
     let evidence = NotedEvidence { places, resolver, note: &note };
     let found = IdentityRequest::new(agents, public.ok()).identify(&evidence, SystemTime::now());
     match found.crawler {
-        None => note("no crawler is named, so there is nothing to check".to_owned()),
+        None => note("the request names no crawler, so there is nothing to check".to_owned()),
         Some(name) if found.identity == Identity::Unverifiable => {
             note(format!("the operator of {name} publishes nothing that could refute the claim"));
         }
@@ -77,7 +78,7 @@ pub(super) fn check(
     Ok(CheckedClaim { identity, steps })
 }
 
-/// Evidence that records every part of it that is examined.
+/// Evidence for a check. Calls `note` with every piece of evidence that the check examines.
 struct NotedEvidence<'a> {
     places: &'a EvidencePlaces,
     /// Resolver, with the runtime that runs it.
@@ -98,12 +99,12 @@ impl NotedEvidence<'_> {
 
 impl ClaimEvidence for NotedEvidence<'_> {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        // Only the first copy counts.
+        // Only the first copy of a list is used.
         let list = |url: &str| self.places.list_copies(url, self.note).into_iter().next();
         let copies: Vec<_> = crawler.ranges.iter().map(|url| (url, list(url))).collect();
         for (url, copy) in &copies {
             (self.note)(match copy {
-                None => format!("list {url}: there is no copy"),
+                None => format!("list {url}: no copy is available"),
                 Some(copy) => {
                     let is_in = if copy.list.set.contains(address.get()) { "is in it" } else { "is not in it" };
                     format!("list {url} ({}): {} {is_in}", self.shown_origin(url, copy), address.get())
@@ -116,7 +117,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
             (self.note)(
                 "a list without the address refutes a request only if the list is confirmed daily, as by a robotsd \
-                 with [identity]; --config uses its lists"
+                 with [identity]: with --config, the lists of that robotsd are used"
                     .to_owned(),
             );
         }
@@ -125,9 +126,9 @@ impl ClaimEvidence for NotedEvidence<'_> {
 
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let patterns = name_patterns(crawler)?;
-        (self.note)(format!("names of {}'s addresses: {}", crawler.name, crawler.reverse_dns.join(", ")));
+        (self.note)(format!("DNS names of {}'s addresses: {}", crawler.name, crawler.reverse_dns.join(", ")));
         let Some((runtime, resolver)) = &self.resolver else {
-            (self.note)("names were not looked up".to_owned());
+            (self.note)("reverse DNS names were not looked up".to_owned());
             return Some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
         };
         let note = |question: &RdnsQuestion<'_>, answer: &DnsAnswer| (self.note)(answered(question, answer));
@@ -143,8 +144,8 @@ impl ClaimEvidence for NotedEvidence<'_> {
     }
 }
 
-/// Returns the name patterns of a crawler's addresses, or `None` if its operator does not publish
-/// any.
+/// Returns the patterns of the reverse DNS names of a crawler's addresses, or `None` if the
+/// crawler's operator does not publish any.
 pub(super) fn name_patterns(crawler: &Crawler) -> Option<Arc<[NamePattern]>> {
     let patterns: Arc<[NamePattern]> = crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
     Some(patterns).filter(|patterns| !patterns.is_empty())
@@ -152,7 +153,7 @@ pub(super) fn name_patterns(crawler: &Crawler) -> Option<Arc<[NamePattern]>> {
 
 fn answered(question: &RdnsQuestion<'_>, answer: &DnsAnswer) -> String {
     let asked = match question {
-        RdnsQuestion::Ptr(address) => format!("names of {address}"),
+        RdnsQuestion::Ptr(address) => format!("DNS names of {address}"),
         RdnsQuestion::A(name) | RdnsQuestion::Aaaa(name) => format!("addresses of {}", name.escape_debug()),
     };
     let found = match answer {
@@ -162,7 +163,7 @@ fn answered(question: &RdnsQuestion<'_>, answer: &DnsAnswer) -> String {
         DnsAnswer::Addresses(addresses) => addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         DnsAnswer::NoSuchName | DnsAnswer::NoRecords => "none".to_owned(),
         DnsAnswer::Timeout => "no answer in time".to_owned(),
-        DnsAnswer::Truncated => "the answer was cut".to_owned(),
+        DnsAnswer::Truncated => "the answer was truncated".to_owned(),
         _ => "the resolver failed".to_owned(),
     };
     format!("{asked}: {found}")

@@ -22,8 +22,7 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the completion script. `command` is the whole command line, which only the binary's entry
-/// point knows.
+/// Prints the completion script. `command` defines the whole command line; only `cli` knows it.
 pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> io::Result<ExitCode> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
@@ -44,8 +43,7 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-/// Writes the manual pages. `command` is the whole command line, which only the binary's entry
-/// point knows.
+/// Writes the manual pages. `command` defines the whole command line; only `cli` knows it.
 pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
     let directory = &args.directory;
     let failed = |fault: &dyn Display| io::Error::other(format!("{}: {fault}", directory.display()));
@@ -53,7 +51,7 @@ pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
         return Err(failed(&"not a folder; create it first"));
     }
     let version = format!("robotsd {}", command.get_version().unwrap_or_default());
-    // The page already lists the commands.
+    // A page for `help` is not needed, because the page of a command lists its subcommands.
     let mut command = command.disable_help_subcommand(true);
     command.build();
     write(&command, directory, &date_of_pages(), &version).map_err(|error| failed(&error))?;
@@ -71,8 +69,8 @@ fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::
     std::fs::write(directory.join(page.get_filename()), without_needless_breaks(&text))
 }
 
-/// Returns the date of the pages; builds from the same source use the same date, as reproducible
-/// builds require.
+/// Returns the date of the pages: `SOURCE_DATE_EPOCH` if it is set, so that builds are
+/// reproducible, otherwise today.
 fn date_of_pages() -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
     let time = seconds.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));

@@ -21,10 +21,11 @@ pub(crate) enum ConfigCommand {
     /// The check opens no port, so only serve finds a port that is in use. It contacts upstreams
     /// only to fetch a robots.txt.
     ///
-    /// A syntax error is reported alone. After any other error, the check continues with everything
-    /// that does not depend on it: if the keys of one site are wrong, for example, with the other
-    /// sites and their files. If an included file has an error, its last good copy in the state
-    /// directory is checked instead, as at a start.
+    /// If the config has a syntax error, only that error is reported. After any other error, the
+    /// check continues with everything that the error does not affect: if the keys of one site are
+    /// wrong, for example, the other sites and their files are still checked. If an included file
+    /// has an error, its last good copy in the state directory is checked instead, as serve would
+    /// use it.
     ///
     /// Exit status: 0 if there are no problems or only warnings. 1 if a robots.txt cannot be
     /// served, has errors or would be held at the gate, or if a kill switch in the state directory
@@ -47,7 +48,7 @@ pub(crate) enum ConfigCommand {
         #[arg(long, value_enum, default_value_t = ProblemFormat::Text)]
         format: ProblemFormat,
     },
-    /// Print a config file with every default that it leaves out
+    /// Print a config file, with the default of every key that it leaves out
     Show {
         #[command(flatten)]
         config: ConfigArgument,
@@ -132,7 +133,7 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     };
     let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
     if format == ProblemFormat::Text {
-        // Without [admin], there is only the default socket.
+        // Without [admin], the default socket is the only admin interface, so it is not listed.
         let admin = config.admin.iter().filter(|admin| !admin.is_usual || !admin.listeners.is_empty());
         let files = local_token_files(path, config.state_dir.as_deref());
         for way in admin.flat_map(|admin| admin.ways_to_change(&files)) {

@@ -31,10 +31,11 @@ use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, unknown};
 
-/// Function that makes a decision with the config when no robotsd runs.
+/// Function for the case that no robotsd runs. It gets the path of the config, and writes the
+/// decision to the state directory.
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
-/// A decision: the path and query that it is sent to, and its reason.
+/// A decision: the path and the query parameters of its request, and the reason for it.
 struct OperatorDecision<'a> {
     path: &'a str,
     pairs: Vec<(&'a str, &'a str)>,
@@ -77,13 +78,13 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         Ok(Ok(report)) => return conclude(&report, None, running),
         Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
         Ok(Err(error)) => return Err(refusal(error)),
-        // The lock of the state directory shows whether a process uses it, even if the config does
-        // not tell how to reach that process.
+        // The lock of the state directory shows whether a process uses the directory, even if the
+        // config does not tell how to reach that process.
         Err(unreachable) => unreachable.clone(),
     };
     let rested = audited(running, decision, at_rest);
-    // A robotsd may have started meanwhile: it may have read the old state, or may have the state
-    // directory open.
+    // A robotsd may have started meanwhile. It may have read the old state, or prevented the change
+    // because it has the state directory open, so the decision is sent to it, too.
     if let Ok(Ok(report)) = place.as_ref().map(asking) {
         return conclude(&report, None, running);
     }
@@ -99,8 +100,8 @@ fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io:
     say_report(report, running.json, |page| text(page, report, note, running), code)
 }
 
-/// Makes a decision when no robotsd runs, and records it in the audit. A failing audit does not
-/// prevent switching enforcement off.
+/// Makes a decision when no robotsd runs, and records it in the audit. Enforcement can be switched
+/// off even if the audit file cannot be written.
 fn audited(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
     let value = |name: &str| decision.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let config = running.config_path();
@@ -177,7 +178,9 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     let Some(hash) = &args.hash else {
         return match args.fleet.fleet {
             false => show_waiting(args),
-            true => Err(refusal("with --fleet name the version: `robotsd status --fleet` shows pending versions")),
+            true => {
+                Err(refusal("--fleet needs the hash of a version: `robotsd status --fleet` shows pending versions"))
+            }
         };
     };
     let hash: VersionHashPrefix = hash.parse().map_err(|error: ValueError| refusal(error))?;
@@ -218,9 +221,8 @@ pub(crate) struct RollbackArgs {
     #[command(flatten)]
     reason: Reason,
 
-    /// Show the version that the running robotsd would restore, and everything that this changes
-    /// for crawlers, by name, without changing anything; exit with status 1 if there is such a
-    /// version
+    /// Do not roll back, but show the version that the running robotsd would restore, and
+    /// everything that it would change for crawlers; exit with status 1 if there is such a version
     #[arg(long, conflicts_with = "fleet")]
     diff: bool,
 
@@ -281,8 +283,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
         return fleet::enforce(&args.running, &decision.target());
     }
     send(&args.running, &decision, &|path| {
-        // Loaded separately from the config: the switch must work even if the rest of the config is
-        // broken.
+        // The state directory is loaded separately from the rest of the config, because the switch
+        // must work even if the rest is broken.
         let StatePlace { folder, sites, .. } = StatePlace::load(path).map_err(|error| error.to_string())?;
         let folder = folder.ok_or_else(|| without_state(path))?;
         let state = StateDir::open(&folder).map_err(|error| in_use(&error))?;
@@ -290,8 +292,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
             Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
             Some(name) if to == Enforcement::On && !is_settled(&state, name) => {
                 return Err(format!(
-                    "no robotsd has served site {name:?} yet, and it starts switched off if it shares hosts with a \
-                     site that is off: start it, then switch it on"
+                    "no robotsd has served site {name:?} yet, and a new site starts switched off if it shares hosts with \
+                     a switched-off site: start robotsd, then switch the site on"
                 ));
             }
             Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),
@@ -307,8 +309,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     })
 }
 
-/// Returns the error if a process uses the state directory. A running process has its switch in
-/// memory, so a change behind its back would have no effect.
+/// Returns the error if a process uses the state directory. The process has the switch in memory,
+/// so changing only the file would have no effect on the process.
 fn in_use(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(

@@ -41,18 +41,18 @@ pub(crate) struct EditArgs {
     /// Block crawlers from the whole site: GPTBot, category:ai-training, operator:OpenAI, or index
     /// for the search engines that are not refused by default; may be repeated
     ///
-    /// A name selects only that crawler. Other crawlers that obey its group, because they have none
-    /// of their own, are named where their rules were, so that they keep them. If two selectors
-    /// match a crawler, the one that names it counts, then --disallow. `robotsd agents` lists
-    /// crawlers, categories and operators.
+    /// A name selects only that crawler. Other crawlers may obey the same group because they have
+    /// no group of their own; the edit names them in the group whose rules they obeyed, so that
+    /// these rules still apply to them. If several selectors match one crawler, its name takes
+    /// precedence, then --disallow. `robotsd agents` lists crawlers, categories and operators.
     #[arg(long, value_name = "WHOM", value_parser = whom)]
     disallow: Vec<Selector>,
 
     /// Allow crawlers: removes them from rules about the whole site, and keeps their narrower
     /// rules; may be repeated
     ///
-    /// This does not undo --disallow: it also allows crawlers that the file blocked before. Use
-    /// version control to restore a file.
+    /// --allow is not the reverse of --disallow: it also allows crawlers that the file blocked
+    /// before. Use version control to restore a file.
     #[arg(long, value_name = "WHOM", value_parser = whom)]
     allow: Vec<Selector>,
 
@@ -75,13 +75,13 @@ fn whom(text: &str) -> Result<Selector, String> {
     })
 }
 
-/// Returns the crawler with this name. Unknown names are refused: a misspelled name would block no
-/// crawler.
+/// Returns the crawler with this name. Unknown names are errors, because a misspelled name would
+/// block no crawler.
 fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let (named_as, agents) = evaluator.resolve(name);
     if let Some(unknown) = evaluator.unknown_name(name, None) {
         let fault = unknown.fault();
-        // Only names that crawlers can send may block a crawler.
+        // A name can block crawlers only if they can send it.
         let is_token = name.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'));
         let is_word = name.parse() == Ok(Selector::Index);
         let is_crawler = !is_word && is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();
@@ -91,7 +91,7 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
             None if is_crawler => complain(&format_args!("{fault}: it is treated as a crawler")),
             None => {
                 return Err(format!(
-                    "{fault}, and the name does not look like one, as \"HouseBot\" does: write a name that `robotsd \
+                    "{fault}, and the name does not look like a crawler's, such as \"HouseBot\": write a name that `robotsd \
                      agents` lists, \"category:WORD\", \"operator:NAME\" or \"index\", or write its group by hand"
                 ));
             }
@@ -109,8 +109,8 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     }
 }
 
-/// Reports whether a line of a robots.txt can name the crawler. A name ends at a slash, and some
-/// headers contain a slash within the name.
+/// Reports whether a line of a robots.txt can name the crawler. A name in a robots.txt ends at a
+/// slash, but some crawlers have a slash in their names.
 fn can_be_named(crawler: &Crawler) -> bool {
     crawler.tokens.first().is_some_and(|own| ProductToken::from_name(own.as_bytes()).as_ref() == Some(own))
 }
@@ -120,13 +120,14 @@ impl EditArgs {
     fn wanted(&self, evaluator: &Evaluator) -> Result<Vec<(Agent, Access)>, String> {
         let allow = self.allow.iter().map(|selector| (selector, Access::Allow));
         let mut selectors: Vec<_> = allow.chain(self.disallow.iter().map(|whom| (whom, Access::Disallow))).collect();
-        // If several selectors match a crawler, the last one counts.
+        // If several selectors match a crawler, the last one counts, so names are sorted to the
+        // end.
         selectors.sort_by_key(|(selector, _)| matches!(selector, Selector::Agent(_)));
         let (mut wanted, mut faults) = (BTreeMap::new(), Vec::new());
         for (selector, access) in selectors {
             let agents: Vec<_> = match selector {
-                // All unknown names are reported together: a list of names kept elsewhere often
-                // contains several.
+                // All unknown names are reported together, because a list that was kept elsewhere
+                // often contains several of them.
                 Selector::Agent(name) => {
                     named(name, evaluator).map_err(|fault| faults.push(fault)).into_iter().collect()
                 }
@@ -150,13 +151,12 @@ impl EditArgs {
 
 pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     if args.disallow.is_empty() && args.allow.is_empty() {
-        let fault = "name the crawlers with --disallow or --allow, such as --disallow category:ai-training";
+        let fault = "no crawlers are selected: write --disallow or --allow, such as --disallow category:ai-training";
         return Err(io::Error::other(fault));
     }
     let source = InputSource::of(&args.file);
     if let Some(url) = args.file.to_str().filter(|file| is_url(file)) {
-        let fault =
-            format!("{}: this command edits a file, not what a site serves: name the file behind it", shown_url(url));
+        let fault = format!("{}: this command edits files, not URLs: give the path of the file", shown_url(url));
         return Err(io::Error::other(fault));
     }
     let site = args.site.select_for(&[args.file.as_path()], &[])?;
@@ -176,8 +176,8 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
         Some(path) if old != new => replace(path, old, new)?,
         Some(_) => {}
     }
-    // Flushed before the effect is written, so that the order is right if both go to the same
-    // place.
+    // The edit must be flushed before the effect is written, so that their order is right if both
+    // go to the same place.
     out.flush()?;
     if args.diff || source.path().is_none() {
         write_effect(&mut stderr(), &name, &edited, &wanted, registry)?;
@@ -229,7 +229,7 @@ fn write_effect(
     let shut =
         || wanted.iter().filter(|(_, access)| *access == Access::Disallow).filter_map(|(agent, _)| agent.registered());
     let tokens: Vec<_> = shut().filter(|crawler| crawler.is_control).map(|crawler| &crawler.name).collect();
-    list(out, "tokens that never occur in requests, so a server cannot refuse by them", &tokens)?;
+    list(out, "tokens that never occur in requests, so a server cannot refuse requests by them", &tokens)?;
     let categories: Vec<Category> = shut().map(|crawler| crawler.category).collect();
     for category in Category::ALL.iter().filter(|category| categories.contains(category)) {
         let is_left = |crawler: &&Crawler| {
@@ -243,7 +243,7 @@ fn write_effect(
     Ok(())
 }
 
-/// Writes a list of names; nothing if it is empty.
+/// Writes a list of names; writes nothing if the list is empty.
 fn list(out: &mut impl Write, what: &str, names: &[impl AsRef<str>]) -> io::Result<()> {
     if names.is_empty() { Ok(()) } else { writeln!(out, "{what}: {}", quoted_list(names)) }
 }

@@ -1,16 +1,17 @@
 //! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel. No
 //! robotsd has to run on this machine.
 //!
-//! An unreachable replica does not affect the others; the output names it. Exit status:
+//! If a replica cannot be reached, the command continues with the others, and reports that replica.
+//! Exit status:
 //!
 //! - 0 if every replica has confirmed;
 //! - 1 if a replica reports a problem, or replicas serve different versions;
-//! - 2 if a replica could not be reached, or refused.
+//! - 2 if one replica could not be reached, or refused the command.
 //!
 //! A fleet with a name has a document in a store, so one replica acts for all: it writes the change
 //! to the store, and the others read it a second later. `enforce off` is nevertheless sent to every
-//! replica, with the same switch id, because it must work without the store. In such a fleet, an
-//! unreachable replica follows later, so the exit status is 1.
+//! replica, with the same switch id, because it must work without the store. In such a fleet, a
+//! replica that cannot be reached reads the change from the store later, so the exit status is 1.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,7 +37,7 @@ use crate::report::{
     ChangeReport, FleetReplica, FleetReport, NextStep, ReplicaAnswer, ReplicaState, ServedVersions, StatusReport,
 };
 
-/// Selects every replica.
+/// Option that sends a command to every replica.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct FleetArg {
     /// Act on every replica in fleet.replicas of the config, through its admin listener; exit with
@@ -56,18 +57,18 @@ impl<T> ReplicaAnswer<T> {
     }
 }
 
-/// Time that replicas have to follow the one that received the change.
+/// Maximum time to wait until the other replicas have the change that one replica received.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
 /// Note about a replica that has not confirmed, in a fleet with a name.
 const FOLLOWS: &str = "; it will follow the document of the fleet when it reads the store";
 
-/// Reason if no queried address belongs to the replica.
+/// Note about a replica that none of the queried addresses belongs to.
 const UNASKED: &str =
     "no address in fleet.replicas reaches it, so `enforce off --fleet` reaches it only through the store";
 
 /// Switches enforcement off or on, on every replica. All replicas get the same switch id, so that
-/// it can be lifted from all.
+/// one command can later remove the switch from all of them.
 pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let target = format!("{target}&mark={}", random());
     let (is_named, places) = places(running)?;
@@ -101,7 +102,7 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
     let report = wait_until_synced(running, &places, FOLLOWED)?;
     let mut answers = statuses(running)?;
     let differing = differing(&report.replicas, &answers).remove(site);
-    // The other replicas confirm through the store.
+    // Only replicas that did not respond are listed here; the others confirm through the store.
     answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
         page.text(&change.message);
@@ -118,7 +119,8 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
 pub(crate) enum FleetCommand {
     /// Create the document of a fleet, once, before its replicas enforce
     Init(Running),
-    /// Write what a replica knows of the document into a store that has lost it or has an older one
+    /// Write what a replica knows of the document into a store that has lost the document or has an
+    /// older one
     Restore {
         #[command(flatten)]
         running: Running,
@@ -138,7 +140,7 @@ pub(crate) enum FleetCommand {
     },
 }
 
-/// Time that replicas may take.
+/// How long to wait for the replicas.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct WaitArg {
     /// In a fleet with a name: wait until every replica is synced, at most this long, such as 30s
@@ -146,8 +148,8 @@ pub(crate) struct WaitArg {
     wait: Option<Duration>,
 }
 
-/// Exit status: 0 if the change was made or every replica is synced, 1 if a replica is not synced,
-/// 2 if no replica could be reached or it refused.
+/// Exit status: 0 if the change was made or every replica is synced, 1 if not every replica is
+/// synced, 2 if no replica could be reached, or the replica refused the command.
 pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     let (running, path) = match command {
         FleetCommand::Status { running, wait } => return document(running, *wait, None),
@@ -177,8 +179,7 @@ struct FleetStatus<'a> {
 }
 
 impl FleetStatus<'_> {
-    /// Returns the next steps by the command for each: creating the document, or accepting a
-    /// pending version.
+    /// Returns the next steps, by command: creating the document, or accepting a pending version.
     fn next(&self) -> BTreeMap<String, String> {
         let is_new = self.report.state == ReplicaState::Unknown && self.report.problems.is_empty();
         let sites = self.answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
@@ -209,14 +210,14 @@ fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>
         let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
         match answers.iter().filter_map(|of| of.answer.as_ref()).find(is_own) {
             Some(status) => *sites = versions(status),
-            // An address that did not respond may be this replica's.
+            // If an address did not respond, it may belong to this replica.
             None if why.is_none() && answers.iter().all(|of| of.answer.is_some()) => *why = Some(UNASKED.to_owned()),
             None => {}
         }
     }
 }
 
-/// Returns the version that a replica serves for each site, by its own response.
+/// Returns the version that a replica serves for each site, according to its own response.
 fn versions(status: &StatusReport) -> ServedVersions {
     let sites = status.sites.iter();
     sites.map(|site| (site.name.clone(), site.hash.as_deref().map_or("", short_hash).to_owned())).collect()
@@ -229,7 +230,8 @@ fn replica_line(FleetReplica { replica, state, why, version, .. }: &FleetReplica
     format!("{replica}: {}{why}{version}", state.as_str())
 }
 
-/// Lists the replicas that do not have what the store has.
+/// Lists the problems of the fleet, and the replicas that do not have everything that the store
+/// has.
 fn say_unsynced(page: &mut Page, report: &FleetReport) {
     report.problems.iter().for_each(|problem| page.text(problem));
     for replica in report.replicas.iter().filter(|replica| replica.state != ReplicaState::Synced) {
@@ -243,7 +245,7 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
     page.title(if report.synced() == report.replicas.len() { &synced } else { &late });
 }
 
-/// Queries the fleet until every replica is synced or the time is over.
+/// Queries the fleet until every replica is synced or the time has passed.
 fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -> io::Result<FleetReport> {
     let began = Instant::now();
     loop {
@@ -255,14 +257,14 @@ fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -
     }
 }
 
-/// Returns the replicas of the config; empty if it cannot be read, so that the local robotsd is
-/// asked instead.
+/// Returns the replicas of the config. If the config cannot be read, the list is empty, so that the
+/// local robotsd is queried instead.
 fn known_places(running: &Running) -> Vec<AdminPlace> {
     places(running).map(|(_, places)| places).unwrap_or_default()
 }
 
-/// Queries the first of these replicas that responds; if there are none, the robotsd that runs with
-/// the config.
+/// Queries the first of these replicas that responds. If `places` is empty, queries the robotsd
+/// that runs with the config.
 fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: AdminQuestion<'_>) -> io::Result<T> {
     let mut unreached = Vec::new();
     for place in places {
@@ -271,8 +273,8 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
             match ask_one_of_many(&place, of) {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::Refused(_, message)) => {
-                    // A replica queried before may have made the change, so that it is refused
-                    // here.
+                    // A replica that was queried before may have made the change, so that this one
+                    // refuses it. The error therefore contains the messages of both.
                     unreached.push(message);
                     return Err(refusal(unreached.join("; ")));
                 }
@@ -296,14 +298,14 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
         let status: StatusReport = ask_one_of_many(replica, (&Method::GET, "/status"))?;
         let is_live = |live: &String| live.trim_start_matches("sha256:").starts_with(hash);
         let live = status.sites.into_iter().find(|of| of.name == site).and_then(|of| of.hash).filter(is_live);
-        let message = |live: &String| format!("site {site:?}: version {} is live already", short_hash(live));
+        let message = |live: &String| format!("site {site:?}: version {} is already live", short_hash(live));
         live.map(|live| ChangeReport { kept: true, ..ChangeReport::new(message(&live)) }).ok_or(refused)
     });
     say_answers(running, &answers, judge_change, &[])
 }
 
-/// Rolls back every replica, if all serve the same version: only then is it clear which version to
-/// leave.
+/// Rolls back every replica, if all serve the same version. Otherwise it is not clear which version
+/// is unwanted.
 pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
     let answers = statuses(running)?;
     let fleets = answers.iter().filter_map(|of| of.answer.as_ref()?.fleet.as_ref());
@@ -314,10 +316,10 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
             (true, _) => format!("publish one of them on all with `{accept}`"),
             (false, _) => "roll back only the replicas with the unwanted version, with --admin PLACE".to_owned(),
         };
-        return Err(refusal(format_args!("{line}; none is rolled back: {how}")));
+        return Err(refusal(format_args!("{line}; no replica is rolled back: {how}")));
     }
-    // The rollback names the hash to restore: if an earlier replica has already rolled back,
-    // another one does not return to the version that was left.
+    // The request contains the hash of the version to restore. If it is sent again after a replica
+    // has already rolled back, no replica returns to the version that was left.
     let sites = answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
     let before = sites.filter(|of| of.name == site).find_map(|of| of.before.as_deref());
     let hash = before.map(|before| format!("&hash={}", short_hash(before))).unwrap_or_default();
@@ -325,10 +327,10 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Returns whether a response confirms, and its text.
+/// Function that returns whether a response confirms that all is well, and a line about it.
 type Judge<T> = fn(&T) -> (bool, String);
 
-/// Queries a report from every replica.
+/// Queries every replica for a report, and prints the reports.
 pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T>) -> io::Result<ExitCode>
 where
     T: DeserializeOwned + Serialize + Send,
@@ -368,7 +370,7 @@ fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>, u
     }
 }
 
-/// Prints the responses, and these lines about problems between the replicas.
+/// Prints the responses, then `faults`, which are lines about differences between the replicas.
 fn say_answers<T: Serialize>(
     running: &Running,
     answers: &[ReplicaAnswer<T>],
@@ -389,8 +391,8 @@ fn say_answers<T: Serialize>(
     say_report(&answers, running.json, text, code)
 }
 
-/// Returns the sites whose replicas serve different versions, each with a line that names the
-/// versions. Uses each replica's own response, or, without one, what another replica heard from it,
+/// Returns the sites whose replicas serve different versions, each with a line that lists the
+/// versions. For a replica without a response, uses the versions in its last heartbeat (`heard`),
 /// which may be older.
 fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<String, String> {
     let heard = heard.iter().filter(|of| of.state != ReplicaState::Missing);
@@ -415,7 +417,7 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
     lines.collect()
 }
 
-/// Returns whether the fleet of the config has a name, and its replicas.
+/// Returns whether the fleet of the config has a name, and the replicas of the fleet.
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     let unknown = || refusal("--fleet needs the config that lists the replicas in [fleet]: name it with --config FILE");
     let path = running.config_path().ok_or_else(unknown)?;
@@ -430,7 +432,8 @@ fn ask_every<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_
     Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
 }
 
-/// Returns the replicas of the config, or, if it names none, the robotsd that runs with it.
+/// Returns the replicas of the config. If the config lists no replicas, returns the robotsd that
+/// runs with the config.
 fn some_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
     let (_, mut places) = places(running)?;
     if places.is_empty() {

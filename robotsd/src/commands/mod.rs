@@ -1,9 +1,9 @@
-//! The commands, one file or folder each.
+//! The commands. Each command has its own file or folder.
 //!
 //! `check`, `diff`, `edit`, `test`, `explain`, `replay`, `agents` and `config` read files and need
 //! no server. `status`, `history`, `reload`, `accept`, `rollback` and `enforce` query a running
 //! robotsd, found by [`running`], or every replica of a [`fleet`]. `accept`, `rollback` and
-//! `enforce` are in [`decisions`]. `audit` reads who made decisions, and `token` creates admin
+//! `enforce` are in [`decisions`]. `audit` shows who made changes, and `token` creates admin
 //! tokens. `completions` and `man` describe the [`command_line`] itself. `serve` is a separate
 //! module.
 

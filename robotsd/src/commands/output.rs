@@ -1,5 +1,5 @@
-//! Output for a terminal: labels on the left, text folded at 80 columns, commands in one line, no
-//! terminal control characters.
+//! Formats output for a terminal. Labels are on the left, text is folded at 80 columns, a command
+//! stays on one line, and control characters are escaped.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ impl Page {
         self.fold(&format!("  {label:<width$}", width = LABEL - 2), LABEL, text);
     }
 
-    /// Appends folded text without a label; its further lines are indented.
+    /// Appends folded text without a label. All its lines except the first are indented.
     pub(in crate::commands) fn text(&mut self, text: &str) {
         self.fold("", 2, text);
     }
@@ -45,7 +45,7 @@ impl Page {
         self.fold("", 0, text);
     }
 
-    /// Appends a command to be copied: never folded, and quoted for a shell.
+    /// Appends a command so that it can be copied: it is not folded, and is quoted for a shell.
     pub(in crate::commands) fn command(&mut self, command: &[String]) {
         self.0.push_str(&format!("{:LABEL$}{}\n", "", shell_line(command)));
     }
@@ -127,7 +127,7 @@ pub(in crate::commands) fn say_json(value: &impl serde::Serialize) -> io::Result
 }
 
 /// Filters of text templates, such as `{{ requests|grouped|right(10) }}`.
-#[expect(unreachable_pub, reason = "the macro makes public methods of types that are not")]
+#[expect(unreachable_pub, reason = "the macro generates public methods of private types")]
 pub(in crate::commands) mod filters {
     use std::fmt::Display;
 

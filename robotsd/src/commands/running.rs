@@ -20,7 +20,7 @@ use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
 use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 
-/// Environment variable that names an admin interface.
+/// Environment variable with the place of an admin interface.
 const ADMIN_VARIABLE: &str = "ROBOTSD_ADMIN";
 
 /// How to reach a running robotsd.
@@ -55,10 +55,10 @@ impl Running {
         find_place(&self.config_path().unwrap_or_else(|| USUAL_CONFIG.into()))
     }
 
-    /// Returns the config named by an option or by the environment, otherwise the default config if
-    /// it exists.
+    /// Returns the path of the config from an option or from the environment, otherwise the default
+    /// path if that file exists.
     pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
-        // If the admin interface is named, the default config may belong to another robotsd.
+        // The robotsd at --admin need not be the one that uses the default config.
         if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 
@@ -71,7 +71,7 @@ impl Running {
         if let Some(config) = &self.config {
             command.extend(["--config".to_owned(), config.display().to_string()]);
         }
-        // With --fleet, the config names the replicas.
+        // With --fleet, the command goes to the replicas in the config, so --admin is left out.
         if let Some(place) = self.admin.as_ref().filter(|_| !command.iter().any(|word| word == "--fleet")) {
             command.extend(["--admin".to_owned(), place.to_string()]);
         }
@@ -84,7 +84,7 @@ impl Running {
     }
 }
 
-/// Returns the admin interface that the environment names.
+/// Returns the admin interface from the environment variable.
 fn place_of_environment() -> Result<Option<AdminPlace>, String> {
     let named = std::env::var(ADMIN_VARIABLE).ok().filter(|place| !place.is_empty());
     named.map(|place| place.parse().map_err(|why| format!("{ADMIN_VARIABLE}: {why}"))).transpose()
@@ -96,7 +96,7 @@ pub(in crate::commands) fn asked<T: DeserializeOwned>(running: &Running, of: Adm
     ask(&place, of, complain).map_err(refusal)
 }
 
-/// Returns an error with the reason why a command ends. The reason may contain any character,
+/// Returns an error with the reason why a command failed. The reason may contain any character,
 /// because it quotes configs and files, so it is escaped.
 pub(in crate::commands) fn refusal(reason: impl Display) -> io::Error {
     io::Error::other(printable(reason.to_string()))

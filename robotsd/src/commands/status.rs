@@ -1,6 +1,6 @@
 //! `robotsd status`: shows the state of a running robotsd. A single site is described in full. If
-//! there are several, those that need attention are described, and each of the others gets one
-//! line.
+//! there are several sites, those that need attention are described in full, and each of the others
+//! gets one line.
 //!
 //! `status.txt` is the template; this module computes its values.
 
@@ -108,14 +108,15 @@ pub(super) fn summary(report: &StatusReport) -> String {
     StatusLine { report }.to_string()
 }
 
-/// Keeps only the site with this name or host, with all files of a site that has a folder of them.
+/// Keeps only the site with this name or host. If that site has a folder of files, all its files
+/// are kept.
 fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     let of_site = |site: &SiteReport| (site.hosts.clone(), site.name.clone());
     let all: Vec<_> = report.sites.iter().map(of_site).collect();
     let hosts = owners(all.iter().flat_map(|(hosts, name)| host_patterns(hosts).map(move |pattern| (pattern, name))));
     let is_name = report.sites.iter().any(|site| is_of(wanted, &site.name));
-    // A value without a dot that is not a listed host is a mistyped name; a site for all hosts
-    // would match it.
+    // A value without a dot that is not a listed host is a mistyped name. It must not be looked up
+    // as a host, because a site for all hosts would match it.
     let is_listed = || all.iter().any(|(hosts, _)| hosts.iter().any(|host| host.eq_ignore_ascii_case(wanted)));
     let host = hosts.get(wanted).filter(|_| !is_name && (wanted.contains(['.', ':']) || is_listed()));
     if !is_name && host.is_none() {
@@ -172,13 +173,13 @@ impl<'a> StatusText<'a> {
     }
 
     /// Reports whether this is the first described site whose gate watches no pages. The advice is
-    /// the same for all of them, so it is shown once.
+    /// the same for every such site, so only the first one shows it.
     fn explains_pages(&self, site: &SiteReport) -> bool {
         let first = self.described.iter().find(|site| site.watched_pages.as_ref().is_some_and(Vec::is_empty));
         first.is_some_and(|first| first.name == site.name)
     }
 
-    /// Returns the command that shows the check's notes about a file.
+    /// Returns the command that shows the notes of `robotsd check` about the site's file.
     fn check_of(&self, site: &SiteReport) -> Option<String> {
         let command = ["robotsd", "check", "--config", &self.report.config.path, "--site", &site.name];
         Path::new(&site.origin).is_absolute().then(|| shell_line(command))

@@ -22,7 +22,7 @@ use crate::fetch::is_url;
 use crate::input::{self, ReadInput, stdin_once};
 use crate::render::{printable, printable_path, stdout, write_json};
 
-/// Default file of expectations, if no file or site is named.
+/// Default file of expectations, used if no other file and no site is given.
 const USUAL_FILE: &str = "robots.test.toml";
 
 /// Test a robots.txt against a file of expectations
@@ -33,8 +33,8 @@ pub(crate) struct TestArgs {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// The robots.txt, instead of the one that the file names or the site's: a file, a URL, or -
-    /// for standard input
+    /// The robots.txt to test: a file, a URL, or - for standard input [default: the one in the file
+    /// of expectations, or else the site's]
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
@@ -51,7 +51,7 @@ pub(crate) struct TestArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum TestFormat {
-    /// One line each, for people
+    /// One line per expectation that is not met, for people
     Text,
     /// One JSON object per line
     Json,
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
         None if Path::new(USUAL_FILE).exists() => PathBuf::from(USUAL_FILE),
         None => {
             let fault = format!(
-                "there is no {USUAL_FILE} here: name a file of expectations, or a site that has some, with --config FILE"
+                "there is no {USUAL_FILE} here: give a file of expectations, or with --config FILE a site that has one"
             );
             return Err(io::Error::other(fault));
         }
@@ -102,7 +102,10 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     let usual = || is_usual.then(|| PathBuf::from("robots.txt"));
     let robots = args.robots.clone().or_else(|| file.robots.as_ref().map(beside)).or_else(usual);
     if robots.is_none() && !args.site.has_config() {
-        let message = format!("{}: no robots.txt: write robots = \"…\", or give --robots or --config", path.display());
+        let message = format!(
+            "{}: the file does not name a robots.txt: write robots = \"…\", or give --robots or --config",
+            path.display()
+        );
         return Err(io::Error::other(message));
     }
     robots.iter().try_for_each(|path| args.within.refuse_named(path))?;
@@ -133,8 +136,8 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     Ok(if has_slips { ExitCode::from(FAILED) } else { exit::answer(outcome.is_met()) })
 }
 
-/// A robots.txt that was tested against a file of expectations; its text form lists the unmet
-/// expectations.
+/// The result of testing a robots.txt against a file of expectations. Its `Display` form lists the
+/// unmet expectations.
 #[derive(Debug, Template)]
 #[template(path = "commands/unmet.txt", whitespace = "preserve")]
 pub(in crate::commands) struct EvaluatedExpectations<'a> {
@@ -161,13 +164,13 @@ impl EvaluatedExpectations<'_> {
             } else if evaluator.is_word_of_no_crawler(text) {
                 complain(&format_args!(
                     "{path}:{line}:{column}: {:?} is read as the header of a client that is not a crawler, so no \
-                     group applies: name a crawler, or \"*\" for one that no group names",
+                     group applies: name a crawler, or \"*\" for a crawler that no group names",
                     text.trim()
                 ));
             }
         }
         if !has_slips {
-            // The names that are looked up above do not include misspelled names within a header.
+            // The loop above does not find names that are misspelled within a header.
             for misspelled in &self.outcome.misspelled {
                 complain(&format_args!("{path}: error: {}", printable(misspelled)));
                 has_slips = true;

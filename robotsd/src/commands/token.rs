@@ -12,7 +12,7 @@ use crate::admin::new_token;
 pub(crate) enum TokenCommand {
     /// Create a token, and print it once, with the table to add to the config
     New {
-        /// Name of its owner, as shown in every line of the audit
+        /// Name of the token's owner, as shown in every line of the audit
         name: String,
     },
 }

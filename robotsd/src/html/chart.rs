@@ -1,5 +1,6 @@
-//! Charts as SVG that uses only attributes: without the style sheet, bars still have a size.
-//! Colours are classes of the style sheet. Every number is also text, or the title of its column.
+//! Draws charts as SVG. Sizes are attributes, so bars have a size even without the style sheet;
+//! colours are classes of the style sheet. Every number is also in the text, or in the title of its
+//! column.
 
 use std::fmt::Write as _;
 
@@ -32,7 +33,7 @@ pub(crate) struct TimeChart {
     /// First second of the first column; `step` is the duration of each column, in seconds.
     pub(crate) first: i64,
     pub(crate) step: i64,
-    /// Parts of each column, from bottom to top, and its text.
+    /// Parts of each column, from bottom to top, and the column's title.
     pub(crate) columns: Vec<(Vec<ChartPart>, String)>,
 }
 
@@ -71,7 +72,7 @@ impl TimeChart {
         self.first + self.step * self.columns.len() as i64
     }
 
-    /// Draws each column, with its text; a count of `top` fills the whole height.
+    /// Draws each column, and returns it with its title. A count of `top` fills the whole height.
     pub(crate) fn columns(&self, top: u64) -> impl Iterator<Item = (Markup, &String)> {
         let width = 100.0 / self.columns.len().max(1) as f64;
         self.columns.iter().enumerate().map(move |(at, (parts, title))| {

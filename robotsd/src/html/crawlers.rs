@@ -1,6 +1,6 @@
-//! Lists crawlers as lines with bars, grouped by purpose. Disallowed requests are an alarm for a
-//! search engine, and intended for most other crawlers. A line expands, without scripts, into
-//! details about its crawler.
+//! Lists crawlers as lines with bars, grouped by purpose. Disallowed requests of a search engine
+//! have an alarming colour; for most other crawlers they are intended. A line expands, without
+//! scripts, into details about its crawler.
 
 use askama::Template;
 
@@ -12,7 +12,7 @@ use crate::word_enum::word_enum;
 const SHOWN: usize = 20;
 
 word_enum! {
-    /// Purposes of crawlers, in the order of a page.
+    /// Purposes of crawlers, in the order of their sections on a page.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) enum CrawlerGroup {
         SearchEngines = "Search engines",
@@ -20,7 +20,8 @@ word_enum! {
         AiAnswers = "AI search, and fetches for people",
         Others = "Others: SEO, archives, previews, monitoring",
         Unknown = "Unknown crawlers",
-        /// Clients that use the name of a crawler, whichever it is.
+        /// Clients that use the name of a crawler without being that crawler, whatever its purpose
+        /// is.
         Impostors = "Impostors",
     }
 }
@@ -33,7 +34,7 @@ pub(crate) struct CrawlerLine {
     pub(crate) badge: Option<(&'static str, &'static str)>,
     /// Parts of the bar; disallowed requests come first.
     pub(crate) parts: Vec<ChartPart>,
-    /// Numbers of the bar.
+    /// Numbers that are shown next to the bar.
     pub(crate) value: String,
     /// Content that is shown when the line is expanded.
     pub(crate) details: Markup,

@@ -23,7 +23,7 @@ use crate::date;
 /// The style sheet of every page.
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// Markup that a page contains without escaping.
+/// Markup that is inserted into a page without escaping.
 pub(crate) type Markup = Safe<String>;
 
 /// Renders a template for use in another one.
@@ -45,7 +45,8 @@ impl Escaper for Escape {
                 '"' => page.write_str("&quot;")?,
                 '\'' => page.write_str("&#39;")?,
                 '\\' => page.write_str("\\")?,
-                // Bidirectional control characters could make one path look like another.
+                // Control characters are escaped, because bidirectional ones could make one path
+                // look like another.
                 _ => write!(page, "{}", char.escape_debug())?,
             }
         }
@@ -54,7 +55,7 @@ impl Escaper for Escape {
 }
 
 /// Filters of templates, such as `{{ requests|grouped }}`.
-#[expect(unreachable_pub, reason = "the macro makes public methods of types that are not")]
+#[expect(unreachable_pub, reason = "the macro generates public methods of private types")]
 pub(crate) mod filters {
     use askama::{PrimitiveType, Values, filter_fn};
 
@@ -63,7 +64,7 @@ pub(crate) mod filters {
         Ok(super::grouped(number.get().try_into().unwrap_or(u64::MAX)))
     }
 
-    /// Used as `{{ requests|counted("request") }}`.
+    /// Filter for counts, used as `{{ requests|counted("request") }}`.
     #[filter_fn]
     pub(crate) fn counted(
         number: impl PrimitiveType<Value: TryInto<u64>>,
@@ -153,7 +154,7 @@ mod tests {
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
-    /// WCAG 2.2, 1.4.3 for text and 1.4.11 for graphics.
+    /// WCAG 2.2 requires these contrasts: 1.4.3 for text and 1.4.11 for graphics.
     #[test]
     fn colours_can_be_distinguished_in_the_light_and_in_the_dark() {
         let themes = themes();

@@ -1,10 +1,11 @@
 //! Lists of pages that matter to a site: an operator's list of URLs, and sitemaps.
 //!
 //! The gate watches these pages, `diff` measures the effect of a change on them, and the live check
-//! reads the sitemaps that a file names.
+//! reads the sitemaps that a robots.txt lists.
 //!
 //! The caller chooses the source of documents; the number and size of documents and the number of
-//! pages are limited. Pages on other hosts are left out. This module judges nothing.
+//! pages are limited. Pages on other hosts are left out. This module does not decide whether a page
+//! is allowed.
 
 mod page_set;
 mod sitemap;

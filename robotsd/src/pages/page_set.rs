@@ -10,10 +10,10 @@ use tower_robots::source::fetch::FetchUrl;
 use crate::input::ReadInput;
 use crate::target_url::TargetUrl;
 
-/// Maximum number of pages kept from a list: as many as a sitemap may have.
+/// Maximum number of pages kept from a list: as many as the protocol allows in one sitemap.
 pub(super) const MAX_PAGES: usize = 50_000;
 
-/// Maximum length of a page that is kept, in bytes.
+/// Maximum length of a page's path and query, in bytes. Longer pages are left out.
 const MAX_PAGE_LENGTH: usize = 2048;
 
 /// Memory for a page in addition to its own bytes: pointer, reference count and allocator overhead.
@@ -28,9 +28,9 @@ fn held(page: &Page) -> usize {
     page.target().len() + BESIDE
 }
 
-/// Pages of one site. If there are more than [`MAX_PAGES`], or they take more than `room` bytes, only
-/// every second page is kept, then every fourth, and so on. The kept pages represent all of them,
-/// in whichever order sections are listed.
+/// Pages of one site. If there are more than [`MAX_PAGES`], or they take more than `room` bytes,
+/// only every second page is kept, then every fourth, and so on. The kept pages represent all
+/// pages, in whatever order the list has them.
 #[derive(Debug)]
 pub(crate) struct PageSet {
     pages: Vec<Page>,
@@ -110,7 +110,7 @@ impl OwnHosts {
     pub(crate) fn of(hosts: &[String]) -> Self {
         let mut patterns = HostMap::new();
         for host in hosts {
-            // The config would have been rejected if a host were invalid.
+            // No host is invalid here, because the config would have been rejected.
             let _ = patterns.insert(host, ());
         }
         let name = hosts.iter().find(|host| !host.contains('*')).cloned();
@@ -122,19 +122,20 @@ impl OwnHosts {
         self.patterns.as_ref().is_none_or(|patterns| patterns.get(host).is_some())
     }
 
-    /// Returns the sitemaps that a file names: first those on these hosts, then those elsewhere.
+    /// Returns the sitemaps that a robots.txt lists: first those on the site's hosts, then those on
+    /// other hosts.
     pub(crate) fn sitemaps_of(&self, robots: &RobotsTxt) -> (Vec<FetchUrl>, Vec<FetchUrl>) {
         let named = robots.sitemaps().filter_map(|sitemap| sitemap.as_str()?.parse().ok());
         named.partition(|url: &FetchUrl| self.has(url.authority().as_bytes()))
     }
 
-    /// Describes the first sitemap elsewhere, which the gate does not read.
+    /// Describes the first sitemap on another host. The gate does not read such sitemaps.
     pub(crate) fn sitemap_elsewhere(&self, robots: &RobotsTxt) -> Option<String> {
         self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is not on a host of the site"))
     }
 }
 
-/// Reads a list. URLs on other hosts belong to other sites, which may share the list.
+/// Reads a list of pages. Skips URLs on other hosts, because several sites may share one list.
 pub(crate) fn read_urls(path: &Path, read: ReadInput, hosts: &[String]) -> Result<Vec<Page>, String> {
     let octets = read(path).map_err(|error| error.to_string())?;
     let hosts = OwnHosts::of(hosts);
@@ -151,7 +152,7 @@ pub(crate) fn read_urls(path: &Path, read: ReadInput, hosts: &[String]) -> Resul
         pages.add(&url, &hosts);
     }
     match (pages.found, pages.of_others) {
-        (0, 0) => Err(format!("{}: it lists no pages", path.display())),
+        (0, 0) => Err(format!("{}: the list contains no pages", path.display())),
         (0, _) => Err(format!("{}: all of its pages are on other hosts", path.display())),
         _ => Ok(pages.into_pages()),
     }
@@ -172,7 +173,7 @@ mod tests {
         let kept = pages(2 << 20);
         let held = held_octets(&kept);
         assert!(held <= 2 << 20 && held > 1 << 20, "{held} octets");
-        // Every 16th of all pages, from the first to the last.
+        // The kept pages are every 16th page, from the first to the last.
         let numbers: Vec<usize> =
             kept.iter().map(|page| std::str::from_utf8(&page.target()[1..]).unwrap().parse().unwrap()).collect();
         assert!(numbers.iter().enumerate().all(|(at, number)| at * 16 == *number), "{numbers:?}");
@@ -199,7 +200,7 @@ mod tests {
     #[test]
     fn a_list_that_watches_nothing_says_so() {
         let error = read("# none\n\n").unwrap_err();
-        assert!(error.ends_with("urls.txt: it lists no pages"), "{error}");
+        assert!(error.ends_with("urls.txt: the list contains no pages"), "{error}");
         let error = read("https://www.shop.test/\n").unwrap_err();
         assert!(error.ends_with("urls.txt: all of its pages are on other hosts"), "{error}");
     }

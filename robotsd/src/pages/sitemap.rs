@@ -23,14 +23,15 @@ pub(crate) enum Listed {
     Sitemap,
 }
 
-/// An element whose location counts. Locations of images and videos are in elements of their own.
+/// An element that lists a page or sitemap. The locations of images and videos are in other
+/// elements, so they are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Located {
     Url,
     Sitemap,
-    /// RSS item; its link is text.
+    /// RSS item. Its link is the text of an element.
     Item,
-    /// Atom entry; its link is an attribute.
+    /// Atom entry. Its link is an attribute.
     Entry,
 }
 
@@ -56,7 +57,12 @@ pub(crate) fn read_sitemap(octets: impl Read, mut list: impl FnMut(Listed, &[u8]
                 check_encoding(&String::from_utf8_lossy(url), None, place)?;
                 list(Listed::Page, url);
             }
-            _ => return Err(SitemapFault::at(place, &"neither XML nor a URL: a list has one URL per line")),
+            _ => {
+                return Err(SitemapFault::at(
+                    place,
+                    &"this line is not a URL: write XML, or a list with one URL per line",
+                ));
+            }
         }
     }
 }
@@ -72,7 +78,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     let mut within: Vec<Option<Located>> = Vec::new();
     let mut location: Option<(Listed, Vec<u8>)> = None;
     let mut is_sitemap = false;
-    // Declared encoding, if it is not UTF-8.
+    // The declared encoding; `None` if it is UTF-8.
     let mut encoding: Option<String> = None;
     loop {
         buffer.clear();
@@ -111,7 +117,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                     let message = format_args!("elements are nested more than {DEEPEST} levels deep");
                     return Err(SitemapFault::at(text.place, &message));
                 }
-                // The parser stores the names of open elements.
+                // The parser stores the names of open elements, so their length must be limited.
                 if element.name().as_ref().len() > MAX_LOCATION_LENGTH {
                     let message = format_args!("the name of an element is longer than {MAX_LOCATION_LENGTH} bytes");
                     return Err(SitemapFault::at(text.part, &message));
@@ -132,7 +138,8 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                 extend(&mut location, text.as_bytes());
             }
             Event::Eof if !is_sitemap => {
-                let message = "it is not a sitemap: write <urlset> or <sitemapindex>, or name an RSS or Atom feed";
+                let message =
+                    "the document is not a sitemap: write <urlset> or <sitemapindex>, or give an RSS or Atom feed";
                 return Err(SitemapFault::of_document(&message));
             }
             Event::Eof if within.is_empty() => return Ok(()),
@@ -142,14 +149,14 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     }
 }
 
-/// Reports whether text in the encoding of this name is valid UTF-8.
+/// Reports whether every text in this encoding is also valid UTF-8.
 fn is_utf8(name: &str) -> bool {
     ["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Returns an error if part of a location is not UTF-8, which the protocol requires. Decoded
-/// differently, it would be another location. ASCII characters are accepted whatever encoding a
-/// document declares.
+/// Returns an error if part of a location is not UTF-8, which the protocol requires. If it were
+/// decoded with a wrong encoding, it would be a different location. ASCII characters are accepted
+/// whatever encoding a document declares.
 fn check_encoding(part: &str, declared: Option<&str>, place: LineColumn) -> Result<(), SitemapFault> {
     if part.is_ascii() {
         return Ok(());
@@ -180,7 +187,7 @@ fn is_root(element: &BytesStart<'_>) -> bool {
 }
 
 /// Returns the page of an Atom entry (RFC 4287, 4.2.7.2): a link without `rel` is `alternate`;
-/// other links lead to enclosures and comments.
+/// other links are for enclosures and comments.
 fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Option<Cow<'a, str>> {
     if parent != Some(Located::Entry) || element.local_name().as_ref() != "link" {
         return None;
@@ -261,7 +268,7 @@ mod tests {
         assert_eq!(bomb, Err("s.xml: it is larger than 50 MiB".to_owned()));
         assert_eq!(listed(io::repeat(b' ')).1, bomb, "plain");
         assert!(listed(&b"\x1f\x8bno"[..]).1.is_err());
-        // Pages before the error count.
+        // The pages listed before the error are kept.
         for damaged in [&good[..good.len() - 4], &[&good[..], b"garbage"].concat()] {
             let (pages, read) = listed(damaged);
             let fault = read.expect_err("damaged");
@@ -272,11 +279,14 @@ mod tests {
     #[test]
     fn what_is_no_sitemap_is_named_with_its_place() {
         for (octets, want) in [
-            (&b"<html><body>404</body></html>"[..], "s.xml: it is not a sitemap: write <urlset> or <sitemapindex>"),
-            (b"{\"urls\": []}", "s.xml:1:1: neither XML nor a URL"),
-            (b"https://a.example/\r\n\r\n/news/\n", "s.xml:3:1: neither XML nor a URL"),
-            (b"\xFF\xFE<\0u\0", "s.xml: it is UTF-16: write it as UTF-8"),
-            (b"\xFE\xFF\0<", "s.xml: it is UTF-16: write it as UTF-8"),
+            (
+                &b"<html><body>404</body></html>"[..],
+                "s.xml: the document is not a sitemap: write <urlset> or <sitemapindex>",
+            ),
+            (b"{\"urls\": []}", "s.xml:1:1: this line is not a URL"),
+            (b"https://a.example/\r\n\r\n/news/\n", "s.xml:3:1: this line is not a URL"),
+            (b"\xFF\xFE<\0u\0", "s.xml: the sitemap is UTF-16: write it as UTF-8"),
+            (b"\xFE\xFF\0<", "s.xml: the sitemap is UTF-16: write it as UTF-8"),
             (b"<urlset>\n<url><loc>https://a.example/</loc>\n", "s.xml:3:1: it is incomplete"),
             (b"\xEF\xBB\xBF\n<urlset>\n <url></loc></urlset>", "s.xml:3:7: ill-formed document"),
             (b"<urlset>\n<url>\n<loc", "s.xml:3:1: syntax error"),
@@ -338,9 +348,9 @@ mod tests {
         assert!(list.1.is_err_and(|fault| fault.starts_with("s.xml:2:1: a location is not in UTF-8: ")));
         let atom = "<?xml version=\"1.0\" encoding=\"koi8-r\"?><feed><entry><link href=\"https://a.example/\u{448}\"/></entry></feed>";
         assert!(listed(atom.as_bytes()).1.is_err_and(|fault| fault.contains("in the encoding \"koi8-r\"")));
-        // Without a byte order mark.
+        // These documents have no byte order mark.
         for wide in [&b"<\0?\0x\0"[..], b"\0<\0?\0x", b"h\0t\0"] {
-            assert_eq!(listed(wide).1, Err("s.xml: it is UTF-16: write it as UTF-8".to_owned()));
+            assert_eq!(listed(wide).1, Err("s.xml: the sitemap is UTF-16: write it as UTF-8".to_owned()));
         }
     }
 
@@ -361,7 +371,7 @@ mod tests {
         let (pages, read) =
             listed(format!("<urlset><url><loc>https://a.example/{name}</loc></url></urlset>").as_bytes());
         assert_eq!((pages.len(), pages[0].1.len(), read), (1, MAX_LOCATION_LENGTH.min(name.len() + 18), Ok(())));
-        // A part without an end is not kept in memory.
+        // A part that does not end is not kept in memory as a whole.
         for begin in ["<!--", "<![CDATA[", "<!DOCTYPE urlset [", "<", "<a b=\"", "", "&", "<url><loc>", "<?a "] {
             let endless = listed(format!("<urlset>\n{begin}").as_bytes().chain(io::repeat(b'x')));
             let fault = endless.1.expect_err("no end");
@@ -415,7 +425,8 @@ mod tests {
             octets in prop::collection::vec(prop::sample::select(&b"a\n\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xED\xA0"[..]), 4..60),
             lengths in prop::collection::vec(1_usize..5, 1..4),
         ) {
-            // Neither a byte order mark nor a compression header at the beginning.
+            // With this prefix, the text begins with neither a byte order mark nor a compression
+            // header.
             let octets = [b"text", &octets[..]].concat();
             let mut text = SitemapText::of(Pieces(&octets, lengths.iter().cycle())).unwrap();
             let mut read = String::new();

@@ -12,8 +12,8 @@ use crate::render::{cut, printable};
 /// Size of the read buffer, in bytes.
 const BUFFER: usize = 32 << 10;
 
-/// Maximum size of one tag, comment, text or CDATA section, in bytes. A parser keeps each in memory
-/// as a whole; the longest legitimate ones are articles in feeds.
+/// Maximum size of one tag, comment, text or CDATA section, in bytes. A parser keeps each of them
+/// in memory as a whole. The longest legitimate parts are articles in feeds.
 pub(super) const MAX_PART_BYTES: usize = 2 << 20;
 
 /// Replacement for a byte that is not valid UTF-8.
@@ -25,10 +25,11 @@ pub(super) type LineColumn = (usize, usize);
 /// The text of a document, read once from its beginning.
 pub(super) struct SitemapText<'a> {
     octets: Box<dyn Read + 'a>,
-    /// Bytes that have been read but not decoded: the following bytes may continue a character.
+    /// Bytes that have been read but not decoded yet, because they may be an incomplete character.
     raw: Vec<u8>,
     is_at_end: bool,
-    /// Error that ended reading; returned after the text before it has been consumed.
+    /// Error that ended reading. It is returned after the text that was read before it has been
+    /// consumed.
     fault: Option<io::Error>,
     text: Vec<u8>,
     /// Number of bytes of `text` that have been consumed.
@@ -56,9 +57,10 @@ impl<'a> SitemapText<'a> {
         let (mut raw, octets) = beginning(octets, 3)?;
         match raw[..] {
             [0xEF, 0xBB, 0xBF] => raw.clear(),
-            // With or without a byte order mark: UTF-8 text contains no zero byte.
+            // UTF-16 is recognized with or without a byte order mark: UTF-8 text contains no zero
+            // byte.
             [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..] | [0, ..] | [_, 0, ..] => {
-                return Err(SitemapFault::of_document(&"it is UTF-16: write it as UTF-8"));
+                return Err(SitemapFault::of_document(&"the sitemap is UTF-16: write it as UTF-8"));
             }
             _ => {}
         }
@@ -194,8 +196,8 @@ pub(crate) enum SitemapFault {
     /// The sitemap is larger than allowed.
     #[error("it is larger than {} MiB", MAX_BYTES >> 20)]
     TooLarge,
-    /// The document is broken, or is not a sitemap; with line and column, if an editor can show
-    /// them.
+    /// The document is broken, or is not a sitemap. `place` is `None` if the error concerns the
+    /// whole document.
     #[error("{}{message}", .place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default())]
     Broken { place: Option<LineColumn>, message: String },
 }

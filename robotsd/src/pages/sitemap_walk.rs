@@ -16,10 +16,10 @@ use crate::target_url::TargetUrl;
 /// Maximum number of sitemaps that are read for a site.
 pub(super) const MAX_SITEMAPS: usize = 200;
 
-/// Maximum nesting of sitemaps: the protocol allows only an index of sitemaps.
+/// Maximum nesting of sitemaps. The protocol allows two levels: an index, and the sitemaps in it.
 const DEEPEST: usize = 3;
 
-/// Maximum number of problems that are named; the others are counted.
+/// Maximum number of problems in a message; the others are only counted.
 const NAMED: usize = 3;
 
 /// Location of a sitemap.
@@ -27,7 +27,7 @@ const NAMED: usize = 3;
 pub(crate) enum SitemapSource {
     #[display("{}", printable_path(_0))]
     File(PathBuf),
-    /// Shown without the query, which may contain a secret.
+    /// A URL is displayed without its query, which may contain a secret.
     Url(FetchUrl),
 }
 
@@ -48,8 +48,8 @@ impl<'a> SitemapWalk<'a> {
         Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, problems: Vec::new() }
     }
 
-    /// Reads these sitemaps, and the sitemaps that they list on the site's own hosts, each while it
-    /// arrives. `fetch` returns `None` for a missing document.
+    /// Reads these sitemaps, and the sitemaps that they list on the site's own hosts. A sitemap is
+    /// parsed while it is received. `fetch` returns `None` for a missing document.
     pub(crate) fn walk<R: Read>(
         &mut self,
         roots: impl IntoIterator<Item = SitemapSource>,
@@ -152,7 +152,8 @@ impl FromStr for SitemapSource {
 }
 
 impl SitemapSource {
-    /// Returns the identity of the source, including the query, which may be the only difference.
+    /// Returns the key for recognizing duplicates. It includes the query, because two sitemaps may
+    /// differ only in their queries.
     fn key(&self) -> String {
         match self {
             Self::File(path) => path.to_string_lossy().into_owned(),
@@ -242,7 +243,7 @@ mod tests {
             _ => Ok(Some(urlset(["https://a.example/good".to_owned()]))),
         });
         let problem = walk.problem().unwrap();
-        assert!(problem.starts_with("https://a.example/broken.xml: it is not a sitemap"), "{problem}");
+        assert!(problem.starts_with("https://a.example/broken.xml: the document is not a sitemap"), "{problem}");
         assert!(problem.contains("other.xml: all of its pages are on other hosts; late"), "{problem}");
         assert_eq!(walk.into_pages(), [Page::new("/good")]);
     }

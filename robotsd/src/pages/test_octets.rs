@@ -9,8 +9,9 @@ use super::page_set::OwnHosts;
 use super::sitemap::{Listed, MAX_LOCATION_LENGTH, read_sitemap};
 use super::sitemap_walk::{MAX_SITEMAPS, SitemapWalk};
 
-/// Parses a document as a sitemap. The result must be the same if it is compressed or arrives in
-/// pieces; locations and errors must be bounded, and a walk that finds it everywhere must end.
+/// Parses a document as a sitemap. The result must be the same if the document is compressed or
+/// arrives in pieces. Locations and errors must be bounded. A walk must end even if every URL
+/// returns this document.
 pub fn sitemap(octets: &[u8]) {
     let plain = listed(octets);
     let length = octets.len() % 7 + 1;
@@ -61,7 +62,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Returns everything that a document lists, and its error.
+/// Returns every location in a document, and the error that ended parsing.
 fn listed(octets: impl Read) -> (Vec<(Listed, Vec<u8>)>, Option<String>) {
     let mut all = Vec::new();
     let read = read_sitemap(octets, |listed, url| {

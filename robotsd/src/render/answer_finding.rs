@@ -10,24 +10,25 @@ use tower_robots::rules::RobotsTxt;
 
 use super::printable::printable;
 
-/// A lint of responses, as data.
+/// A lint for servers' responses.
 #[derive(Debug)]
 pub(crate) struct AnswerLint {
     /// A permanent code, in kebab-case.
     pub(crate) code: &'static str,
-    /// The severity of most of its findings.
+    /// The usual severity of the lint's findings.
     pub(crate) severity: Severity,
     /// A short description of the finding.
     pub(crate) summary: &'static str,
-    /// Why it matters, in one paragraph.
+    /// Why such a finding matters, in one paragraph.
     pub(crate) why: &'static str,
 }
 
-/// A finding about the response of a URL, in printable text. In JSON, the URL is the `file`.
+/// A finding about a server's response. All its strings are printable. In JSON, the URL is the
+/// `file`.
 #[derive(Clone, Debug, Serialize, derive_more::Display)]
 #[display("{requested}: {severity}: {message} [{code}]")]
 pub(crate) struct AnswerFinding {
-    /// The URL that was requested first.
+    /// The requested URL, before any redirect.
     #[serde(rename = "file")]
     pub(super) requested: String,
     pub(crate) code: &'static str,
@@ -82,7 +83,7 @@ impl AnswerFinding {
 /// line, so repeating it could make the output arbitrarily large.
 const MAX_REPEATED_BYTES: usize = 4 << 10;
 
-/// Estimated size of an edit without its text, in bytes.
+/// Estimated size of an edit without its replacement, in bytes.
 const EDIT: usize = 32;
 
 /// A file and its findings.
@@ -100,13 +101,15 @@ impl<'a> Checked<'a> {
         self.report.fixes.get(finding)
     }
 
-    /// Returns a sentence about findings that the report only counts; `None` if it contains all.
+    /// Returns a sentence about findings that the report counts but does not contain; `None` if the
+    /// report contains every finding.
     pub(super) fn omitted(&self) -> Option<String> {
         let omitted = self.report.omitted();
         (omitted > 0).then(|| format!("{omitted} more findings of these kinds are not shown"))
     }
 
-    /// Returns the findings, each with the fix to write with it.
+    /// Returns the findings, each with its fix. A long fix is returned only with the first finding
+    /// that it corrects.
     pub(crate) fn findings(self) -> impl Iterator<Item = (&'a Finding, Option<&'a Fix>)> {
         let mut written: HashSet<*const Fix> = HashSet::new();
         self.report.findings.iter().enumerate().map(move |(at, finding)| {

@@ -11,8 +11,8 @@ use super::text::{Colour, LineSnippet};
 /// URL prefixes of stores; such a URL may contain a password.
 const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 
-/// A problem, its position in a file, and the line there. Displayed on one line, for the log:
-/// `file:line:column: message; help`.
+/// A problem, its position in a file, and the line at this position. Its `Display` form is one
+/// line, for the log: `file:line:column: message; help`.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{name}:{}:{}: {message}{}", place.0, place.1, help.as_ref().map(|help| format!("; {help}")).unwrap_or_default())]
 pub(crate) struct Diagnostic {
@@ -51,8 +51,8 @@ impl Diagnostic {
         }
     }
 
-    /// Returns the line, masked from where a URL with a password may begin: the error may be at the
-    /// end of the password.
+    /// Returns the line, masked from the first place where a password may begin to the end of the
+    /// line. The end of the password is unknown, because the syntax error may be in it.
     fn without_secret(line: &str) -> String {
         let of_store = line.match_indices("store").find_map(|(at, key)| {
             let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));
@@ -142,14 +142,15 @@ fn end_of_value(text: &str, quote: Option<char>) -> usize {
 /// Returns a URL with the given scheme, with its password masked.
 pub(crate) fn without_password(scheme: &str, url: &str) -> String {
     if scheme.contains('@') {
-        // The login is before the scheme.
+        // User name and password come before the scheme.
         return "***".to_owned();
     }
     if let Some((login, host)) = url.rsplit_once('@') {
         let Some((user, _)) = login.split_once(':') else { return format!("{scheme}://{url}") };
         return format!("{scheme}://{user}:***@{host}");
     }
-    // The URL may be cut off before the "@".
+    // The URL may be cut off before the "@". Then everything after the colon is masked, unless it
+    // is a port.
     let is_of_store = scheme.starts_with("redis");
     match url.split_once(':').filter(|_| is_of_store && !url.starts_with('[')) {
         Some((user, rest)) if !rest.bytes().take_while(|octet| *octet != b'/').all(|octet| octet.is_ascii_digit()) => {

@@ -1,6 +1,6 @@
-//! Findings for programs: workflow commands, which GitHub shows next to the lines of a pull
-//! request; JSON, one object per line; Markdown, for the comment on a change. Also rows of a CSV
-//! file.
+//! Formats findings for programs: as workflow commands, which GitHub shows next to the lines of a
+//! pull request; as JSON, one object per line; as Markdown, for a comment on a pull request. It
+//! also formats rows of CSV files.
 
 use std::io::{self, Write};
 
@@ -55,12 +55,13 @@ const fn command(severity: Severity) -> &'static str {
     }
 }
 
-/// Escapes the text of a command.
+/// Escapes the message of a workflow command.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// Escapes a property of a command, which also ends at a comma or a colon.
+/// Escapes a property of a workflow command. Commas and colons end a property, so they are escaped,
+/// too.
 pub(super) fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -77,7 +78,7 @@ struct FindingRecord<'a> {
     fix: Option<FixRecord<'a>>,
 }
 
-/// How a finding can be corrected.
+/// The fix of a finding, as JSON.
 #[derive(Serialize)]
 struct FixRecord<'a> {
     safety: Safety,
@@ -156,8 +157,8 @@ pub(crate) fn found(counts: [usize; 3]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Formats a message as Markdown. Quoted parts become code, because others wrote them. If the rest
-/// contains more than plain words, the whole message becomes code.
+/// Formats a message as Markdown. Quoted parts become code, because they come from files and
+/// servers. If the rest contains more than plain words, the whole message becomes code.
 pub(crate) fn markdown_text(message: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || " .,:;()'/%+-=".contains(char);
     let (mut shown, mut part, mut is_quoted) = (String::new(), String::new(), false);
@@ -177,7 +178,7 @@ pub(crate) fn markdown_text(message: &str) -> String {
         }
         is_quoted ^= char == '"';
     }
-    // Markdown turns bare URLs into links.
+    // Markdown turns bare URLs into links, so messages with URLs become code.
     if is_quoted || message.contains("://") || message.contains("www.") { markdown_code(message) } else { shown }
 }
 
@@ -185,8 +186,8 @@ pub(crate) fn markdown_text(message: &str) -> String {
 /// fences.
 const MAX_BACKTICKS: usize = 16;
 
-/// Formats text as code in a table cell: it cannot contain markup, mentions or links, and can be
-/// copied.
+/// Formats text as code in a table cell. Nothing in code is treated as markup, as a mention or as a
+/// link, and the text can be copied unchanged.
 pub(crate) fn markdown_code(text: &str) -> String {
     let (mut shown, mut run, mut longest) = (String::with_capacity(text.len()), 0, 0);
     for char in text.chars() {
@@ -200,7 +201,7 @@ pub(crate) fn markdown_code(text: &str) -> String {
         }
     }
     if shown.is_empty() {
-        // Two backticks would begin a code span.
+        // Two backticks without content would begin a code span, so a space is added.
         shown.push(' ');
     }
     let fence = "`".repeat(longest + 1);
@@ -208,8 +209,8 @@ pub(crate) fn markdown_code(text: &str) -> String {
     format!("{fence}{space}{shown}{space}{fence}")
 }
 
-/// Formats a row (RFC 4180). Fields may come from clients and files, so a field that a spreadsheet
-/// would treat as a formula is prefixed with an apostrophe.
+/// Formats a row of a CSV file (RFC 4180). Fields may come from clients and files, so a field that
+/// a spreadsheet would treat as a formula is prefixed with an apostrophe.
 pub(crate) fn csv_row<const N: usize>(fields: [String; N]) -> String {
     let quoted = fields.map(|field| {
         let is_formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
@@ -227,7 +228,7 @@ mod tests {
 
     use super::*;
 
-    /// The output in a format for a file under this name.
+    /// Returns what `write` writes about a file with this name.
     fn written(write: fn(&mut Vec<u8>, Checked<'_>) -> io::Result<()>, name: &str, file: &[u8]) -> String {
         let robots = RobotsTxt::parse(file);
         let report = check(&robots, &Options::new());
@@ -303,7 +304,7 @@ mod tests {
         );
         for row in text.lines().filter(|line| line.starts_with("| 2 |")) {
             assert_eq!(row.replace("\\|", "").matches('|').count(), 4, "{row}");
-            // Nothing of the file appears outside code.
+            // No content of the file appears outside code.
             let outside: String = row.split("```").step_by(2).flat_map(|part| part.split('`').step_by(2)).collect();
             assert!(!outside.contains('@') && !outside.contains("<img"), "{row}");
         }

@@ -38,7 +38,7 @@ pub(crate) struct FoundProblem {
     /// The sites that have the problem.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sites: Vec<String>,
-    /// Key that is equal for the same problem at other sites.
+    /// Key that identifies the problem: the same problem of another site has the same key.
     #[serde(skip)]
     key: String,
     /// The message for people, in one line, if there is no line of the config to show.
@@ -94,7 +94,7 @@ impl From<Diagnostic> for FoundProblem {
     }
 }
 
-/// How problems are written.
+/// Output format of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ProblemFormat {
     /// Lines of the files, for people, on standard error
@@ -134,7 +134,8 @@ fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -
     if names.len() < others.len() {
         names.push("…".to_owned());
     }
-    let same = (!others.is_empty()).then(|| format!("the same at {} more sites: {}", others.len(), names.join(", ")));
+    let same = (!others.is_empty())
+        .then(|| format!("{} more sites have the same problem: {}", others.len(), names.join(", ")));
     match form {
         ProblemFormat::Json => write_json(out, &problem)?,
         ProblemFormat::Github => {
@@ -152,7 +153,8 @@ fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -
     Ok(())
 }
 
-/// Writes a problem as an annotation of its line, if it has one.
+/// Writes a problem as an annotation. If the problem has a position, the annotation is shown at its
+/// line.
 fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
     let FoundProblem { file, line, column, severity, code, message, help, url, .. } = problem;
     let place = file.as_ref().zip(line.zip(*column));

@@ -24,7 +24,7 @@ pub(crate) use self::printable::{
 pub(crate) use self::sarif::SarifLog;
 pub(crate) use self::text::{Colour, finding_line, write_one as snippet};
 
-/// How findings are written.
+/// Output format of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FindingFormat {
     /// Snippets of the file, for people
@@ -36,13 +36,14 @@ pub(crate) enum FindingFormat {
     Json,
     /// Annotations for GitHub Actions
     Github,
-    /// A table, for the comment on a change
+    /// A Markdown table, for a comment on a pull request
     Markdown,
     /// One SARIF 2.1.0 document, for code scanning
     Sarif,
 }
 
-/// Writes every finding about a file, or adds it to the document that is written at the end.
+/// Writes every finding about a file. For SARIF, adds the findings to the document that is written
+/// at the end.
 pub(crate) fn findings(
     out: &mut impl Write,
     form: FindingFormat,
@@ -62,7 +63,7 @@ pub(crate) fn findings(
     }
 }
 
-/// Like [`findings`], for findings about the responses of a URL's host.
+/// Like [`findings`], for findings about the responses of a server.
 pub(crate) fn answer_findings(
     out: &mut impl Write,
     form: FindingFormat,

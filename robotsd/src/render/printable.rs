@@ -35,8 +35,8 @@ pub(crate) fn printable_path(path: impl AsRef<Path>) -> String {
     printable(path.as_ref().as_os_str().as_encoded_bytes())
 }
 
-/// Returns the first 16 hex digits of a version's hash. This is the form for people, and every
-/// command accepts it.
+/// Returns the first 16 hex digits of a version's hash. Messages show hashes in this form, and
+/// every command accepts it.
 pub(crate) fn short_hash(hash: &str) -> &str {
     let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
     digits.get(..16).unwrap_or(digits)
@@ -127,13 +127,14 @@ const STYLE: (&[u8], u8) = (b"\x1b[", b'm');
 /// Maximum length of the parameters of a style sequence, in bytes.
 const MAX_STYLE_LENGTH: usize = 24;
 
-/// Returns standard output. Buffered text is written when it is flushed or dropped.
+/// Returns standard output. It is buffered: text is written when the returned writer is flushed or
+/// dropped.
 pub(crate) fn stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
     BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Terminal))
 }
 
-/// Returns standard output for snippets. A terminal gets their styles; everything quoted in them
-/// must be [`printable`].
+/// Returns standard output for snippets. The styles of snippets are kept on a terminal, so
+/// everything that a snippet quotes must be [`printable`].
 pub(crate) fn styled_stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
     BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Styled))
 }
@@ -160,14 +161,14 @@ pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Re
     out.write_all(b"\n")
 }
 
-/// Returns a value as JSON like [`write_json`], without the line feed. Costs half as much if
+/// Returns a value as JSON, like [`write_json`] but without the line feed, and twice as fast if
 /// nothing has to be escaped.
 pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
     if json.bytes().all(|octet| matches!(octet, b' '..=b'~')) { json } else { for_json(json.as_bytes()) }
 }
 
-/// Like [`write_json`], over several lines for people.
+/// Like [`write_json`], but indented and on several lines, for people.
 pub(crate) fn write_pretty_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(PrintableWriter { form: Form::Json, out: &mut *out }, value)?;
     out.write_all(b"\n")
@@ -223,7 +224,8 @@ fn for_terminal(mut octets: &[u8], style: fn(&[u8]) -> Option<usize>) -> String 
         text.push_str(&String::from_utf8_lossy(&octets[..kept]));
         let rest = &octets[kept..];
         let plain = memchr::memchr3(b'\n', b'\t', 0x1b, rest).unwrap_or(rest.len());
-        // An escape character that does not begin a style is escaped like any other.
+        // An escape character that does not begin a style is escaped like any other non-printing
+        // character.
         let plain = if kept == 0 { plain.max(1) } else { plain };
         text.push_str(&printable(&rest[..plain]));
         octets = &rest[plain..];
@@ -238,8 +240,8 @@ fn style(octets: &[u8]) -> Option<usize> {
     (rest[end] == STYLE.1).then_some(STYLE.0.len() + end + 1)
 }
 
-/// Escapes non-printing characters of serialized JSON. Outside strings it is ASCII, and the
-/// serializer has already escaped what strings require.
+/// Escapes non-printing characters of serialized JSON. They occur only in strings, because JSON is
+/// ASCII everywhere else. The serializer has already escaped what JSON requires.
 fn for_json(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for char in String::from_utf8_lossy(octets).chars() {

@@ -19,7 +19,7 @@ const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// Maximum number of results in one document; GitHub accepts no more.
 const MAX_RESULTS: usize = 25_000;
 
-/// Maximum number of edits of a fix that is written.
+/// Maximum number of edits in a fix; a fix with more edits is left out.
 const MAX_EDITS: usize = 1_000;
 
 /// Maximum number of bytes of a line that are hashed for its fingerprint.
@@ -171,29 +171,31 @@ fn with_help(text: &str, help: Option<&str>) -> String {
     message(&help.map_or_else(|| text.to_owned(), |help| format!("{text}\nhelp: {help}")))
 }
 
-/// Encodes a URL without its query, which messages show as a placeholder. Text that is not a URL
-/// may contain any characters.
+/// Encodes a URL without its query, which is replaced by a placeholder in messages. The argument
+/// may be an invalid URL and contain any characters.
 fn uri_of_url(url: &str) -> String {
     utf8_percent_encode(url.split('?').next().unwrap_or(url), URL).to_string()
 }
 
-/// Returns the fingerprint of a finding, which does not change when lines before it are added or
-/// removed.
+/// Returns the fingerprint of a finding. It does not change when other lines are added or removed
+/// before the finding's line.
 fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
     let hash = VersionHash::of(&[code.as_bytes(), b"\n", line].concat()).to_string();
     let hash = hash.trim_start_matches("sha256:").get(..16).unwrap_or_default();
     format!("{hash}:{times}")
 }
 
-/// Reports whether a position in the file means the same to readers of the document: they do not
-/// treat a CR alone as a line end, and they count characters.
+/// Reports whether readers of the document find the positions that this module writes. They do not
+/// treat a lone CR as a line end, and they count columns in characters, so the file must be valid
+/// UTF-8 without lone CRs.
 fn has_places(robots: &RobotsTxt) -> bool {
     let file = robots.bytes();
     let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');
     std::str::from_utf8(file).is_ok() && !(0..file.len()).any(is_lone)
 }
 
-/// Returns the SARIF object of a fix; `None` if an edit concerns bytes before the first line.
+/// Returns the SARIF object of a fix; `None` if an edit concerns bytes before the first line, or a
+/// replacement is not UTF-8.
 fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> Option<Value> {
     let first = lines.first().map_or(0, |line| line.range.start);
     let mut replacements = Vec::new();
@@ -210,7 +212,7 @@ fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> O
         replacements.push(replacement);
     }
     let change = json!({ "artifactLocation": { "uri": uri }, "replacements": replacements });
-    let text = "Correct it; nothing changes for any crawler.";
+    let text = "Corrects the finding without changing anything for any crawler.";
     Some(json!({ "description": { "text": text }, "artifactChanges": [change] }))
 }
 

@@ -68,10 +68,10 @@ fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: O
 /// Maximum number of bytes of a line that a snippet shows; a longer line is cut around its span.
 const SHOWN: usize = 120;
 
-/// Number of those bytes before the span.
+/// Number of the shown bytes that are before the span.
 const BEFORE: usize = 40;
 
-/// Whether escape sequences for colour may be written.
+/// Whether output contains escape sequences for colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
     Plain,
@@ -115,7 +115,7 @@ impl LineSnippet<'_> {
         let snippet = Snippet::source(excerpt).line_start(line).annotation(AnnotationKind::Primary.span(span));
         let fix = self.fix.map(|safety| {
             Level::HELP.with_name("fix").message(match safety {
-                Safety::Safe => "--fix corrects it: no crawler that reads the line may fetch more or less after it",
+                Safety::Safe => "--fix corrects it without changing what any crawler that reads the line may fetch",
                 _ => "--fix --unsafe-fixes corrects it",
             })
         });

@@ -1,15 +1,16 @@
 //! The versions that a replica serves, in its heartbeat and in the report of its fleet.
 //!
-//! Every replica keeps the versions of every other one. They are therefore stored as one string,
-//! which takes a third of the memory of a map, and replicas that serve the same versions share it.
+//! Every replica stores the versions of every other replica, so memory matters. The versions of a
+//! replica are one string, which takes a third of the memory of a map. Replicas that serve the same
+//! versions share one string.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Short hash of the live version of each site, by the name of the site; empty if no version is
-/// live.
+/// Short hash of the live version of each site, by the name of the site. The hash is empty if no
+/// version is live.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServedVersions(Arc<str>);
 
@@ -24,7 +25,8 @@ impl From<BTreeMap<String, String>> for ServedVersions {
     fn from(sites: BTreeMap<String, String>) -> Self {
         let mut text = String::new();
         for (site, hash) in &sites {
-            // No config contains such a name, but a heartbeat may.
+            // A name in a config contains neither tabs nor line feeds, but a name in a heartbeat
+            // may.
             if !site.contains(['\t', '\n']) && !hash.contains('\n') {
                 text.extend([site, "\t", hash, "\n"]);
             }

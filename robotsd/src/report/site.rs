@@ -33,7 +33,8 @@ pub(crate) struct SiteReport {
     /// Errors and warnings in one line, as in the log.
     pub(crate) findings_summary: Option<String>,
     pub(crate) last_reload: Option<LastReload>,
-    /// Time since when the source has not contained a usable version; the last good one stays live.
+    /// Time since which the source has not contained a usable version. Until it contains one again,
+    /// the last good version stays live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) not_taken_since: Option<String>,
     /// Number of reloads by cause and result, since the process started.
@@ -48,12 +49,12 @@ pub(crate) struct SiteReport {
     pub(crate) before: Option<String>,
     /// End of the grace period, during which new rules are only observed.
     pub(crate) grace_end: Option<String>,
-    /// Number of rules that are only observed until then.
+    /// Number of rules that are only observed until `grace_end`.
     #[serde(default)]
     pub(crate) grace_rules: usize,
-    /// Number of requests that were allowed because of an internal error while judging them.
+    /// Number of requests that were allowed because an internal error prevented a decision.
     pub(crate) faults: u64,
-    /// Number of internal errors while logging a decision; the decisions took effect.
+    /// Number of internal errors while logging a decision. The decisions themselves took effect.
     pub(crate) callback_faults: u64,
     /// Pages that the gate watches, by their origin; `None` if there is no gate, and for a file of
     /// a directory.
@@ -88,8 +89,9 @@ pub(crate) struct AppendReport {
     pub(crate) name: String,
     /// Path or URL of the part.
     pub(crate) source: String,
-    /// `appended` to the newest version (which may be pending), `last-good` (it cannot be read now)
-    /// or `missing` (it has not been read since the start, and there is no copy).
+    /// `appended`: the part is in the newest version, which may be pending. `last-good`: the part
+    /// cannot be read now, so its last good copy is appended. `missing`: the part has not been read
+    /// since the start, and there is no copy of it.
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
     pub(crate) problem: Option<String>,
@@ -150,8 +152,8 @@ pub(crate) struct PendingReport {
     pub(crate) objections: Vec<String>,
     /// Effect of the version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
-    /// What the source contains instead of this version, and the effect of that; `None` if it
-    /// contains this version.
+    /// What the source contains instead of the pending version, and the effect of that content;
+    /// `None` if the source contains the pending version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instead: Option<String>,
 }
@@ -207,7 +209,8 @@ pub(crate) struct TrafficReport {
     /// Requests that ended without a response because the client left or the connection was cut
     /// off.
     pub(crate) unanswered: u64,
-    /// Connection errors by kind, with the names of the event `problem`; only kinds that occurred.
+    /// Connection errors by kind. The kinds have the same names as in the event `problem`. Contains
+    /// only kinds that occurred.
     pub(crate) connection_errors: Vec<KindCount>,
     /// Traffic by site of the config.
     pub(crate) sites: Vec<SiteTraffic>,
@@ -226,12 +229,12 @@ pub(crate) struct SiteTraffic {
     pub(crate) name: String,
     pub(crate) requests: RequestsReport,
     pub(crate) upstreams: Vec<UpstreamReport>,
-    /// Requests that got no response from an upstream, by kind, with the names of the event
-    /// `upstream`. Contains only kinds that occurred since the upstreams were configured.
+    /// Requests that got no response from an upstream, by kind. The kinds have the same names as in
+    /// the event `upstream`. Contains only kinds that occurred since the upstreams were configured.
     pub(crate) failures: Vec<KindCount>,
 }
 
-/// Reports whether a robots.txt belongs to a site, or to one of its hosts.
+/// Reports whether the robots.txt called `name` belongs to a site: `name` is `SITE` or `SITE/HOST`.
 pub(crate) fn is_of(site: &str, name: &str) -> bool {
     name.strip_prefix(site).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -245,7 +248,7 @@ pub(crate) struct RequestsReport {
     pub(crate) robots_txt: u64,
     /// Requests that robots.txt does not disallow.
     pub(crate) allowed: u64,
-    /// Disallowed requests, by the action taken.
+    /// Disallowed requests, by the action taken (this field and the next three).
     pub(crate) refused: u64,
     pub(crate) tagged: u64,
     pub(crate) observed: u64,
@@ -262,7 +265,7 @@ pub(crate) struct UpstreamReport {
     pub(crate) state: String,
     /// Connections to the server that are open now.
     pub(crate) connections: usize,
-    /// Time since when it is out or unresolved.
+    /// Time since which the server has been `out` or `unresolved`.
     pub(crate) since: Option<String>,
     /// The last failure: `connect`, `connect-timeout`, `tls`, `broken` (the connection failed
     /// before a response) or `no-address`.

@@ -76,14 +76,14 @@ fn an_unknown_word_gets_a_suggestion() {
 
 #[test]
 fn a_misspelled_claim_is_reported() {
-    for (name, want) in [("Googelbot", "did you mean \"Googlebot\"?\n"), ("FooBot", "nothing verifies it\n")] {
+    for (name, want) in [("Googelbot", "did you mean \"Googlebot\"?\n"), ("FooBot", "no evidence can verify it\n")] {
         let claim = ["agents", "--verify", "192.0.2.1", "--user-agent", name, "--offline"];
         assert_has(run(robotsd().args(claim)).ends_with(3).error, &[want]);
     }
     let old_list = ["agents", "--verify", "192.0.2.1", "--user-agent", "Googlebot", "--offline"];
     assert_has(
         run(robotsd().args(old_list)).out,
-        &["is not in it", "as by a robotsd with [identity]; --config uses its lists\n"],
+        &["is not in it", "as by a robotsd with [identity]: with --config, the lists of that robotsd are used\n"],
     );
 }
 

@@ -307,7 +307,7 @@ fn nothing_outside_of_the_folder_is_read() {
     let output = checked(&site, &["--within", "..", "--format", "concise", "out/robots.txt"]);
     assert!(output.out.starts_with("out/robots.txt:1:"), "it is read: {}", output.out);
     let error = checked(&site, &["--within", ".", "--config", "../secret", "plain.txt"]).failed(2);
-    assert_has(error, &["../secret: this leads out of the folder"]);
+    assert_has(error, &["../secret: this path leads out of the folder"]);
     let output = checked(&site, &["--within", "missing", "plain.txt"]);
     assert_has(output.error, &["--within missing: No such file"]);
 }

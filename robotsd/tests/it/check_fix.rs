@@ -118,7 +118,7 @@ fn every_format_says_what_can_be_fixed() {
     let of = |format: &str| run(&folder, &["--format", format, "robots.txt"], "").out;
     let text = of("text");
     let parts = [
-        "= fix: --fix corrects it: no crawler that reads the line may fetch more or less after it\n",
+        "= fix: --fix corrects it without changing what any crawler that reads the line may fetch\n",
         "= fix: --fix --unsafe-fixes corrects it\n",
         "--fix corrects 1 of them, with --unsafe-fixes 1 more\n",
     ];

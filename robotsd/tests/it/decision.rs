@@ -299,7 +299,7 @@ fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     assert_part(&report["totals"], &json!({"crawler_requests": 2, "disallowed": 2}));
     let text = unfolded(&folder.run(["replay", "access.jsonl", "--robots", "robots.txt"]).out);
     assert_has(&text, &["1 second question for refusal pages: their requests are counted with the first"]);
-    assert_lacks(&text, &["of a proxy's questions"]);
+    assert_lacks(&text, &["with a proxy's question"]);
 }
 
 /// In the combined format the line of a request has no host, but ends with the site.
@@ -365,7 +365,7 @@ fn the_status_says_where_a_pending_version_is_already_served() {
     running.event("gated");
     let file = folder.at("robots.txt");
     let want = format!(
-        "while robotsd does not answer, the proxy shows its own file: this version, if that is {}",
+        "while robotsd does not answer, the proxy serves its own file: this version, if that file is {}",
         file.display()
     );
     for command in [&["status"][..], &["accept", "shop"]] {
@@ -380,7 +380,7 @@ fn a_file_with_another_version_than_the_pending_one_is_reported() {
     let (folder, running) =
         Config::deciding().site("shop", "robots.path = \"robots.txt\"").admin().robots(ROBOTS).start();
     let file = folder.at("robots.txt").display().to_string();
-    let own = "while robotsd does not answer, the proxy shows its own file";
+    let own = "while robotsd does not answer, the proxy serves its own file";
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /second/\n"));
     running.wait_for_event("published", |line| line["reason"] != "start");
     folder.replace("robots.txt", "User-agent: Googlebot\nDisallow: /\n");
@@ -393,8 +393,10 @@ fn a_file_with_another_version_than_the_pending_one_is_reported() {
             assert_lacks(&said, lacks);
         }
     };
-    let (this, that) =
-        (format!("{own}: this version, if that is {file}"), format!("{own}: not this version, if that is {file}"));
+    let (this, that) = (
+        format!("{own}: this version, if that file is {file}"),
+        format!("{own}: not this version, if that file is {file}"),
+    );
     running.command(&["rollback", "shop"]).succeeded();
     says(&[&this], &["not the pending one"]);
     running.command(&["rollback", "shop"]).succeeded();

@@ -15,9 +15,12 @@ fn one_file_is_compared_with_that_of_the_folder() {
     for (one, said) in [
         (
             "./robots.txt",
-            "name OLD too, such as the version before ./robots.txt: git show HEAD:./robots.txt | robotsd diff - robots.txt",
+            "OLD is missing: to compare with the version before ./robots.txt, write git show HEAD:./robots.txt | robotsd diff - robots.txt",
         ),
-        ("https://example.com", "name the file that will replace it: robotsd diff https://example.com robots.txt"),
+        (
+            "https://example.com",
+            "NEW must be the file that will be served next: write robotsd diff https://example.com robots.txt",
+        ),
     ] {
         assert_has(folder.run(["diff", one]).failed(2), &[said]);
     }
@@ -323,7 +326,7 @@ fn an_unreadable_list_fails_and_is_named() {
         ("index.xml", "<sitemapindex><sitemap><loc>https://a.example/1.xml</loc></sitemap></sitemapindex>"),
     ]);
     for (arguments, want) in [
-        (["--sitemap", "page.html"], "page.html: it is not a sitemap"),
+        (["--sitemap", "page.html"], "page.html: the document is not a sitemap"),
         (["--sitemap", "none.xml"], "none.xml: No such file"),
         (["--sitemap", "ftp://a.example/1.xml"], "use http or https"),
         (["--urls", "bad.txt"], "bad.txt:2:1: \"news/today\" is neither a path nor a URL"),
@@ -374,7 +377,7 @@ fn a_loss_above_the_permitted_share_fails() {
         ),
         (&["--max-loss", "2%"], 2, "--max-loss: there are no pages to measure"),
         (&["--log", "people.log", "--max-loss", "2%"], 2, "--max-loss: no request in the logs is from a search engine"),
-        (&["--urls", "none.txt", "--max-loss", "2%"], 2, "none.txt: it lists no pages"),
+        (&["--urls", "none.txt", "--max-loss", "2%"], 2, "none.txt: the list contains no pages"),
         (&["--urls", "pages.txt", "--max-loss", "2"], 2, "write a percentage from 0% to 100%, such as 1%"),
     ] {
         let ended = run(folder.robotsd().args(["diff", "old.txt", "new.txt"]).args(options));

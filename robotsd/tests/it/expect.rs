@@ -42,7 +42,7 @@ fn without_arguments_the_usual_files_are_compared() {
     let folder = folder(&[("robots.txt", ROBOTS), ("robots.test.toml", met), ("empty/x", "")]);
     assert_eq!(folder.run(["test"]).succeeded(), "1 expected, all met\n");
     let error = run(folder.robotsd().current_dir(folder.at("empty")).arg("test")).failed(2);
-    assert_has(error, &["there is no robots.test.toml here: name a file of expectations"]);
+    assert_has(error, &["there is no robots.test.toml here: give a file of expectations"]);
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn expectations_cannot_name_files_outside_the_folder() {
     for (robots, fault) in [
         ("robots.txt", None),
         ("../site/robots.txt", None),
-        ("../secret", Some("this leads out of the folder")),
-        (absolute.to_str().unwrap(), Some("this leads out of the folder")),
+        ("../secret", Some("this path leads out of the folder")),
+        (absolute.to_str().unwrap(), Some("this path leads out of the folder")),
         ("http://127.0.0.1:9/latest/meta-data", Some("this is a URL")),
     ] {
         std::fs::write(site.join("robots.test.toml"), met(robots)).unwrap();
@@ -65,7 +65,7 @@ fn expectations_cannot_name_files_outside_the_folder() {
         assert!(said.contains(fault.unwrap_or_default()) && !said.contains("connection"), "{robots}: {said}");
     }
     let said = run(robotsd().current_dir(&site).args(["test", "--within", ".", "../secret"])).error;
-    assert!(said.contains("../secret: this leads out of the folder") && !said.contains("hunter2"), "{said}");
+    assert!(said.contains("../secret: this path leads out of the folder") && !said.contains("hunter2"), "{said}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn a_batch_answers_in_order_and_survives_bad_lines() {
         (json!({"id": 6, "token": "foobot", "url_base64": "L2Fi"}), json!({"access": "disallow"})),
         (
             json!({"id": 7, "token": "foobot"}),
-            json!({"line": 7, "error": "a question has a \"url\" or a \"url_base64\""}),
+            json!({"line": 7, "error": "a question must contain either \"url\" or \"url_base64\""}),
         ),
         (json!({"id": 8, "robots": "/no/such/file", "token": "x", "url": "/"}), json!({})),
         (
@@ -256,7 +256,7 @@ fn a_registered_token_has_the_further_groups_of_its_crawler() {
             "/g",
             "reference",
             "Googlebot-Image may fetch /g: no rule in the group for every other crawler (`*`) matches\n  agent:  the token \
-             Googlebot-Image, taken as given\n",
+             Googlebot-Image, used as given\n",
         ),
     ] {
         let (out, _) = explain(&folder, &["--token", token, "--reading", reading, url]);
@@ -455,7 +455,7 @@ fn standard_input_is_not_read_twice() {
         &["replay", "good", "--robots", "-", "--against", "-"],
         &["test", "-", "--robots", "-"],
     ] {
-        let want = "robotsd: standard input can be read only once: name files instead, except for one \"-\"\n";
+        let want = "robotsd: standard input can be read only once: write \"-\" for one file only\n";
         assert_eq!(folder.run(arguments).failed(2), want, "{arguments:?}");
     }
 }
@@ -520,7 +520,7 @@ fn urls_are_read_from_standard_input() {
     assert_eq!(code, Some(2), "a line was no URL");
     assert!(error.starts_with("robotsd: <stdin>:3: \"drafts/2\" is neither"), "{error}");
     let (code, answers, error) = explain(&["-", "-"], DRAFTS.as_bytes());
-    assert!(code == Some(2) && answers.is_empty() && error.contains("either the robots.txt or the URLs"), "{error}");
+    assert!(code == Some(2) && answers.is_empty() && error.contains("both the robots.txt and the URLs"), "{error}");
     let (code, answers, error) = explain(&["f", "-"], b"# nothing\n");
     assert_eq!((code, answers.len()), (Some(0), 0));
     assert_eq!(error, "robotsd: <stdin>: the list is empty: write one URL per line\n");
@@ -529,10 +529,10 @@ fn urls_are_read_from_standard_input() {
 #[test]
 fn the_host_of_a_url_is_compared_with_the_site() {
     let folder = Config::new().files_of("shop").tables("hosts = [\"shop.test\"]").robots(DRAFTS).folder();
-    let other = "other.test, as the URL says; the site \"shop\" serves \"shop.test\", so another robots.txt";
+    let other = "other.test, as in the URL; the site \"shop\" serves \"shop.test\", so another robots.txt";
     for (url, want) in [
         ("/x", "shop.test, the host of the site \"shop\"\n"),
-        ("https://shop.test/x", "shop.test, as the URL says\n"),
+        ("https://shop.test/x", "shop.test, as in the URL\n"),
         ("https://other.test/x", other),
     ] {
         let text = folder.with_config(&["explain", "--user-agent", "GPTBot", url]).out;
@@ -608,7 +608,7 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     let unread = folder.with_config(&["explain", "--user-agent", GPTBOT, "/new"]);
     assert_has(
         &unread.error,
-        &["a server that cannot read it either enforces nothing; the answer ignores grace and switch"],
+        &["a server with the same problem enforces nothing; this answer ignores the switch and grace periods"],
     );
     assert_eq!(policy(&unread.out), "  policy: refuse");
 }
@@ -625,8 +625,10 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
     let status = running.json(&["status"])["sites"][0].clone();
     let short = |hash: &Value| hash.as_str().unwrap().trim_start_matches("sha256:")[..16].to_owned();
     let (live, waits) = (short(&status["hash"]), short(&status["pending"]["hash"]));
-    let about =
-        format!("this version is pending since {}; live is {live}", status["pending"]["since"].as_str().unwrap());
+    let about = format!(
+        "this version is pending since {}; the live version is {live}",
+        status["pending"]["since"].as_str().unwrap()
+    );
     let text = explain(&[]);
     assert_has(&text.out, &["GPTBot may not fetch /", &format!("\n  live:   {about}, which answers allow\n")]);
     assert_has(&text.error, &[&about]);
@@ -654,7 +656,7 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
     folder.replace("robots.txt", "User-agent: *\nDisallow: /a\n");
     assert_has(
         explain(&[]).out,
-        &[&format!("  live:   this version is not live; live is {live}, which answers allow\n")],
+        &[&format!("  live:   this version is not live; the live version is {live}, which answers allow\n")],
     );
     assert_lacks(explain(&["--robots", "robots.txt"]).out, &["live:"]);
 }
@@ -667,7 +669,7 @@ fn the_delay_of_the_group_is_explained_with_its_line() {
     let said = |agent: &str| explain(&folder, &["--user-agent", agent, "/a"]).0;
     let keeps = "  delay:  f:6: Crawl-delay: 0.5\n          one request in 0.5 s; its operator says that it obeys";
     assert_has(said("ClaudeBot"), &[keeps]);
-    let unread = "f:2: Crawl-delay: 5\n          one request in 5 s; its operator says that it does not read it";
+    let unread = "f:2: Crawl-delay: 5\n          one request in 5 s; its operator says that it ignores the delay";
     assert_has(said("Googlebot"), &[unread]);
     assert_lacks(said("GPTBot"), &["delay:"]);
     let (out, _) = explain(&folder, &["--json", "--user-agent", "ClaudeBot", "/a"]);

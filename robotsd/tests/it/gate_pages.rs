@@ -150,7 +150,10 @@ fn broken_sitemaps_are_named_and_delay_nothing() {
     let running = folder.start();
     running.command(&["reload"]).succeeded();
     let note = running.event("gate");
-    assert_has(message(&note), &["own.xml: all of its pages are on other hosts", "sitemap.xml: it is not a sitemap"]);
+    assert_has(
+        message(&note),
+        &["own.xml: all of its pages are on other hosts", "sitemap.xml: the document is not a sitemap"],
+    );
     goes_live(&folder, &running, ACCIDENT);
 }
 

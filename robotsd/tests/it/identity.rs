@@ -343,8 +343,8 @@ fn a_claim_can_be_checked_manually_step_by_step() {
         folder.with_config(&["agents", "--verify", address, "--user-agent", agent]).ends_with(code).out
     };
     let text = verify(REAL, BOT, 0);
-    let want = "8.8.4.1 as ExampleBot: verified(rdns)\n  names of ExampleBot's addresses: .bot.example\n  \
-                names of 8.8.4.1: crawl-1.bot.example.\n  addresses of crawl-1.bot.example";
+    let want = "8.8.4.1 as ExampleBot: verified(rdns)\n  DNS names of ExampleBot's addresses: .bot.example\n  \
+                DNS names of 8.8.4.1: crawl-1.bot.example.\n  addresses of crawl-1.bot.example";
     assert!(text.starts_with(want), "{text}");
 
     // A single check has verified no address through the resolver.
@@ -352,8 +352,8 @@ fn a_claim_can_be_checked_manually_step_by_step() {
     let want = "9.9.9.9 as ExampleBot: undecided(unproven-resolver)\n  neither proved nor disproved by the evidence \
      that was checked\n";
     assert!(text.starts_with(want), "{text}");
-    assert_has(verify("10.0.0.1", "ExampleBot", 3), &["it proves nothing about the client"]);
-    assert_has(verify(REAL, FIREFOX, 3), &["no crawler is named"]);
+    assert_has(verify("10.0.0.1", "ExampleBot", 3), &["so it proves nothing about the client"]);
+    assert_has(verify(REAL, FIREFOX, 3), &["the request names no crawler"]);
     let asked = || names.asked().iter().filter(|question| question.starts_with("PTR ")).count();
     let before = asked();
     let offline = ["agents", "--verify", REAL, "--user-agent", BOT, "--offline", "--format", "json"];

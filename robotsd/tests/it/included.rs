@@ -455,9 +455,9 @@ fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
     let checked = folder.configured(["config", "check"]);
     let of_word = checked.error.matches("Dissallow").count();
     assert!(of_word <= 2, "{}", checked.error);
-    assert_has(&checked.error, &["the same at 24 more sites: f9-1, f9-2, ", "…"]);
+    assert_has(&checked.error, &["24 more sites have the same problem: f9-1, f9-2, ", "…"]);
     let github = folder.configured(["config", "check", "--format", "github"]);
-    assert_has(&github.out, &["::error file=", "f3.toml,line=", "%0Athe same at 24 more sites: f9-1"]);
+    assert_has(&github.out, &["::error file=", "f3.toml,line=", "%0A24 more sites have the same problem: f9-1"]);
     let said = folder.configured(["config", "check", "--format", "json"]).json_lines();
     let grouped = said.iter().find(|line| line["sites"].as_array().is_some_and(|sites| sites.len() == 25)).unwrap();
     assert!(grouped["code"].is_string() && grouped["line"].is_u64(), "{grouped}");

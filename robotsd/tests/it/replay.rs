@@ -391,7 +391,7 @@ fn unknown_lines_count_as_unreadable_and_the_error_names_the_keys() {
         assert_has(&output.error, &["no line of the logs could be read as a request. Supported are access logs"]);
         assert_has(
             &output.error,
-            &["JSON objects are read by these keys (--json-keys VALUE=KEY adds others):\n  ua: "],
+            &["these keys of JSON objects are read (--json-keys VALUE=KEY adds others):\n  ua: "],
         );
         assert_has(
             &output.error,
@@ -880,7 +880,7 @@ fn queries_of_a_proxy_are_not_requests() {
     let questions: String = questions.iter().map(|target| line("192.0.2.1", 1, target, "-", GPTBOT)).collect();
     let mine = line("192.0.2.1", 1, "/-/health", "-", GPTBOT) + &line("192.0.2.1", 1, "/-/auth/", "-", GPTBOT);
     let ended = Replay::of(&questions).run("text", &[]);
-    assert_has(ended.failed(2), &["2 lines of a proxy's questions, without the request in question"]);
+    assert_has(ended.failed(2), &["the request is missing in 2 lines with a proxy's question"]);
     let (report, _) = report(questions + &mine, &[]);
     assert_eq!(report["requests"], 2);
 }

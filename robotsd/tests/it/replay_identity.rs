@@ -162,7 +162,7 @@ fn impostors_have_a_section_in_text_and_page() {
     ];
     let parts = [
         "\nby the lists of 2026-11-20:\n           1  came from addresses that their operators publish (0 disallowed)\n           1  could be \
-         anyone's (0 disallowed)\n           1  came from addresses that are not their operators' (1 disallowed)\n",
+         anyone's (0 disallowed)\n           1  came from addresses that do not belong to their operators (1 disallowed)\n",
         "\nGooglebot           1         1           0      0 %  ",
         "\nMyBot               1         -           0      0 %  ",
         "\nimpostors of                requests  disallowed  from\n",
@@ -173,7 +173,7 @@ fn impostors_have_a_section_in_text_and_page() {
     assert_has(site.replay(&log, "text", &[]).out, &parts);
     let parts = [
         "<h2>Who sent them</h2>",
-        "<span class=\"name\">1 came from addresses that are not their operators&#39;</span>",
+        "<span class=\"name\">1 came from addresses that do not belong to their operators</span>",
         "<h3>Impostors <small>1 request, 100 % disallowed</small></h3>",
         "<b>Impostors of Googlebot</b>",
         "<dt>From</dt><dd>198.51.100.0/24 (1)</dd>",

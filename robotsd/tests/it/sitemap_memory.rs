@@ -149,7 +149,7 @@ fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
         (of("<urlset><", b'n'), long),
         (of("<urlset>&", b'n'), long),
         (of("https://a.test/", b'n'), long),
-        (b"\xFF\xFE<\0u\0r\0l\0".to_vec(), ": it is UTF-16: write it as UTF-8"),
+        (b"\xFF\xFE<\0u\0r\0l\0".to_vec(), ": the sitemap is UTF-16: write it as UTF-8"),
     ];
     if is_long() {
         // Millions of empty members: if this is slow, the time limit applies.

@@ -18,21 +18,24 @@ pub(super) mod site;
 /// Folder with the internal files of version control, including its credentials.
 const VERSION_CONTROL: &str = ".git";
 
-// Limits the files that a command reads, for files that others wrote. A link in such files may lead
-// to the keys of the machine, whose lines an error would show, and a URL into its network.
+// Limits which files a command reads, for commands that read files from strangers. A symbolic link
+// among such files may point to a secret of this machine, and an error message would show a line of
+// it. A URL may point into the machine's network.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct WithinArgs {
     /// Read only files in this folder: no link that leads out of it, nothing in its .git, and no
     /// URL
     ///
-    /// For files that others wrote, such as those of a pull request. Applies to every file on the
-    /// command line, and to files found next to them; files that a config names are read anywhere.
+    /// Use this option for files that others wrote, such as the files of a pull request. It applies
+    /// to every file on the command line, and to files found next to them. Files that a config
+    /// names may be anywhere.
     #[arg(long, value_name = "FOLDER")]
     within: Option<PathBuf>,
 }
 
 impl WithinArgs {
-    /// Refuses URLs and files outside the folder. The error names neither.
+    /// Returns an error for URLs and for files outside the folder. The error does not contain the
+    /// URL or path.
     pub(in crate::commands) fn refuse(&self, path: &Path) -> io::Result<()> {
         let Some(folder) = &self.within else { return Ok(()) };
         if path == Path::new("-") {
@@ -49,13 +52,15 @@ impl WithinArgs {
         let top = fs::canonicalize(folder)
             .map_err(|error| io::Error::new(error.kind(), format!("--within {shown}: {error}")))?;
         match fs::canonicalize(path)?.strip_prefix(&top) {
-            Ok(inside) if inside.iter().any(|name| name == VERSION_CONTROL) => Err(refusal("this leads into a .git")),
+            Ok(inside) if inside.iter().any(|name| name == VERSION_CONTROL) => {
+                Err(refusal("this path leads into a .git folder"))
+            }
             Ok(_) => Ok(()),
-            Err(_) => Err(refusal("this leads out of the folder")),
+            Err(_) => Err(refusal("this path leads out of the folder")),
         }
     }
 
-    /// Like [`refuse`](Self::refuse), but the error names the file.
+    /// Like [`refuse`](Self::refuse), but the error contains the path of the file.
     pub(in crate::commands) fn refuse_named(&self, path: &Path) -> io::Result<()> {
         self.refuse(path).map_err(|error| named(path, &error))
     }
@@ -67,13 +72,13 @@ impl WithinArgs {
 pub(in crate::commands) struct SiteHosts {
     /// Name of the site.
     pub(in crate::commands) site: String,
-    /// Name of the site in robotsd's log: `NAME/HOST` for one file of a folder.
+    /// Name of the site in robotsd's log; `NAME/HOST` if the site has a folder of files.
     logged: String,
     /// Names of all sites.
     sites: Vec<String>,
     patterns: Vec<String>,
-    /// Owners by host, with the owner that is selected: the sites, then, if the site has one file
-    /// per host, its files.
+    /// Maps from hosts to their owners, each with the selected owner. In the first map, the owners
+    /// are sites. If the site has one file per host, the second map has its files as owners.
     owners: Vec<(HostMap<String>, String)>,
 }
 
@@ -103,8 +108,8 @@ impl SiteHosts {
         self
     }
 
-    /// Reports whether a request is for the site, by its host with or without a port; `host` is
-    /// empty if the request named none.
+    /// Reports whether a request is for the site. `host` is the host of the request, with or
+    /// without a port; it is empty if the request has no host.
     pub(in crate::commands) fn have(&self, host: &[u8]) -> bool {
         self.owners.iter().all(|(owners, meant)| owners.get(host) == Some(meant))
     }
@@ -116,7 +121,7 @@ impl SiteHosts {
         self.sites.iter().any(|site| is_of(site, name)).then(|| is_of(&self.logged, name))
     }
 
-    /// Reports whether every request is for the site.
+    /// Reports whether the site serves every host, so that every request is for it.
     pub(in crate::commands) fn are_all(&self) -> bool {
         self.owners.iter().all(|(owners, _)| owners.len() == 1 && owners.any().is_some())
     }
@@ -126,7 +131,7 @@ impl SiteHosts {
     }
 }
 
-/// Returns the site of each host.
+/// Returns the map from hosts to the sites that they belong to.
 fn sites_of(config: &Config) -> HostMap<&SiteConfig> {
     owners(config.sites.iter().flat_map(|site| host_patterns(&site.hosts).map(move |pattern| (pattern, site))))
 }

@@ -30,7 +30,7 @@ use crate::render::{finding_line, printable, printable_path};
 use crate::sites;
 use crate::target_url::TargetUrl;
 
-/// Default file, if neither a file nor a config is named.
+/// Default file, used if neither a file nor a config is given.
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
 /// Hint for the error that the default file is missing.
@@ -64,7 +64,7 @@ pub(in crate::commands) struct SiteArgs {
 pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) settings: EvaluatorSettings,
     pub(in crate::commands) evidence: EvidencePlaces,
-    /// Whether the config says that the logs of the site contain every read of robots.txt.
+    /// Whether the config says that the logs of the site contain every fetch of robots.txt.
     pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
@@ -72,7 +72,7 @@ pub(in crate::commands) struct SelectedSite {
     kept: OnceLock<(Option<StateDir>, Remembered)>,
 }
 
-/// Where evidence about senders of requests is found; empty without a config.
+/// Places of the evidence about senders of requests; empty without a config.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct EvidencePlaces {
     /// Folder where a running robotsd saves the lists that it fetches.
@@ -88,7 +88,7 @@ pub(in crate::commands) struct EvidencePlaces {
 #[derive(Debug)]
 struct ConfiguredSite {
     site: config::SiteConfig,
-    /// The named host, if the site has one file per host.
+    /// The host that `--site` selects, if the site has one file per host.
     host: Option<String>,
     hosts: SiteHosts,
     state_dir: Option<PathBuf>,
@@ -105,13 +105,14 @@ pub(in crate::commands) struct RobotsFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OtherFiles {
     Refuse,
-    /// Accepts the file, to compare it with its replacement or to ask for its own verdict.
+    /// Accept the file: `diff` compares it with its replacement, and a question of a batch may be
+    /// about it.
     Take,
 }
 
 impl SiteArgs {
-    /// Returns the path of the config. A config that the command line does not name is announced on
-    /// stderr, because it changes the results.
+    /// Returns the path of the config. If the path is not from the command line, prints it to
+    /// stderr, because the config changes the results.
     fn config_path(&self) -> io::Result<Option<PathBuf>> {
         if let Some(path) = &self.config {
             return Ok(Some(path.clone()));
@@ -119,12 +120,13 @@ impl SiteArgs {
         let (path, origin) = match (config_of_environment(), &self.site) {
             (Some(path), _) => (path, CONFIG_VARIABLE),
             (None, None) => return Ok(None),
-            // Without a config, the command would judge or edit the file of another site.
+            // `--site` without a config is an error: the command would check or edit a file that
+            // does not belong to the site.
             (None, Some(site)) => match config_if_any(None) {
                 Some(path) => (path, "the default"),
                 None => {
                     return Err(io::Error::other(format!(
-                        "--site {site:?} needs a config, but none was found: name it with --config FILE"
+                        "--site {site:?} needs a config, but no config was found: give one with --config FILE"
                     )));
                 }
             },
@@ -143,8 +145,8 @@ impl SiteArgs {
     }
 
     /// Selects the site: the one that --site names, otherwise the only one, otherwise the site of
-    /// the host in `files` and `urls`. If none of several sites is selected but `files` are named,
-    /// a config that only the environment names is not used.
+    /// the host in `files` and `urls`. If the config has several sites and none of them is
+    /// selected, but `files` is not empty, a config that only the environment names is not used.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =
@@ -193,8 +195,8 @@ impl EvidencePlaces {
         }
     }
 
-    /// Returns the copies of the list at a URL, beginning with the one that would be used at the
-    /// start. Passes the reasons why copies cannot be read to `note`.
+    /// Returns the copies of the list at a URL. The first one is the copy that `serve` would use
+    /// when it starts. For each copy that cannot be read, calls `note` with the reason.
     pub(in crate::commands) fn list_copies(&self, url: &str, mut note: impl FnMut(String)) -> Vec<ListCopy> {
         let copies = ListCopy::all(url, self.saved.as_deref(), self.files.get(url).map(PathBuf::as_path));
         copies.into_iter().filter_map(|copy| copy.map_err(|error| note(error.to_string())).ok()).collect()
@@ -256,7 +258,8 @@ impl SelectedSite {
     }
 
     /// Reads the robots.txt that the command line names, otherwise the site's, otherwise the
-    /// default file. For the site's file, prints to stderr if another version is live.
+    /// default file. If the file is the site's and another version is live, prints a note to
+    /// stderr.
     pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
         match (named, &self.configured) {
             (Some(name), _) => self.named(name),
@@ -280,26 +283,26 @@ impl SelectedSite {
             None => "is not live".to_owned(),
         };
         let name = live.short();
-        Some((format!("this version {own}; live is {name}"), RobotsFile { name, bytes: bytes.to_vec() }))
+        Some((format!("this version {own}; the live version is {name}"), RobotsFile { name, bytes: bytes.to_vec() }))
     }
 
-    /// Returns a version of the site that the state directory stores.
+    /// Returns the version of the site with this hash from the state directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
         let missing =
-            "the state_dir of the config contains no version of the site, readable by this user, with the hash";
+            "the state_dir of the config contains no version of the site that this user can read and that has the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
 
-    /// Makes a version of the site decide as a server does now, according to the state directory:
-    /// with the grace period of its rules if it is the live version, and without enforcement while
-    /// that is switched off. Prints to stderr if the switch cannot be read.
+    /// Makes `evaluator` decide as a running server would, according to the state directory: new
+    /// rules are in their grace period if the file is the live version, and nothing is enforced if
+    /// enforcement is switched off. If the switch cannot be read, prints a note to stderr.
     pub(in crate::commands) fn decide_as_served(&self, evaluator: &mut Evaluator) {
         let (Some(configured), (Some(state), kept)) = (&self.configured, self.kept()) else { return };
         if let Some(problem) = state.switch_problem() {
             return complain(&format_args!(
-                "{problem}: a server that cannot read it either enforces nothing; the answer ignores grace and switch"
+                "{problem}: a server with the same problem enforces nothing; this answer ignores the switch and grace periods"
             ));
         }
         evaluator.is_off = [state.enforcement(), kept.switch()].contains(&Enforcement::Off);
@@ -323,9 +326,10 @@ impl SelectedSite {
     pub(in crate::commands) fn expectations(&self) -> io::Result<PathBuf> {
         let site = self.configured.as_ref().map(|configured| &configured.site);
         let missing = || match site {
-            Some(site) => format!("the site {:?} has no expectations: name a file of them", site.name),
+            Some(site) => format!("the site {:?} has no expectations: give a file of expectations", site.name),
             None => {
-                "there are no expectations: name a file of them, or a site that has some, with --config FILE".to_owned()
+                "no expectations were given: give a file of expectations, or with --config FILE a site that has one"
+                    .to_owned()
             }
         };
         site.and_then(|site| site.expectations.clone()).ok_or_else(|| io::Error::other(missing()))
@@ -333,8 +337,8 @@ impl SelectedSite {
 }
 
 impl RobotsFile {
-    /// Retrieves the robots.txt that crawlers read. A response without a file has no rules to judge
-    /// by; the error explains what it means to crawlers.
+    /// Retrieves the robots.txt as a crawler does. A response without a file is an error, because
+    /// it contains no rules; the error explains how crawlers interpret the response.
     fn retrieve(url: &str, retriever: &Retriever) -> io::Result<Self> {
         let chain = retriever.retrieve(&RetrievalRequest::new(robots_url(url).map_err(io::Error::other)?));
         let unusable = |error: DocumentError| {
@@ -358,11 +362,11 @@ impl RobotsFile {
 
     /// Compiles the file with the settings of a site.
     ///
-    /// A file that is not text has no rules, which looks like a file that allows everything, so it
-    /// is an error. An HTML page, or an error message saved as the file, also allows everything to
-    /// crawlers, which is hardly intended: it is an error if `pages` is `Refuse`. With the
+    /// A file that is not text has no rules and would look like a file that allows everything, so
+    /// it is an error. An HTML page or an error message that was saved as robots.txt also allows
+    /// everything, which is hardly intended, so it is an error if `pages` is `Refuse`. With the
     /// reference parser, any file is accepted, because the question is how that parser reads it.
-    /// Prints findings about unread rules to stderr.
+    /// Prints findings about rules that crawlers do not read to stderr.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,
@@ -387,8 +391,8 @@ impl RobotsFile {
     }
 }
 
-/// Returns a hint about what may have been meant by a missing file, to be appended to the error;
-/// empty for any other error.
+/// If the error is that the file is missing, returns a hint about what the user may have meant, to
+/// be appended to the error. Otherwise returns an empty string.
 pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> String {
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
@@ -402,8 +406,8 @@ pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> Strin
 }
 
 impl ConfiguredSite {
-    /// Returns the robots.txt as `serve` would serve it, with the parts that are available without
-    /// fetching.
+    /// Returns the robots.txt as `serve` would serve it, with those appended parts that are
+    /// available without fetching.
     fn robots(&self) -> io::Result<RobotsFile> {
         let RobotsFile { name, bytes } = self.own_robots()?;
         let (fragments, problems) = sites::parts_at_hand(&self.site.append);
@@ -417,7 +421,7 @@ impl ConfiguredSite {
         let first = robots.lines().map(|line| line.number).find(|line| !places.is_own(*line));
         let first = first.unwrap_or_else(|| robots.lines().count() + 1);
         let titles = quoted_list(fragments.iter().map(|fragment| &*fragment.title));
-        complain(&format_args!("{}: the lines from {first} on are appended from {titles}", printable(&name)));
+        complain(&format_args!("{}: the lines from line {first} on were appended from {titles}", printable(&name)));
         Ok(RobotsFile { name, bytes: appended.to_vec() })
     }
 
@@ -430,24 +434,27 @@ impl ConfiguredSite {
             }
             RobotsSource::Directory { path, fallback } => self.robots_of_host(path, fallback),
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => Err(io::Error::other(format!(
-                "serve fetches the robots.txt of the site {name:?}: name a copy of it, or its URL"
+                "the site {name:?} has no local robots.txt, because serve fetches it: give a copy of the file, or its URL"
             ))),
         }
     }
 
-    /// Reads the file for a host. Opens the folder as `serve` does, so that a name means the same
-    /// host.
+    /// Reads the file for a host. Opens the folder as `serve` does, so that a file name stands for
+    /// the same host.
     fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         let directory = open_folder(path, fallback)?;
         let list = || quoted_list(directory.hosts().into_iter().map(|(host, _)| format!("{name}/{host}")));
         let Some(host) = &self.host else {
-            let message = format!("the site {name:?} has one robots.txt per host: choose one with --site: {}", list());
+            let message = format!("the site {name:?} has one robots.txt per host; choose one with --site: {}", list());
             return Err(io::Error::other(message));
         };
         let sites = directory.sites().load();
         let live = sites.get(host).ok_or_else(|| {
-            io::Error::other(format!("the site {name:?} has no robots.txt for the host {host:?}; it has {}", list()))
+            io::Error::other(format!(
+                "the site {name:?} has no robots.txt for the host {host:?}; choose one of {}",
+                list()
+            ))
         })?;
         let status = live.status();
         let reload = &status.last_reload;
@@ -463,7 +470,7 @@ fn open_folder(path: &Path, fallback: &str) -> io::Result<Directory> {
     opened.map_err(|error| io::Error::other(format!("{}: {error}", printable_path(path))))
 }
 
-/// Returns the host in the URLs, if they all have the same one.
+/// Returns the host of the URLs, if all of them have the same host.
 fn host_of<'u>(words: impl Iterator<Item = &'u str>) -> Option<String> {
     let mut hosts = words.filter_map(|word| TargetUrl::parse(word.as_bytes()).ok()?.host());
     let host = hosts.next()?;
@@ -483,7 +490,7 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
         return match &*config.sites {
             [site] => Ok(found(site, None)),
             sites => Err(format!(
-                "{}: the config has {} sites: choose one with --site: {}",
+                "{}: the config has {} sites; choose one with --site: {}",
                 path.display(),
                 sites.len(),
                 names()
@@ -499,7 +506,8 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
         }
     }
     let hosts = sites_of(config);
-    // A value without a dot is a mistyped name, not a host; a site for all hosts would match it.
+    // A value without a dot is a mistyped name, not a host. It must not be looked up as a host,
+    // because a site for all hosts would match it.
     match hosts.get(wanted).filter(|_| wanted.contains(['.', ':'])) {
         Some(site) => Ok(found(site, Some(wanted))),
         None => Err(sites::unknown(wanted, config.sites.iter().map(|site| &site.name))),

@@ -1,5 +1,5 @@
-//! Options of `robotsd check`, and `--explain`, which explains each code of a finding (in files and
-//! in servers' answers): its meaning, why it matters, and examples with and without the finding.
+//! Options of `robotsd check`. `--explain` explains the codes of findings in files and in servers'
+//! answers: their meaning, why they matter, and examples with and without the finding.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,8 +24,9 @@ pub(crate) struct CheckArgs {
     /// Files, directories, URLs such as https://example.com, or - for standard input
     ///
     /// A directory stands for every robots.txt below it or, if there is none, for the .txt files in
-    /// it. A URL is fetched as crawlers do, with and without TLS and www., and the server's answers
-    /// are checked, too. With --config or --site, the default is the robots.txt of the site.
+    /// it. A URL is fetched as a crawler would fetch it, with and without TLS and www., and the
+    /// server's answers are checked, too. With --config or --site, the default is the robots.txt of
+    /// the site.
     #[arg(value_name = "FILE", default_value = USUAL_FILE, default_value_ifs = [
         ("config", ArgPredicate::IsPresent, None::<&str>),
         ("site", ArgPredicate::IsPresent, None),
@@ -51,7 +52,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, visible_alias = "allow", value_name = "CODE", value_delimiter = ',', value_parser = known_code)]
     pub(super) ignore: Vec<&'static str>,
 
-    /// The file name that findings in standard input show
+    /// The file name to show in findings about standard input
     #[arg(long, value_name = "PATH")]
     pub(super) stdin_filename: Option<PathBuf>,
 
@@ -75,8 +76,8 @@ pub(crate) struct CheckArgs {
 
     /// The lowest severity that fails the check
     ///
-    /// By default errors fail it; with --format sarif nothing does, because the program that reads
-    /// the output decides.
+    /// By default, errors fail the check. With --format sarif, nothing fails it, because the
+    /// program that reads the output decides.
     #[arg(long, value_enum)]
     pub(super) deny: Option<Deny>,
 
@@ -144,7 +145,7 @@ impl FixArgs {
                     format!("{option} corrects files, not what a site serves: name the file instead of {url}")
                 }
                 None if self.fix && paths.len() > 1 && has_stdin(paths) => {
-                    "with -, --fix writes to standard output: name - alone, or only files".to_owned()
+                    "--fix with - writes the text to standard output: give - alone, or only files".to_owned()
                 }
                 None => return None,
             },
@@ -160,7 +161,7 @@ fn known_code(code: &str) -> Result<&'static str, String> {
 
 /// Returns the hint for an unknown code.
 fn hint(code: &str) -> String {
-    did_you_mean(code, codes()).unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned())
+    did_you_mean(code, codes()).unwrap_or_else(|| "`robotsd check --explain` lists all codes".to_owned())
 }
 
 /// Returns all codes.

@@ -1,8 +1,9 @@
 //! `robots-check.toml`: selects the lints for the files of a folder, and the severity that fails
 //! them.
 //!
-//! Only the nearest file counts, searched from the folder of a robots.txt upwards to the first
-//! folder that contains `.git`. Options of the command line override its keys.
+//! The file is searched for in the folder of a robots.txt and in the folders above it, up to the
+//! first folder that contains `.git`. Only the nearest file counts. Options of the command line
+//! override its keys.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -17,13 +18,14 @@ use crate::evaluator::EvaluatorSettings;
 use crate::input::{self, InputSource};
 use crate::names::did_you_mean;
 
-/// Name of the file.
+/// Name of a settings file.
 const NAME: &str = "robots-check.toml";
 
-/// Maximum size of such a file, in bytes: parsed as TOML, it takes a hundred times its size.
+/// Maximum size of such a file, in bytes. It limits memory: the parsed TOML needs about a hundred
+/// times the memory of its text.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Maximum number of folders that are searched; no path has more.
+/// Maximum number of folders that are searched; no real path has more.
 const MAX_FOLDERS: usize = 1_000;
 
 tables! {
@@ -65,7 +67,8 @@ impl CheckFile {
         within: &WithinArgs,
     ) -> Result<Self, ConfigError> {
         let folder = source.path().or(stdin_filename).and_then(Path::parent).unwrap_or(Path::new(""));
-        // The name for standard input may be in a folder that does not exist; it has no settings.
+        // The file name for standard input may be in a folder that does not exist. Then there are
+        // no settings.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let Ok(folder) = fs::canonicalize(folder) else { return Ok(Self::default()) };
         match nearest(&folder) {
@@ -115,7 +118,7 @@ impl CheckFile {
     }
 }
 
-/// Reports whether a lint with this code is enabled. If none are selected, all are.
+/// Reports whether a lint with this code is enabled. If `select` is empty, every lint is selected.
 pub(super) fn is_chosen(code: &str, select: &[&str], ignore: &[&str]) -> bool {
     (select.is_empty() || select.contains(&code)) && !ignore.contains(&code)
 }
@@ -130,14 +133,15 @@ impl Deny {
     }
 }
 
-/// Returns the error for a code that no lint of files has, and a hint.
+/// Returns the error and the hint for a code that is unknown, or belongs to a lint of servers'
+/// answers.
 fn unknown(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
         let message = format!("{code:?} is about servers' answers, but these settings are for files");
         return (message, "remove it; use `--ignore` when checking a URL".to_owned());
     }
     let hint = did_you_mean(code, Lint::all().iter().map(|lint| lint.code));
-    let hint = hint.unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned());
+    let hint = hint.unwrap_or_else(|| "`robotsd check --explain` lists all codes".to_owned());
     (format!("no lint has the code {code:?}"), hint)
 }
 
@@ -160,7 +164,8 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
 }
 
-/// Returns a path as a person would write it: relative if it is below the working directory.
+/// Returns the path relative to the working directory if it is below that, as a person would write
+/// it.
 fn shown(path: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(fs::canonicalize);
     here.ok().and_then(|here| path.strip_prefix(here).ok()).map_or_else(|| path.to_owned(), Path::to_owned)
@@ -192,7 +197,7 @@ mod tests {
             ),
             (
                 "select = [\"x\"]",
-                "robots-check.toml:1:11: no lint has the code \"x\"; `robotsd check --explain` lists them",
+                "robots-check.toml:1:11: no lint has the code \"x\"; `robotsd check --explain` lists all codes",
             ),
         ] {
             assert_eq!(error(text), want, "{text}");

@@ -28,7 +28,7 @@ const CONTEXT: u32 = 3;
 pub(super) struct FixRun<'a> {
     pub(super) args: &'a CheckArgs,
     pub(super) corrected: usize,
-    /// Number of remaining findings; `left_unsafe` counts those with an unsafe fix.
+    /// Number of remaining findings; `left_unsafe` is the number of those with an unsafe fix.
     left: usize,
     left_unsafe: usize,
     /// Whether time ran out before everything was corrected or compared.
@@ -40,8 +40,8 @@ impl<'a> FixRun<'a> {
         Self { args, corrected: 0, left: 0, left_unsafe: 0, is_cut: false }
     }
 
-    /// Returns a file of an argument, or an error if a link leads to it out of the argument's
-    /// directory: such a file is not corrected.
+    /// Returns `source` if the file may be corrected. If `argument` is a directory and the file is
+    /// a link out of that directory, returns an error.
     pub(super) fn permitted(&self, argument: &Path, source: InputSource) -> Result<InputSource, (PathBuf, io::Error)> {
         let Some(file) = source.path() else { return Ok(source) };
         if !self.args.fixing.fix || !argument.is_dir() {
@@ -91,13 +91,14 @@ impl<'a> FixRun<'a> {
         self.left += fixed.report.findings.len() + fixed.report.omitted();
         self.left_unsafe += fixed.report.fixes.count(Safety::Unsafe);
         if fixed.applied.iter().any(|(_, safety)| *safety == Safety::Unsafe) {
-            // Flushed first, so that the order is right if both outputs go to the same place.
+            // The text must be flushed before the effect is written, so that their order is right
+            // if both outputs go to the same place.
             out.flush()?;
             self.is_cut |= write_effect(&mut stderr(), name, &before, &fixed, settings)?;
         }
         if fixed.is_cut {
             self.is_cut = true;
-            let again = if self.args.fixing.diff { "" } else { ": run it again for the others" };
+            let again = if self.args.fixing.diff { "" } else { ": run the command again to correct the rest" };
             let (name, most) = (printable(name), MAX_TIME.as_secs());
             let more = "more can be corrected";
             complain(&format_args!("{name}: correcting it took more than {most} s, so {more}{again}"));
@@ -114,7 +115,7 @@ impl<'a> FixRun<'a> {
         let Self { corrected, left, left_unsafe, .. } = self;
         let verb = if fixing.diff { "would fix" } else { "fixed" };
         let need = if *left_unsafe == 1 { "needs" } else { "need" };
-        // With --unsafe-fixes, the remaining ones are those that failed.
+        // With --unsafe-fixes, the remaining findings are those whose fixes failed.
         let has_more = *left_unsafe > 0 && !fixing.unsafe_fixes;
         let more = if has_more { format!(" ({left_unsafe} {need} --unsafe-fixes)") } else { String::new() };
         let message = format!("{verb} {corrected} of {}{more}", plural(corrected + left, "finding"));
@@ -161,12 +162,12 @@ pub(in crate::commands) fn write_difference(
         return Ok(());
     }
     let name = printable(name);
-    // diff writes a tab after names that contain spaces.
+    // Like the `diff` program, this writes a tab after names that contain spaces.
     let end = if name.contains(' ') { "\t" } else { "" };
     writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;
     let lines = InternedInput::new(before, after);
-    // The algorithm Histogram takes 6 s, not 7 ms, for 30,000 changed lines between lines that
-    // occur once.
+    // For 30,000 changed lines between lines that occur once, Myers takes 7 ms, and Histogram takes
+    // 6 s.
     let diff = Diff::compute(Algorithm::Myers, &lines);
     let mut changes = diff.hunks().peekable();
     while let Some(change) = changes.next() {
@@ -201,7 +202,7 @@ fn write_hunk(out: &mut impl Write, lines: &InternedInput<&[u8]>, changes: &[Hun
 }
 
 /// Formats a range of lines for a unified diff: the first line, from 1, and the number of lines if
-/// it is not 1. An empty range contains the number of the line before it.
+/// it is not 1. An empty range has the number of the line before it.
 fn unified_range(lines: &Range<u32>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),
@@ -229,14 +230,15 @@ fn write_lines(
     Ok(())
 }
 
-/// Replaces the content that was read from a file, as a whole or not at all.
+/// Replaces the content of a file, as a whole or not at all. `read` is the content that was read
+/// before.
 ///
 /// The new file is written next to the old one, with its mode, owner and group, and then renamed
 /// over it. A symbolic link stays, and the file that it points to is replaced. The replacement is
 /// refused, and nothing is written, if something would be lost: other names (hard links) of the
 /// file, its group, or changes saved since it was read.
 pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> io::Result<()> {
-    // The file that a link points to.
+    // If the path is a symbolic link, this is the path of the file that it points to.
     let path = fs::canonicalize(path)?;
     let metadata = fs::metadata(&path)?;
     refuse(&metadata)?;
@@ -279,7 +281,8 @@ fn refuse(metadata: &Metadata) -> io::Result<()> {
 }
 
 /// Keeps owner and group. Only root can change the owner; for other users the file becomes their
-/// own. The group must be kept, because a server may read the file through it.
+/// own. The group must be kept, because a server may have access to the file only as a member of
+/// the group.
 fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     let own = fs::metadata(path)?;
     if own.uid() != metadata.uid() && chown(path, Some(metadata.uid()), Some(metadata.gid())).is_ok() {

@@ -2,13 +2,13 @@
 //! that serve them ([`live`]).
 //!
 //! In the text format, findings are grouped by code, errors first, and notes are only counted. If
-//! several files are checked, each group is one line, and a table sums them up. All other formats
-//! contain every finding.
+//! several files are checked, each group is one line, and a table shows the totals. All other
+//! formats contain every finding.
 //!
 //! Exit status:
 //!
-//! - 0 if there is no finding of the threshold's severity or worse (with SARIF also otherwise,
-//!   because its reader decides);
+//! - 0 if there is no finding of the threshold's severity or worse (with SARIF even if there is
+//!   one, because the program that reads the output decides);
 //! - 1 if there is such a finding;
 //! - 2 if a file could not be read (the others are still checked), or correcting it took too long.
 
@@ -47,12 +47,11 @@ pub(in crate::commands) use self::fixing::{replace, write_difference};
 /// person has.
 const MAX_SHOWN: usize = 100_000;
 
-/// Note that a file alone has fewer findings than when served, when the settings of its site are
-/// also checked.
+/// Note for a check without a config: the settings of a site can cause further findings.
 const WITHOUT_SITE: &str =
     "checked without --config: the site's mode, overrides, exemptions and crawlers were not considered";
 
-/// How many findings of a file are shown.
+/// How much is shown of the findings of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     /// Every finding, in the order of the file.
@@ -95,7 +94,7 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     Ok(match written.and_then(|()| out.flush()) {
         Ok(()) => exit_code(&summary, args),
         Err(error) => {
-            // A closed pipe is not an error: the reader has seen enough.
+            // A closed pipe is not an error: the reader does not need the rest.
             if error.kind() != io::ErrorKind::BrokenPipe {
                 complain(&format_args!("standard output: {error}"));
             }
@@ -185,7 +184,8 @@ struct CheckOutput<'a> {
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
     sarif: SarifLog,
-    /// Errors in settings files; each may affect many checked files.
+    /// Errors in settings files that have already been printed. Each is printed only once, because
+    /// one settings file may apply to many checked files.
     faults: BTreeSet<String>,
 }
 
@@ -300,8 +300,7 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
         return vec![Ok(InputSource::File(path.to_owned()))];
     }
     let (mut robots, mut texts, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-    // Links to directories are not followed, because they may lead back up; links to files are
-    // read.
+    // Links to directories are not followed, because they may form a loop. Links to files are read.
     for entry in WalkDir::new(path) {
         match entry {
             Ok(entry) if entry.path().is_dir() => {}
@@ -316,8 +315,8 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
             }
         }
     }
-    // All robots.txt files, at any depth; if there are none, the .txt files of the directory
-    // itself.
+    // The result is every robots.txt at any depth. If there are none, it is every .txt file in the
+    // directory itself.
     let mut files = if robots.is_empty() { texts } else { robots };
     files.sort();
     if files.is_empty() && failed.is_empty() {

@@ -1,5 +1,6 @@
-//! Findings for people: those of one file grouped by code, because a file may repeat the same
-//! mistake in every line; those of all files as a table and a final line.
+//! Shows findings to people. The findings of one file are grouped by code, because a file may
+//! repeat the same mistake in every line. The findings of all files are summed up in a table and a
+//! final line.
 
 use std::io::{self, Write};
 
@@ -20,7 +21,7 @@ const NAME: std::ops::RangeInclusive<usize> = 4..=60;
 pub(super) struct CheckSummary {
     files: usize,
     pub(super) unread: usize,
-    /// Whether the check fails for a reason that is not counted here.
+    /// Whether the check fails for a reason that these counts do not show.
     pub(super) is_denied: bool,
     /// Whether correcting a file took too long.
     pub(super) is_cut: bool,
@@ -112,7 +113,7 @@ struct SummaryText<'a> {
 /// first one is.
 const SHOWN_WHOLE: usize = 3;
 
-/// Maximum number of lines listed for further findings.
+/// Maximum number of line numbers that are listed for further findings.
 const LINES: usize = 8;
 
 /// Whether notes are shown, or only counted.

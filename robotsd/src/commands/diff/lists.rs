@@ -31,29 +31,31 @@ const REQUESTED: &str = "that search engines requested in the log";
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Measuring the change by pages that matter")]
 pub(super) struct PageListArgs {
-    /// Show how many pages of this sitemap, and of those that it lists, search engines lose; may be
-    /// repeated
+    /// Show how many pages of this sitemap, and of the sitemaps that it lists, search engines lose;
+    /// may be repeated
     ///
-    /// XML, a feed, a list of URLs, or an index of sitemaps, optionally compressed with gzip. Pages
-    /// on other hosts than those of the site of --config are left out; without a config, all pages
-    /// count. If there are more than 50,000 pages, an even sample is used.
+    /// The sitemap may be XML, a feed, a list of URLs or an index of sitemaps, and may be
+    /// compressed with gzip. Pages on other hosts than those of the site of --config are left out;
+    /// without a config, all pages count. If there are more than 50,000 pages, an even sample is
+    /// used.
     #[arg(long, value_name = "FILE|URL")]
     sitemap: Vec<SitemapSource>,
 
-    /// The same for the pages in this file, one path or URL per line; lines that begin with # are
-    /// comments; may be repeated
+    /// Like --sitemap, for the pages in this file: one path or URL per line, with comments that
+    /// begin with #; may be repeated
     #[arg(long, value_name = "FILE")]
     urls: Vec<PathBuf>,
 
     /// Show the share of search engines' requests in this access log that the change disallows; may
     /// be repeated
     ///
-    /// Any format that replay reads. Every client that claims to be a search engine counts as one.
+    /// The log may have any format that replay reads. Every client that claims to be a search
+    /// engine counts as one.
     #[arg(long, value_name = "LOG")]
     log: Vec<PathBuf>,
 
-    /// The host for requests whose log line contains none; with --config, only requests for hosts
-    /// of the site count
+    /// The host of requests whose log line does not contain a host; with --config, only requests
+    /// for hosts of the site count
     #[arg(long, value_name = "HOST", requires = "log")]
     host: Option<String>,
 
@@ -93,7 +95,8 @@ struct ListRead {
     pages: usize,
 }
 
-/// The pages of one list that search engines obeying the same groups lose.
+/// The pages of one list that the change disallows for some search engines, which all obey the same
+/// groups.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
     /// Description of the list, as it follows the word "pages".
@@ -103,7 +106,7 @@ pub(super) struct ListLoss {
     /// that were allowed.
     pub(super) lost: u64,
     pub(super) allowed: u64,
-    /// Requests in a log for these pages.
+    /// Requests for these pages, if the list is a log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) requests: Option<LostRequests>,
     /// Rules that disallow the lost pages; the rule with the most pages is the first.
@@ -137,7 +140,7 @@ pub(super) struct LostExample {
 }
 
 impl PageListArgs {
-    /// Returns the files that are read, including standard input.
+    /// Returns the files to read; `-` is standard input.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.urls.iter().chain(&self.log)
     }
@@ -174,7 +177,7 @@ impl PageListArgs {
             found.add_requests(&requests, old, new);
         }
         if let Some(most) = self.max_loss {
-            // Without pages, --max-loss would pass whatever changes.
+            // A list without pages is an error, because --max-loss would never fail.
             let fault = match found.lists.iter().find(|list| list.pages == 0) {
                 None if found.lists.is_empty() => {
                     Some("there are no pages to measure: name some with --sitemap, --urls or --log".to_owned())
@@ -205,7 +208,7 @@ impl PageListArgs {
         });
         let (problem, pages) = (walk.problem(), walk.into_pages());
         match problem {
-            // Without pages, the output would misleadingly report no loss.
+            // Without pages, the output would misleadingly report that nothing is lost.
             Some(problem) if pages.is_empty() => return Err(io::Error::other(problem)),
             Some(problem) => complain(&format_args!("some sitemaps could not be used: {problem}")),
             None => {}
@@ -253,8 +256,8 @@ impl ListLosses {
         self.lists.is_empty()
     }
 
-    /// Returns the lists without losses, as they follow the word "pages", with their number of
-    /// pages.
+    /// Returns the lists without losses: the description of each, as it follows the word "pages",
+    /// and its number of pages.
     pub(super) fn without_loss(&self) -> impl Iterator<Item = (&str, u64)> {
         let lists = self.lists.iter().filter(|list| !self.losses.iter().any(|loss| loss.is_of(&list.of)));
         lists.map(|list| (&*list.of, list.pages as u64))

@@ -2,7 +2,7 @@
 //!
 //! Exit status:
 //!
-//! - 0 otherwise, whether or not something changes;
+//! - 0 in all other cases, whether or not something changes;
 //! - 1 if something changes that `--forbid` names, or the loss exceeds `--max-loss`;
 //! - 2 if a file could not be read, `--forbid` names a crawler that does not exist, or comparing
 //!   the files took too long.
@@ -38,8 +38,8 @@ use crate::target_url::TargetUrl;
 )]
 pub(crate) struct DiffArgs {
     /// The current robots.txt and the new one: files, URLs such as https://example.com, or - for
-    /// standard input. If only NEW is given, OLD is the site's with --config, otherwise the
-    /// robots.txt in this folder
+    /// standard input. If only NEW is given, OLD is the robots.txt of the site (with --config),
+    /// otherwise the robots.txt in this folder
     #[arg(value_names = ["OLD", "NEW"], num_args = 1..=2, required = true)]
     files: Vec<PathBuf>,
 
@@ -70,7 +70,7 @@ enum DiffFormat {
     Markdown,
 }
 
-/// The effects, and the pages of the named lists that are lost.
+/// The effects, and the pages of the given lists that search engines lose.
 #[derive(Debug, Serialize)]
 struct DiffJson<'d> {
     #[serde(flatten)]
@@ -114,12 +114,14 @@ fn beside_usual_file(new: &Path) -> io::Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     let name = printable_path(new);
     if new.to_str().is_some_and(is_url) {
-        let message = format!("name the file that will replace it: robotsd diff {name} {USUAL_FILE}");
+        let message = format!("NEW must be the file that will be served next: write robotsd diff {name} {USUAL_FILE}");
         return Err(io::Error::other(message));
     }
     if real(new).is_some_and(|new| Some(new) == real(Path::new(USUAL_FILE))) {
         let before = format!("git show HEAD:./{USUAL_FILE} | robotsd diff - {USUAL_FILE}");
-        return Err(io::Error::other(format!("name OLD too, such as the version before {name}: {before}")));
+        return Err(io::Error::other(format!(
+            "OLD is missing: to compare with the version before {name}, write {before}"
+        )));
     }
     complain(&format_args!("OLD is the {USUAL_FILE} in this folder"));
     Ok(())
@@ -142,10 +144,11 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     }
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
-    // A page that was published by mistake can be compared with its replacement.
+    // OLD may be an HTML page that was published by mistake, so that it can be compared with its
+    // replacement.
     let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
-    // A guard for a crawler that does not exist would pass whatever changes.
+    // Guards for crawlers that do not exist would never fail.
     if let Some((guard, unknown)) =
         args.forbid.iter().find_map(|guard| Some((guard, old.unknown_name(&guard.crawler, Some(&new))?)))
     {

@@ -42,7 +42,7 @@ impl DiffNames {
     }
 }
 
-/// The pages that are lost; empty if no list is named.
+/// The pages that are lost; empty if no list is given.
 #[derive(Template)]
 #[template(path = "commands/diff/losses.txt", whitespace = "preserve")]
 pub(super) struct LossesText<'a> {
@@ -90,8 +90,8 @@ fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
     }
 }
 
-/// The effects, and then lines of the new file that crawlers read differently than they look, which
-/// no effect shows.
+/// The effects, followed by lines of the new file that crawlers ignore or read in an unexpected
+/// way, which the effects do not show.
 #[derive(Template)]
 #[template(path = "commands/diff/changes.txt", whitespace = "preserve")]
 pub(in crate::commands) struct ChangesText<'a> {
@@ -106,7 +106,7 @@ fn width(effect: &Effect) -> usize {
 }
 
 /// Lists the crawlers that a change for unnamed crawlers does not affect: those that have a group
-/// of their own, and others that obey that group. `None` if there are none.
+/// of their own, and others that obey that group. `None` if there are no such crawlers.
 fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
@@ -139,8 +139,8 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
     totals.join("; ")
 }
 
-/// Returns the changes of an effect without those that another one includes: for example,
-/// disallowing the whole site includes its parts.
+/// Returns the changes of an effect, without changes that another change includes. For example,
+/// disallowing the whole site includes disallowing its parts.
 fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     let is_held = |change: &Change| {
         let holds = |other: &Change| other.access == change.access && other.breadth != Breadth::Part;
@@ -178,7 +178,7 @@ fn more_named(more: usize) -> String {
     format!("{more} more that the files name")
 }
 
-/// Lists the first names, and the number of further ones as `more` formats it.
+/// Lists the first names, and the number of further names, formatted with `more`.
 fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String) -> String {
     let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(style);
     let names = names.collect::<Vec<_>>().join(", ");
@@ -229,7 +229,7 @@ fn totals(effects: &[Effect]) -> String {
     format!("{rules} changed for {whom}: {}{more}", parts.join(", "))
 }
 
-/// Counts the crawlers of some changes.
+/// Formats the number of crawlers that some changes affect.
 fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     let crawlers: HashSet<_> = crawlers.into_iter().flatten().map(|subject| subject.name.as_deref()).collect();
     let others = crawlers.contains(&None);

@@ -1,6 +1,6 @@
 //! `robotsd explain --batch`: reads JSON questions and writes JSON answers, one per line, in order.
-//! It identifies the sender of a request by the evidence in the question: nothing is fetched or
-//! looked up.
+//! The sender of a request is identified only by the evidence in the question: the command fetches
+//! no lists and looks up no names.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -74,7 +74,7 @@ struct BatchAnswer<'a> {
     agent: Option<AgentSummary<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<IdentitySummary>,
-    /// Action of the policy, if the sender is judged.
+    /// Action of the policy; only in answers with an `identity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<Action>,
 }
@@ -149,8 +149,8 @@ fn answer(
     }
 }
 
-/// Returns the message without its "line 1": every question is one line, and the output contains
-/// its line number.
+/// Returns the message without "line 1", which is the same for every question because each is
+/// parsed alone. The output contains the real line number.
 fn without_line(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rsplit_once(" at line 1 column ") {
@@ -165,7 +165,7 @@ impl BatchQuestion {
             (Some(token), None) => Ok(Requester::token(evaluator, token)),
             (None, Some(name)) => Ok(Requester::user_agent(evaluator, name)),
             (None, None) if self.headers.is_some() => Ok(Requester::of_lines(evaluator, self.lines("user-agent"))),
-            _ => Err("a question has a \"token\" or a \"user_agent\"".to_owned()),
+            _ => Err("a question must contain either \"token\" or \"user_agent\"".to_owned()),
         }
     }
 
@@ -189,8 +189,9 @@ impl BatchQuestion {
         evidence.fetch_metadata(first("sec-fetch-site"), first("sec-fetch-mode"), first("sec-fetch-dest"))
     }
 
-    /// Identifies the sender if the question contains anything about it; also returns the crawler
-    /// if only the signature names it. `None` for a URL that only the reference parser accepts.
+    /// Identifies the sender. Also returns the crawler if only the signature names it. Returns
+    /// `None` if the question contains nothing about the sender, or its URL is valid only for the
+    /// reference parser.
     fn identify(
         &self,
         evaluator: &Evaluator,
@@ -208,7 +209,7 @@ impl BatchQuestion {
         let fields = self.fields();
         let authority = url.host().and_then(|host| std::str::from_utf8(host).ok());
         let authority = authority.or(self.lines("host").next());
-        // A path without a URL is taken as https, the usual scheme of sites.
+        // A path has no scheme, so https is assumed, the usual scheme of sites.
         let scheme = if url.host().is_none() || url.is_https() { "https" } else { "http" };
         let target = String::from_utf8_lossy(url.path());
         let message = MessageHead::new(&self.method, scheme, authority, &target, &fields);
@@ -218,13 +219,13 @@ impl BatchQuestion {
         Some((IdentitySummary { identity: found.identity, crawler: found.crawler.map(str::to_owned) }, signer))
     }
 
-    /// Returns the URL. The reference parser accepts any bytes, and questions for it are about
-    /// that, so they are not checked.
+    /// Returns the URL, or an error if it is invalid. URLs for the reference parser are not
+    /// checked, because questions may be about how it reads arbitrary bytes.
     fn checked_url(&self) -> Result<Vec<u8>, String> {
         let url = match (&self.url, &self.url_base64) {
             (Some(url), None) => url.clone().into_bytes(),
             (None, Some(url)) => decoded("url_base64", url)?,
-            _ => return Err("a question has a \"url\" or a \"url_base64\"".to_owned()),
+            _ => return Err("a question must contain either \"url\" or \"url_base64\"".to_owned()),
         };
         if self.reading != Reading::Reference {
             TargetUrl::parse(&url)?;
@@ -293,7 +294,7 @@ impl EvaluatorCache<'_> {
                 let file = self.site.robots(None).map_err(|error| error.to_string())?;
                 ("the robots.txt of the site".to_owned(), file.bytes)
             }
-            _ => return Err("a question has a \"robots\" or a \"robots_base64\"".to_owned()),
+            _ => return Err("a question must contain either \"robots\" or \"robots_base64\"".to_owned()),
         };
         Ok(RobotsFile { name, bytes })
     }
@@ -356,8 +357,8 @@ fn in_one_form(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// Uses the evidence in the question; without any, the built-in copies of lists, which verify and
-/// never refute.
+/// Uses the evidence in the question. If the question contains no evidence, uses the built-in
+/// copies of lists, which can verify a claim but never refute it.
 impl ClaimEvidence for BatchQuestion {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &String| match &self.evidence {

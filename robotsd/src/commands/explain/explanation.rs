@@ -21,16 +21,17 @@ use crate::target_url::TargetUrl;
 /// The sender of the request.
 #[derive(Clone, Debug)]
 pub(super) enum Requester {
-    /// A crawler that obeys these product tokens, without a request: only the file counts. `name`
-    /// is as given on the command line.
+    /// A crawler that obeys these product tokens. There is no request, so only the file counts.
+    /// `name` is the token as given on the command line.
     Token { name: String, tokens: Vec<ProductToken>, fallback: Fallback, crawler: Option<String> },
-    /// Agents whose request the policy decides about. The first one gives the request its name.
+    /// The agents that a request names. The policy decides about the request. Answers contain the
+    /// name of the first agent.
     Agents { agents: Vec<Agent>, is_star: bool },
 }
 
 impl Requester {
     /// Returns the requester for a product token. A registered token stands for its crawler, with
-    /// all tokens that it obeys; the reference parser uses only the given token.
+    /// all tokens that the crawler obeys. The reference parser uses only the given token.
     pub(super) fn token(evaluator: &Evaluator, token: &str) -> Self {
         let (_, agents) = evaluator.resolve(token);
         let agent = agents.first();
@@ -48,8 +49,8 @@ impl Requester {
         Self::Agents { agents: agents.to_vec(), is_star: named_as == NamedAs::Star }
     }
 
-    /// Returns the requester for the `User-Agent` lines of a request, read as a server does. The
-    /// name of a crawler alone may not identify it there.
+    /// Returns the requester for the `User-Agent` lines of a request, as a server reads them. In a
+    /// request, the name of a crawler alone may not identify the crawler.
     pub(super) fn of_lines<'l>(evaluator: &Evaluator, lines: impl Iterator<Item = &'l str>) -> Self {
         let agents: Vec<_> = lines.flat_map(|line| evaluator.agents(line.as_bytes()).to_vec()).collect();
         let agents = if agents.is_empty() { vec![Agent::empty()] } else { agents };
@@ -79,7 +80,7 @@ impl Requester {
         }
     }
 
-    /// Returns the name in the column of a table.
+    /// Returns the name of the sender for the head of a column.
     pub(super) fn column(&self) -> String {
         match self {
             Self::Agents { is_star: true, .. } => "*".to_owned(),
@@ -92,7 +93,7 @@ impl Requester {
 #[derive(Debug, Default)]
 pub(super) struct ExplainedSender {
     pub(super) address: Option<IpAddr>,
-    /// Result of checking the claim, if an address was named.
+    /// Result of checking the claim, if an address was given.
     pub(super) claim: Option<CheckedClaim>,
 }
 
@@ -122,8 +123,8 @@ pub(super) struct ExplainedRequest<'a> {
 
 impl ExplainedRequest<'_> {
     /// Returns the host that the answer applies to: the host of the URL or of the site. A
-    /// robots.txt does not contain its host, so without either the answer applies to every host
-    /// that serves the file.
+    /// robots.txt does not contain its host, so without any of these hosts the answer applies to
+    /// every host that serves the file.
     pub(super) fn host(&self) -> Option<String> {
         let (_, hosts) = self.site.hosts().unwrap_or_default();
         match (self.url.host(), hosts) {
@@ -153,17 +154,19 @@ pub(super) struct Explanation<'e> {
     pub(super) action: Option<Action>,
     /// Latest time until which the request is only observed, because the rule is new.
     pub(super) grace_end: Option<SystemTime>,
-    /// Delay that the policy enforces, and what happens to requests that exceed it.
+    /// Delay between requests that the policy enforces, and how it handles requests that come too
+    /// early.
     pub(super) rate_limit: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
-    /// Tokens of the token or of the agent.
+    /// Product tokens that the crawler or agent obeys.
     tokens: Vec<ProductToken>,
-    /// Whether the group for `*` may apply.
+    /// Whether the group for `*` applies if no other group does.
     pub(super) fallback: Fallback,
 }
 
 impl<'e> Explanation<'e> {
-    /// Explains a request, given what is known about its sender and the evidence of a person.
+    /// Explains a request, given what is known about its sender and the evidence that a person sent
+    /// it.
     pub(super) fn new(
         evaluator: &'e Evaluator,
         requester: &Requester,
@@ -221,7 +224,7 @@ impl<'e> Explanation<'e> {
         Some(grace.count_rules(SystemTime::now(), &self.evaluator.rules))
     }
 
-    /// Returns the agent, if the request had a `User-Agent` field.
+    /// Returns the agent; `None` if only a token is explained.
     pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
         self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
     }
@@ -238,7 +241,7 @@ impl<'e> Explanation<'e> {
         self.evaluator.rules.select(&self.tokens, self.fallback).crawl_delay()
     }
 
-    /// Reports whether the agent's operator documents that it keeps a delay.
+    /// Reports whether the agent's operator documents that the agent obeys a crawl delay.
     pub(super) fn obeys_crawl_delay(&self) -> Obeys {
         let crawler = self.agent.as_ref().and_then(Agent::registered);
         crawler.map_or(Obeys::Unknown, |crawler| crawler.obeys_crawl_delay)
@@ -248,7 +251,8 @@ impl<'e> Explanation<'e> {
     pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
-        // The policy chose one of these; the line of the deciding group shows which.
+        // The policy chose the groups of one of these selections. The line of the deciding group
+        // shows which.
         let first = &own[..own.len().min(1)];
         let choices = [(own, Fallback::Nothing), (first, Fallback::Nothing), (&own[..0], Fallback::Star)];
         let mut selections = choices.into_iter().map(|(tokens, of)| self.evaluator.rules.select(tokens, of));

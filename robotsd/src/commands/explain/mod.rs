@@ -1,5 +1,5 @@
-//! `robotsd explain`: explains what a robots.txt means for the requests of a crawler, and why. URLs
-//! are arguments; for `-` they are the lines of standard input.
+//! `robotsd explain`: explains what a robots.txt means for the requests of a crawler, and why. The
+//! URLs are arguments; `-` stands for the lines of standard input.
 
 mod batch;
 mod explanation;
@@ -30,8 +30,8 @@ pub(crate) struct ExplainArgs {
     /// Read JSON questions from standard input, and write JSON answers, one per line
     ///
     /// A question names its robots.txt with "robots" (a path) or "robots_base64"; without either,
-    /// it is about the site's. A question that cannot be answered gets an answer with "error" and
-    /// "line", and the exit status is 2.
+    /// it is about the robots.txt of the site. A question that cannot be answered gets an answer
+    /// with "error" and "line", and the exit status is 2.
     #[arg(long, conflicts_with_all = ["robots", "user_agent", "token", "urls"])]
     batch: bool,
 
@@ -48,8 +48,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
-    /// Use the version of the site with this hash instead of its file: the first digits of the
-    /// hash, as in the log and in `status`. The state_dir of the config must contain the version
+    /// Use an earlier version of the site's file: its hash, or the first digits of the hash, as in
+    /// the log and in `status`. The state_dir of the config must contain the version
     #[arg(long, value_name = "HASH", conflicts_with_all = ["batch", "robots"])]
     version: Option<VersionHashPrefix>,
 
@@ -69,8 +69,8 @@ pub(crate) struct ExplainArgs {
     token: Vec<String>,
 
     /// The client's address: show whether it belongs to the crawler, according to the available
-    /// published lists, and how the policy handles that; exempt networks count, too. No name is
-    /// looked up
+    /// published lists, and how the policy handles that, including exempt networks. DNS names are
+    /// not looked up
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["batch", "token"])]
     address: Option<IpAddr>,
 
@@ -131,7 +131,7 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     let urls: Vec<_> = urls.collect::<Result<_, _>>().map_err(io::Error::other)?;
     if args.robots.as_deref() == Some(Path::new("-")) && urls.contains(&None) {
         return Err(io::Error::other(
-            "standard input holds either the robots.txt or the URLs: name a file for one of them",
+            "standard input cannot contain both the robots.txt and the URLs: give the robots.txt as a file",
         ));
     }
     let words: Vec<_> = args.urls.iter().map(String::as_str).collect();
@@ -227,8 +227,9 @@ impl ExplainArgs {
         Ok(())
     }
 
-    /// Refuses a name that almost matches a crawler, and a value that is not a whole header: an
-    /// answer about another client would look like the wanted answer.
+    /// Returns an error for names that almost match a crawler, and for values that are not whole
+    /// headers. Otherwise the answer would be about another client, but look like the wanted
+    /// answer.
     fn refuse_near_names(&self, evaluator: &Evaluator) -> io::Result<()> {
         for name in &self.user_agent {
             let shown = printable(name);
@@ -295,7 +296,7 @@ fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> 
             return Err(io::Error::other(message));
         }
         let text = line.strip_prefix(b"\xEF\xBB\xBF").filter(|_| number == 1).unwrap_or(&line).trim_ascii();
-        // A path begins with a slash, so this line is a comment.
+        // A path begins with a slash, so a line that begins with `#` is a comment.
         if text.is_empty() || text.starts_with(b"#") {
             continue;
         }

@@ -17,14 +17,14 @@ use crate::date::rfc3339;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
-/// Minimum width of a column of the matrix: that of `no (12345)`. Names are not cut, because two
+/// Minimum width of a column of the matrix, which fits `no (1234)`. Names are not cut, because two
 /// columns might then look the same.
 const MIN_WIDTH: usize = 9;
 
 /// Header of the rows of [`write_csv`].
 pub(super) const CSV_HEAD: &str = "url,crawler,access,line,rule,group\r\n";
 
-/// Writes a row for one crawler and one URL (RFC 4180).
+/// Writes a CSV row for one crawler and one URL (RFC 4180).
 pub(super) fn write_csv(
     out: &mut impl Write,
     url: &TargetUrl<'_>,
@@ -55,8 +55,8 @@ pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<
     writeln!(out, "URL")
 }
 
-/// Writes a row for one URL. The URL comes last: a list is answered while it is read, so its widest
-/// URL is not known.
+/// Writes a row for one URL. The URL is in the last column: a list is answered while it is read, so
+/// the width of its longest URL is not known.
 pub(super) fn matrix_row<'n, 'e: 'n>(
     out: &mut impl Write,
     url: &TargetUrl<'_>,
@@ -106,10 +106,10 @@ struct ExplanationJson<'a> {
     /// Latest time until which the request is only observed, because the rule is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_end: Option<String>,
-    /// Number of rules in the file that are only observed until then.
+    /// Number of rules in the file that are only observed until `grace_end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_rules: Option<usize>,
-    /// Result of checking the claim, if an address was named.
+    /// Result of checking the claim, if an address was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
 }
@@ -125,7 +125,7 @@ struct ExplainedRule {
 struct ExplainedDelay {
     line: usize,
     seconds: f64,
-    /// Whether the agent's operator documents that it keeps a delay.
+    /// Whether the agent's operator documents that the agent obeys a crawl delay.
     obeys: Obeys,
 }
 

@@ -36,12 +36,12 @@ impl ExplainedRequest<'_> {
                 let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
                 Some(format!("the token of {crawler}; obeys {}", tokens.join(", then ")))
             }
-            Requester::Token { name, crawler: None, .. } => Some(format!("the token {name}, taken as given")),
+            Requester::Token { name, crawler: None, .. } => Some(format!("the token {name}, used as given")),
             Requester::Agents { .. } => self.explanation.agent().map(|agent| agent.to_string()),
         }
     }
 
-    /// Returns the exception that decides, if one does.
+    /// Returns the exception to the site's mode that decides about the request, if any.
     fn exception(&self) -> Option<String> {
         let Self { explanation, sender, .. } = self;
         let rule = explanation.verdict.and_then(|verdict| verdict.rule()).map(Rule::pattern);
@@ -50,7 +50,7 @@ impl ExplainedRequest<'_> {
         policy.override_for(agent, identity, rule, explanation.reason, SystemTime::now()).map(ToString::to_string)
     }
 
-    /// Describes the rules that are in the same grace period as the deciding one.
+    /// Describes the rules that are in the same grace period as the deciding rule.
     fn grace(&self) -> Option<String> {
         let (rules, end) = (self.explanation.grace_rules()?, self.explanation.grace_end?);
         Some(young_rules(rules, &rfc3339(end)))
@@ -93,8 +93,8 @@ impl ExplainedRequest<'_> {
         star.verdict(self.path).rule().filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty())
     }
 
-    /// Returns a note if a rule for `*` does not apply to the crawler only because it has its own
-    /// group. Many owners expect the rules for `*` to apply in addition.
+    /// Returns a note if the crawler's own group is the only reason why a rule for `*` does not
+    /// apply to it. Many owners expect the rules for `*` to apply in addition.
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);
@@ -110,7 +110,8 @@ impl ExplainedRequest<'_> {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
-                // The crawler itself may obey the file; an expectation tests that.
+                // The crawler itself may obey the group for `*`, as `robotsd test` assumes, so the
+                // message contains the rule of that group.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", though {}, is for every crawler without a group", rule_line(rule))
@@ -128,8 +129,8 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Describes an exempt request, which the policy does not judge; includes the verdict of the
-    /// file.
+    /// Explains why a request is exempt from the policy. Includes the rule that disallows it, if
+    /// any.
     fn exempt(&self) -> String {
         let Self { explanation, path, .. } = self;
         if path.is_robots_txt() {
@@ -183,7 +184,8 @@ fn rule_line(rule: Rule<'_>) -> String {
     format!("line {}, `{field}: {}`", rule.line(), printable(rule.pattern()))
 }
 
-/// Returns the name of the group that names the crawler, otherwise its first names.
+/// Returns the name in the group that matches the crawler; if none matches, the first names of the
+/// group.
 fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     let is_meant = |value: &[u8]| {
         let own = ProductToken::from_name(value);
@@ -198,7 +200,7 @@ fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     first_few(group.names().map(|name| printable(name.value())), NAMES)
 }
 
-/// Describes the form of the path that the rule matches, if it is not the given one.
+/// Describes the form of the path that the rule matches, if it is not the form in the request.
 fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     if matches!(form, PathForm::Standard | PathForm::Verbatim) {
         return String::new();

@@ -20,7 +20,8 @@ const CHUNK: usize = 1 << 20;
 /// lines.
 const MAX_LINE_LENGTH: usize = CHUNK / 2;
 
-/// Maximum length of a line of column names, in bytes. A longer line is not taken as one.
+/// Maximum length of a line of column names, in bytes. A longer line is not treated as a line of
+/// column names.
 const MAX_COLUMN_BYTES: usize = 16 << 10;
 
 /// Runs `work` over the chunks of all inputs on `workers` threads, each with its own state, and
@@ -33,7 +34,8 @@ pub(super) fn for_each<S, C: Send>(
     work: impl Fn(&mut S, &[u8]) -> C + Sync,
     join: impl FnMut(C),
 ) -> Vec<io::Error> {
-    // Sending never blocks: `ahead` limits the number of chunks in progress.
+    // The channel is unbounded, so sending never blocks. `ahead` limits the number of chunks in
+    // progress.
     let (send, chunks) = channel::<Chunk<C>>();
     let chunks = Mutex::new(chunks);
     thread::scope(|scope| {
@@ -66,14 +68,14 @@ pub(super) fn for_each<S, C: Send>(
 type CountedChunk<C> = (C, Vec<u8>);
 
 /// Bytes of a chunk, and the sender that returns their counts with the buffer. A worker that panics
-/// drops the sender, so the reader never waits in vain.
+/// drops the sender, so the reader does not wait forever.
 struct Chunk<C> {
     octets: Vec<u8>,
     counted: Sender<CountedChunk<C>>,
 }
 
 /// Chunks on their way to the workers or in progress. Their counts are joined in the order of the
-/// chunks, whichever is counted first.
+/// chunks, whichever chunk is counted first.
 struct Pipeline<C, J> {
     /// `None` after a worker panicked.
     send: Option<Sender<Chunk<C>>>,
@@ -139,7 +141,7 @@ fn cut(
         chunk.append(&mut rest);
         let missing = CHUNK.saturating_sub(chunk.len());
         chunk.reserve_exact(missing);
-        // Bytes that were read before an error count.
+        // If reading fails, the bytes that were read before the error are still counted.
         let read = Read::take(&mut *input, missing as u64).read_to_end(&mut chunk);
         if chunk.len() == columns.len() {
             return read.map(drop);
@@ -242,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Lines that were read before the error count.
+    /// The lines that were read before the error are counted.
     #[test]
     fn an_input_with_an_error_does_not_keep_it_and_the_others_from_being_read() {
         for inputs in [vec![input("a\n"), Err(io::Error::other("gone")), input("a\n")], vec![Ok(Box::new(Cut(false)))]]

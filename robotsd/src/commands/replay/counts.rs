@@ -40,7 +40,7 @@ pub(super) struct ReplayPlan {
     pub(super) logs: Vec<String>,
     pub(super) robots: String,
     pub(super) against: Option<String>,
-    /// The robots.txt; in a comparison, also the second one, last.
+    /// The compiled robots.txt. In a comparison, the last element is the second file.
     pub(super) evaluators: Vec<Evaluator>,
     pub(super) selection: LogSelection,
     /// Time when the rules began to apply; earlier requests are counted separately.
@@ -48,9 +48,9 @@ pub(super) struct ReplayPlan {
     pub(super) privacy: ReportPrivacy,
     /// Evidence about the senders.
     pub(super) evidence: LogEvidence,
-    /// Versions to judge crawlers by, as on the board.
+    /// Versions of robots.txt for judging crawlers as the board does.
     pub(super) history: Option<VersionHistory>,
-    /// Whether the config says that the logs contain every read of robots.txt.
+    /// Whether the config says that the logs contain every fetch of robots.txt.
     pub(super) sees_all: bool,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct ReplayCounts {
     pub(super) has_referers: bool,
     /// Number of visitors that each service referred.
     pub(super) sent: HashMap<Arc<Referrer>, u64, RandomState>,
-    /// Observations of one chunk for the board; `board` combines those of all chunks.
+    /// Observations for the board in one chunk; `board` combines the observations in all chunks.
     pub(super) board_notes: BoardNotes,
     pub(super) board: LogBoard,
 }
@@ -135,7 +135,7 @@ impl ReplayCounts {
         self.judge(plan, header, entry, sender, address);
     }
 
-    /// Counts a request in the row of its crawler and in its hour, as the files judge it.
+    /// Counts a request in the row of its crawler and in its hour, with the verdicts of the files.
     fn judge(
         &mut self,
         plan: &ReplayPlan,
@@ -156,7 +156,7 @@ impl ReplayCounts {
         *tally += judged.tally;
         let hours = match failed {
             Some((hours, addresses)) => {
-                // A claim fails only if the request has an address.
+                // A claim can fail only if the log contains the address of the request.
                 if let Some(address) = address {
                     addresses.note(address, judged.tally.disallowed > 0);
                 }
@@ -183,8 +183,8 @@ impl ReplayCounts {
         }
     }
 
-    /// Finds, after all chunks are counted, the crawlers whose failed claims prove nothing, and
-    /// counts these claims as claimed.
+    /// Must be called after all chunks are counted. Finds the crawlers whose failed claims prove
+    /// nothing, and counts the requests with these claims as claimed.
     pub(super) fn conclude(&mut self, plan: &ReplayPlan) {
         let names = crawler_rows::with_suspect_path(self.rows.iter());
         if let Some(history) = &plan.history {
@@ -273,7 +273,7 @@ impl JudgedEntry {
     }
 }
 
-/// Returns the addresses whose names must be looked up to judge the claims of a chunk.
+/// Returns the addresses whose reverse DNS names must be looked up to check the claims in a chunk.
 pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> NameQuestions {
     let questions = RefCell::default();
     read_lines(&plan.selection, &mut RequestedHosts::default(), chunk, |_, read| {
@@ -330,8 +330,9 @@ const MAX_TARGETS: usize = 100_000;
 /// Maximum length of a target that is kept, in bytes.
 const MAX_TARGET_LENGTH: usize = 2048;
 
-/// Requests, other than for robots.txt, of search engines that have an index people use, by search
-/// engine. Every client that claims to be one counts: a log alone does not show who sent a request.
+/// Requests of search engines with an index that people use, by search engine, without requests for
+/// robots.txt. Every client that claims to be a search engine counts as one, because a log alone
+/// does not show who sent a request.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct SearchRequests {
     pub(in crate::commands) crawlers: BTreeMap<String, RequestedTargets>,
@@ -346,12 +347,12 @@ pub(in crate::commands) struct SearchRequests {
 #[derive(Debug, Default)]
 pub(in crate::commands) struct RequestedTargets {
     pub(in crate::commands) targets: HashMap<Box<[u8]>, u64, RandomState>,
-    /// Number of all its requests, including those for targets that are not kept.
+    /// Number of all requests of the crawler, including those for targets that are not kept.
     pub(in crate::commands) requests: u64,
 }
 
 impl SearchRequests {
-    /// Reads logs on every core. Logs that could be read count even if others fail.
+    /// Reads logs on every core. Logs that can be read are counted even if others cannot be read.
     pub(in crate::commands) fn read(
         logs: &[PathBuf],
         selection: &LogSelection,
@@ -368,7 +369,8 @@ impl SearchRequests {
                 one.unread += u64::from(line == LogLine::Unread);
                 let LogLine::Request(request) = line else { return };
                 one.requests += 1;
-                // No search engine sends a longer header.
+                // No search engine sends a longer header, so requests with such headers are not
+                // identified.
                 if request.agent.len() <= MAX_HEADER_LENGTH && !RequestPath::is_robots_txt_target(&request.target) {
                     let kind = &headers.known.identify(slice::from_ref(evaluator), &evidence, &request.agent).kind;
                     if kind.is_index_engine {

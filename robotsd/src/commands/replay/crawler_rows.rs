@@ -1,4 +1,5 @@
-//! Counts in one row per crawler, in bounded memory, with failed claims and suspect paths.
+//! Counts requests in one row per crawler, in bounded memory, and finds the crawlers whose failed
+//! claims prove nothing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -42,11 +43,11 @@ pub(super) struct ReplayRow {
     pub(super) rules: RulePaths,
     /// Requests whose claim the evidence refutes.
     pub(super) failed: Option<Box<FailedClaims>>,
-    /// Whether any claim was checked by its address.
+    /// Whether any claim could be checked by the address of its request.
     pub(super) is_checked: bool,
 }
 
-/// The part of a row that counts the request.
+/// The counters of a row for the sender of one request.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
@@ -155,11 +156,11 @@ impl ReplayRow {
     }
 }
 
-/// Maximum number of failing addresses that prove nothing about the path.
+/// Maximum number of failing addresses that are attributed to impostors without further evidence.
 const HANDFUL: usize = 5;
 
-/// Maximum distance between failed claims and a verified request of the same crawler, in seconds.
-/// Within it, the verified request shows that the log contains the crawler's own addresses.
+/// Maximum time between failed claims and a verified request of the same crawler, in seconds.
+/// Within this time, the verified request shows that the log contains the crawler's own addresses.
 const DAY: i64 = 24 * 60 * 60;
 
 /// Returns the crawlers whose failed claims prove nothing, because the log may not contain the
@@ -168,12 +169,12 @@ const DAY: i64 = 24 * 60 * 60;
 ///
 /// The failed claims of a crawler are suspect
 ///
-/// 1. if more than `HANDFUL` addresses fail, and no request of the crawler verifies within a day of
-///    them; or
-/// 2. if no request of any crawler verifies, and one failing address claims to be crawlers of
-///    several operators, as a proxy does.
+/// 1. if claims from more than `HANDFUL` addresses fail, and no request of the crawler is verified
+///    within a day of the failed claims; or
+/// 2. if no request of any crawler is verified, and requests from one failing address claim to be
+///    from crawlers of several operators, as happens behind a proxy.
 ///
-/// Suspect claims count as claimed.
+/// Requests with suspect claims are counted as claimed.
 pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + Clone) -> Vec<String> {
     let is_any_verified = rows.clone().any(|row| row.verified.requests > 0);
     let shared = if is_any_verified { HashSet::new() } else { shared_addresses(rows.clone()) };
@@ -187,7 +188,7 @@ pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + 
     rows.filter(is_suspect).map(|row| row.agent.name.clone()).collect()
 }
 
-/// Returns the addresses that claim to be crawlers of several operators.
+/// Returns the addresses whose requests claim to be from crawlers of several operators.
 fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<IpAddr> {
     let mut operators = HashMap::<IpAddr, &str>::new();
     let mut shared = HashSet::new();

@@ -1,5 +1,5 @@
-//! Headers and the agents that they name, cached, and the judgement of their requests by a
-//! robots.txt under the enforced policy.
+//! Caches headers with the agents that they name, and decides about requests by a robots.txt and
+//! the enforced policy.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -23,11 +23,11 @@ pub(super) const MAX_HEADER_LENGTH: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct HeaderCache {
     pub(super) known: KnownHeaders,
-    /// Headers under the version of the history that was in force last.
+    /// Headers, evaluated with the version of the history that was used last.
     pub(super) of_version: VersionHeaders,
 }
 
-/// Agents of headers under the version that was in force last.
+/// Headers with their agents, evaluated with the version that was used last.
 #[derive(Debug, Default)]
 pub(super) struct VersionHeaders {
     version: usize,
@@ -35,7 +35,7 @@ pub(super) struct VersionHeaders {
 }
 
 impl VersionHeaders {
-    /// Returns the agents that a header names, judged by the version with this number.
+    /// Returns the agents that a header names, evaluated with the version that has this number.
     pub(super) fn of(&mut self, version: usize, evaluator: &Evaluator, header: &[u8]) -> &JudgedAgents {
         if self.version != version {
             *self = Self { version, known: KnownHeaders::default() };
@@ -44,7 +44,7 @@ impl VersionHeaders {
     }
 }
 
-/// Headers under the files that judge the requests.
+/// Headers, evaluated with the files that decide about the requests.
 #[derive(Debug, Default)]
 pub(super) struct KnownHeaders {
     headers: HashMap<Box<[u8]>, usize, RandomState>,
@@ -54,9 +54,9 @@ pub(super) struct KnownHeaders {
 /// A header and what was recognised in it.
 #[derive(Debug)]
 pub(super) struct IdentifiedHeader {
-    /// Row that counts the header, unless there are too many rows.
+    /// Row that counts requests with the header, unless there are too many rows.
     pub(super) kind: AgentKind,
-    /// Agents under each of the files.
+    /// Agents of the header, evaluated with each of the files.
     pub(super) agents: Vec<JudgedAgents>,
     /// How an address can confirm or refute the claim of the header.
     pub(super) methods: Option<ClaimMethods>,
@@ -78,7 +78,7 @@ pub(super) struct AgentKind {
 }
 
 impl KnownHeaders {
-    /// Returns the agents of a header under each of the files.
+    /// Returns a header with its agents, evaluated with each of the files.
     pub(super) fn identify(
         &mut self,
         evaluators: &[Evaluator],
@@ -134,7 +134,7 @@ impl AgentKind {
         }
     }
 
-    /// Returns the row for crawlers that do not get their own.
+    /// Returns the row for crawlers that do not get a row of their own.
     pub(super) fn other_crawlers() -> Self {
         Self::unnamed("other crawlers", Class::Declared, true)
     }
@@ -146,17 +146,17 @@ impl AgentKind {
     }
 }
 
-/// The agents of a header, and whether any group of the file applies to one of them.
+/// The agents of a header, and whether any group of the file applies to any of them.
 #[derive(Clone, Debug)]
 pub(super) struct JudgedAgents {
     pub(super) agents: Agents,
     pub(super) is_judged: bool,
 }
 
-/// Judgement of a request.
+/// The verdict about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestJudgement {
-    /// No rule applies, or the rules allow it.
+    /// No rule applies, or the rules allow the request.
     Allowed,
     /// Disallowed; contains the line of the deciding rule, if a rule decides.
     Disallowed(Option<usize>),

@@ -3,8 +3,8 @@
 //!
 //! Logs are read in chunks on every core, in bounded memory ([`chunks`], [`counts`]). The counts do
 //! not depend on the number of cores, and unreadable lines are counted. Paths are grouped by rule
-//! and pattern ([`rule_paths`]). Agents are identified and judged as a server does it
-//! ([`headers`]). The requests of a crawler are split by sender ([`identity`]): requests of
+//! and pattern ([`rule_paths`]). Agents are identified, and requests are decided, as a server does
+//! it ([`headers`]). The requests of a crawler are split by sender ([`identity`]): requests of
 //! impostors ([`FailedClaims`](crawler_rows::FailedClaims)) are not counted as the crawler's.
 //! Reports contain no query values and no whole addresses unless options ask for them
 //! ([`redaction`]). Requests that exceed a `Crawl-delay` are not counted: a server with the rate
@@ -12,7 +12,7 @@
 //!
 //! Exit status:
 //!
-//! - 0 otherwise;
+//! - 0 in all other cases;
 //! - 1 if a change blocks a search engine from a path that it requested, or if an expectation is
 //!   not met;
 //! - 2 if an input could not be read (the other inputs are still read), or if no request names an
@@ -98,8 +98,8 @@ pub(crate) struct ReplayArgs {
     #[command(flatten)]
     site: SiteArgs,
 
-    /// The host for requests whose log line contains none; only requests for hosts of the site
-    /// count
+    /// The host of requests whose log line does not contain a host; only requests for hosts of the
+    /// site count
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 
@@ -107,20 +107,21 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
 
-    /// Judge each request by the version of robots.txt that its crawler had read by then, as the
+    /// Judge each request by the version of robots.txt that its crawler had fetched by then, as the
     /// board does
     ///
-    /// PATH is a file in a git repository, or a directory of one that contains robots.txt. A
-    /// version is in force from its commit on, on the branch that is checked out. PATH may also be
-    /// a directory of files with a date in their names (2026-11-01, 20261101T1230, in UTC), which
-    /// is when the version came into force. Or it is a file, and may be repeated; without a date in
-    /// its name, the time of its last change counts. The newest version is the robots.txt, unless
-    /// one is named. Periods without a line in the logs are not held against crawlers.
+    /// PATH is a file in a git repository, or a directory of the repository with a robots.txt in
+    /// it. A version is in force from its commit on, on the branch that is checked out. PATH may
+    /// also be a directory of files with a date in their names (2026-11-01, 20261101T1230, in UTC),
+    /// which is when the version came into force. PATH may also be a single such file; then
+    /// --history may be repeated. If the name of the file contains no date, the time of its last
+    /// change is used. Unless --robots is given, the newest version is the robots.txt. Crawlers are
+    /// not accused for periods without a line in the logs.
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     history: Vec<PathBuf>,
 
-    /// How long after its date a version may not be served yet, so that a crawler may have read the
-    /// previous one [default: 15m with git, 0s with dated files]
+    /// How long after the date of a version the previous one may still be served [default: 15m with
+    /// git, 0s with dated files]
     #[arg(long, value_name = "TIME", requires = "history", value_parser = humantime::parse_duration)]
     deployed_within: Option<Duration>,
 
@@ -132,13 +133,13 @@ pub(crate) struct ReplayArgs {
     /// ua=userAgent,path=http.path
     ///
     /// The values are ua (the User-Agent), request (the request line), method, path, host, address,
-    /// time, status and referer. A dot in a key leads into an object. If a key is given for a
+    /// time, status and referer. A dot in a key stands for a nested object. If a key is given for a
     /// value, no other key is tried.
     #[arg(long, value_name = "VALUE=KEY", value_delimiter = ',')]
     json_keys: Vec<JsonKey>,
 
     /// Count requests before this day or time (UTC), such as 2026-11-01 or 2026-11-01T12:00:00Z,
-    /// separately: the rules did not apply yet
+    /// separately, because the rules did not apply yet
     #[arg(long, value_name = "TIME", value_parser = moment)]
     effective_from: Option<i64>,
 
@@ -154,10 +155,10 @@ pub(crate) struct ReplayArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Look up the names of addresses if no list tells who sent a request
+    /// Look up the reverse DNS names of addresses if no list tells who sent a request
     ///
-    /// This discloses addresses that claim to be such crawlers to the system's resolvers, or to
-    /// those of --resolver. At most 50 queries per second are sent, and the names of at most 10,000
+    /// This discloses the addresses of such requests to the system's resolvers, or to those of
+    /// --resolver. At most 50 queries per second are sent, and the names of at most 10,000
     /// addresses are looked up, those with the most requests. Ctrl-C ends the look-ups; the
     /// remaining requests count as claimed. The logs are read twice, so they must be files.
     #[arg(long)]
@@ -183,7 +184,7 @@ enum ReportForm {
     Text,
     /// One JSON object
     Json,
-    /// A page that needs nothing else
+    /// One HTML page that loads no other files
     Html,
 }
 
@@ -234,7 +235,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
             emit(&report, args.format, file).map_err(|error| named(path, &error))?;
         }
     }
-    // The report has already been written: it covers what could be read.
+    // The errors are printed after the report, which covers what could be read.
     errors.iter().for_each(|error| complain(error));
     plan.selection.complain_of_missing_keys();
     let has_none = report.requests == 0 && all.hosts == Default::default();
@@ -314,8 +315,8 @@ impl ReplayArgs {
         chunks::for_each(inputs, workers, HeaderCache::default, work, join)
     }
 
-    /// Finds the addresses in the logs whose names would add evidence to the lists, and looks them
-    /// up.
+    /// Finds the addresses in the logs whose reverse DNS names would add evidence to the lists, and
+    /// looks these names up.
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(

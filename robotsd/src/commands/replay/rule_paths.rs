@@ -1,25 +1,27 @@
-//! Disallowed and changed targets, grouped by deciding rule, in bounded memory.
+//! Groups disallowed and changed targets by deciding rule, in bounded memory.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Number of nodes per rule: at most one in this many nodes may be the root of a rule's tree.
+/// Minimum number of nodes per rule. The maximum number of rules is the capacity divided by this
+/// number.
 const NODES_A_RULE: usize = 8;
 
-/// Steps of shrinking trees until they are small enough: the number of values kept at each place,
-/// and the number of parts kept per target.
+/// Steps of shrinking trees, which are applied one after the other until the trees are small
+/// enough. A step is the number of values to keep at each place, and the number of parts to keep
+/// per target.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
 /// Effect of a rule on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Effect {
-    /// One file: the rule disallows the requests.
+    /// In a replay of one file, the rule disallows the requests.
     Disallowed,
-    /// Two files: the second disallows the requests, the first does not.
+    /// In a comparison, the second file disallows the requests, and the first does not.
     ShutOut,
-    /// Two files: the first disallows the requests, the second does not.
+    /// In a comparison, the first file disallows the requests, and the second does not.
     LetIn,
 }
 
@@ -78,7 +80,7 @@ impl RulePaths {
         if self.nodes <= self.capacity {
             return;
         }
-        // Half of the space is freed at once, so that this happens rarely.
+        // Half of the space is freed at once, so that trees are rarely shrunk.
         for (limit, depth) in KEPT {
             self.rules.values_mut().for_each(|tree| {
                 tree.keep_frequent(limit);
@@ -109,14 +111,14 @@ impl RulePaths {
 /// stays in one piece.
 const DEEPEST: usize = 12;
 
-/// Up to `FEW` different values are shown one by one. Up to `SOME` values, each is shown if it has
-/// at least `REPEATED` requests.
+/// If a place has up to `FEW` different values, all of them are shown. If it has up to `SOME`, a
+/// value is shown if it has at least `REPEATED` requests.
 const FEW: usize = 3;
 const SOME: usize = 6;
 const REPEATED: u64 = 3;
 
-/// Among more values, one is shown if it has at least `FREQUENT` requests, and at least one of
-/// `FREQUENT_SHARE` of all requests.
+/// If a place has more than `SOME` values, a value is shown if it has at least `FREQUENT` requests,
+/// and at least one in `FREQUENT_SHARE` of all requests.
 const FREQUENT: u64 = 10;
 const FREQUENT_SHARE: u64 = 20;
 
@@ -124,8 +126,8 @@ const FREQUENT_SHARE: u64 = 20;
 /// a value.
 const KINDS: [u8; 4] = *b"/?&=";
 
-/// Requests by the parts of their targets, with paths as patterns. A segment, or a name or value of
-/// a query, that varies becomes `*`.
+/// Counts of requests by the parts of their targets. The patterns of paths are formed from this
+/// tree. A segment, or a name or value in a query, becomes `*` if it varies.
 ///
 /// The tree forgets how often one of many values was requested, but it loses no request: the counts
 /// of its patterns add up to the number of added targets.
@@ -136,7 +138,7 @@ pub(super) struct PathTree {
     /// Number of requests whose target ends here; `total` also includes those of the nodes below.
     ends: u64,
     pub(super) total: u64,
-    /// Whether the rest of the targets is no longer distinguished.
+    /// Whether targets are no longer distinguished after this part.
     is_cut: bool,
     /// Children, sorted by `part`.
     children: Vec<PathTree>,
@@ -221,14 +223,15 @@ impl PathTree {
         patterns
     }
 
-    /// Replaces rare values with a wildcard, at each place. A value is rare if it has fewer
-    /// requests than `least` returns for all values of the place.
+    /// Replaces rare values at each place with a wildcard. A value is rare if it has fewer requests
+    /// than `least` returns; `least` gets the counts of all values at the place, and the count of
+    /// its wildcard.
     fn generalize(&mut self, least: &impl Fn(Vec<u64>, Option<u64>) -> u64) {
-        // A single child stays as it is; most nodes have no more.
+        // A single child stays as it is. Most nodes have at most one child.
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
         for &kind in kinds {
-            // Only values that can vary count: a wildcard already stands for all values, and a bare
-            // slash is the page of a folder itself.
+            // Only values that can vary are replaced. A wildcard already stands for all values, and
+            // a bare slash is the page of a folder itself.
             let of_kind = |child: &&Self| !matches!(&*child.part, [_] | [_, b'*']) && child.kind() == kind;
             if !self.children.iter().any(|child| of_kind(&child)) {
                 continue;
@@ -238,7 +241,7 @@ impl PathTree {
             let totals = self.children.iter().filter(of_kind).map(|child| child.total).collect();
             let least = least(totals, at.ok().map(|at| self.children[at].total));
             let is_rare = |child: &Self| of_kind(&child) && child.total < least;
-            // A single value tells the reader more than a wildcard.
+            // A single rare value is kept, because it tells the reader more than a wildcard would.
             if self.children.iter().filter(|child| is_rare(child)).count() < 2 - usize::from(at.is_ok()) {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Selects the requests of a log that count: those for a host of the site. Questions of other
-//! proxies about requests do not count.
+//! Selects the requests of a log that are counted: those for a host of the site. A request is not
+//! counted if it is a question of another proxy, which asks robotsd for a decision.
 
 use std::io;
 
@@ -13,7 +13,8 @@ use crate::exit::complain;
 use crate::html::counted;
 use crate::target_url::is_http;
 
-/// How lines are read, and which of their requests count. Without a config, all requests count.
+/// How lines are read, and which of their requests are counted. Without a config, all requests are
+/// counted.
 #[derive(Debug)]
 pub(in crate::commands) struct LogSelection {
     pub(super) format: ReplayLogFormat,
@@ -22,24 +23,26 @@ pub(in crate::commands) struct LogSelection {
     is_host_named: bool,
 }
 
-/// Number of requests by the host that they are for, as far as they are left out or need a note.
+/// Numbers of requests that are left out, or that need a note, because of their host or because
+/// they are questions of a proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
-    /// Requests for another site. They count nowhere else.
+    /// Requests for another site. No other count includes them.
     pub(in crate::commands) other: u64,
-    /// Requests without a host in the log. They count as the site's.
+    /// Requests without a host in the log. They are counted as requests for the site.
     pub(in crate::commands) unnamed: u64,
-    /// Questions of a proxy that do not contain the request they are about. They count nowhere
-    /// else.
+    /// Questions of a proxy that do not contain the request they are about. No other count includes
+    /// them.
     pub(in crate::commands) questions: u64,
-    /// Second questions, for the page of a refusal. robotsd's log has the request in the line of
-    /// the first question.
+    /// Second questions of a proxy, which fetch the page of a refusal. In robotsd's log, the
+    /// request is in the line of the first question.
     pub(in crate::commands) refusal_pages: u64,
 }
 
 impl LogSelection {
-    /// Selects the requests for a site. Requests from lines without a host are for `host`; without
-    /// `host` they count as the site's, and the number of them is noted.
+    /// Selects the requests for a site. Requests without a host in the log are treated as requests
+    /// for `host`. If `host` is `None`, they are counted as requests for the site, and a note
+    /// contains their number.
     pub(in crate::commands) fn of(
         site: &SelectedSite,
         format: ReplayLogFormat,
@@ -53,11 +56,11 @@ impl LogSelection {
         }
         let hosts = site.own_hosts()?;
         match (&hosts, host) {
-            (None, Some(_)) => Err(io::Error::other("--host needs a site: name it with --config FILE")),
+            (None, Some(_)) => Err(io::Error::other("--host needs a site: give its config with --config FILE")),
             (Some(hosts), Some(host)) if !hosts.have(host.as_bytes()) => {
                 let (site, list) = (&hosts.site, hosts.list());
                 let no_host = format!("--host {host:?} is not a host of the site {site:?}, which serves {list}");
-                Err(io::Error::other(format!("{no_host}: no request would count")))
+                Err(io::Error::other(format!("{no_host}, so no request would be counted")))
             }
             _ => {
                 let hosts = hosts.filter(|hosts| !hosts.are_all());
@@ -66,8 +69,8 @@ impl LogSelection {
         }
     }
 
-    /// Reports whether a request is for the site; counts it in `counts` if it is left out or has no
-    /// host.
+    /// Reports whether a request is for the site. Counts the request in `counts` if it is left out
+    /// or has no host.
     pub(super) fn has(&self, request: &LoggedRequest<'_>, counts: &mut RequestedHosts) -> bool {
         if request.target.starts_with(b"/-/")
             && let Some(kind) = question_kind(&request.target)
@@ -89,7 +92,7 @@ impl LogSelection {
     }
 
     /// Returns notes about requests that were left out and about assumptions, as sentences without
-    /// a full stop. `requests` is the number of requests that count.
+    /// a full stop. `requests` is the number of requests that are counted.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let pages = (counts.refusal_pages > 0).then(|| {
             let questions = counted(counts.refusal_pages, "second question");
@@ -97,7 +100,7 @@ impl LogSelection {
         });
         let questions = (counts.questions > 0).then(|| {
             let questions = counted(counts.questions, "line");
-            format!("{questions} of a proxy's questions, without the request in question: use the log of the proxy")
+            format!("the request is missing in {questions} with a proxy's question: use the log of the proxy")
         });
         let questions = questions.into_iter().chain(pages);
         let Some(hosts) = &self.hosts else { return questions.collect() };
@@ -123,7 +126,7 @@ impl LogSelection {
         missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs has this key")));
     }
 
-    /// Returns why no request counts, if all requests are questions or are for other hosts.
+    /// Returns why no request is counted, if all requests are questions or are for other hosts.
     pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
         if counts.questions + counts.refusal_pages > 0 && counts.other == 0 {
             return self.notes(counts, 0).into_iter().next();

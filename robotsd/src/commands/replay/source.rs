@@ -1,4 +1,5 @@
-//! Logs as streams of bytes (files, compressed or not, and standard input), with a progress bar.
+//! Opens logs as streams of bytes (files, compressed or not, and standard input), and shows a
+//! progress bar.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -22,8 +23,8 @@ const AHEAD: usize = 256 << 10;
 const HEAD: usize = 4 << 10;
 
 /// Opens a log; `-` is standard input. Compression is recognised by the first bytes, not by the
-/// name. All errors name the log, including those of later reads. Prints a notice to stderr if the
-/// log is empty. The progress bar counts the bytes before decompression.
+/// name. All errors, including those of later reads, contain the name of the log. Prints a notice
+/// to stderr if the log is empty. The progress bar counts the bytes before decompression.
 pub(super) fn open(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
     let mut log = open_named(path, progress)?;
     if log.fill_buf()?.is_empty() {
@@ -32,7 +33,8 @@ pub(super) fn open(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Re
     Ok(Box::new(log))
 }
 
-/// Like [`open`], but without the notice about an empty log: for a log that is opened again later.
+/// Like [`open`], but without the notice about an empty log. It is for logs that are opened again
+/// later with `open`, which then prints the notice.
 pub(super) fn open_unchecked(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
     Ok(Box::new(open_named(path, progress)?))
 }
@@ -57,7 +59,7 @@ fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<Named
 fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> = match path == Path::new("-") {
         true => Box::new(io::stdin()),
-        // Reading a device never ends, except for `/dev/null`.
+        // Reading a device never ends, except for `/dev/null`, so devices are errors.
         false if is_device(path)? => {
             let fault = "this is a device: name a file, a pipe, or - for standard input";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
@@ -93,7 +95,7 @@ fn unread_packing(start: &[u8]) -> Option<(&'static str, &'static str)> {
         [b'P', b'K', 3, 4, ..] => ("zip", "unzip -p"),
         [b'7', b'z', 0xBC, 0xAF, 0x27, 0x1C, ..] => ("7-Zip", "7z x -so"),
         [0x1F, 0x9D, ..] => ("compress", "uncompress -c"),
-        [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => ("zstd, with a frame of another kind first", "zstd -dc"),
+        [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => ("zstd and begins with a skippable frame", "zstd -dc"),
         _ => return None,
     })
 }
@@ -116,7 +118,7 @@ impl NamedLog {
         let advice = match error.kind() {
             io::ErrorKind::IsADirectory => ": name the logs in it",
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => "",
-            _ if self.is_packed => ": the file is damaged or cut; the part that could be decompressed counts",
+            _ if self.is_packed => ": the file is damaged or cut; the part that could be decompressed is counted",
             _ => "",
         };
         io::Error::new(error.kind(), format!("{}: {error}{advice}", self.name))
@@ -129,7 +131,7 @@ impl Read for NamedLog {
     }
 }
 
-/// Decoder for a sequence of zstd frames; logs that were joined have several.
+/// Decoder for a sequence of zstd frames; logs that were concatenated have several frames.
 struct Zstd<R: BufRead> {
     decoder: Option<StreamingDecoder<R, FrameDecoder>>,
 }

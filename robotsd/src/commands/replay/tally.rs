@@ -13,15 +13,16 @@ pub(super) struct RequestTally {
     pub(super) requests: u64,
     pub(super) allowed: u64,
     pub(super) disallowed: u64,
-    /// Disallowed by the first file. All other judgements are by the last file.
+    /// Requests that the first file disallows. All other counts use the last file.
     pub(super) disallowed_before: u64,
-    /// Allowed by the first file and disallowed by the second; `opened` counts the reverse.
+    /// Requests that the first file allows and the second disallows; `opened` counts the reverse.
     pub(super) shut: u64,
     pub(super) opened: u64,
-    /// Disallowed, but before the rules applied.
+    /// Requests that the rules disallow, but that were sent before the rules applied.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Requests of search engines with an index that a change blocks.
+    /// Requests of search engines with an index that the first file allows and the second
+    /// disallows.
     pub(super) shut_search_engines: u64,
     /// Disallowed requests of search engines with an index.
     #[serde(skip)]
@@ -69,7 +70,7 @@ impl LogPeriod {
 /// Maximum number of hours with their own counts: a little more than four years.
 const HOURS: usize = 40_000;
 
-/// Judgements of the requests of crawlers, by hour.
+/// Counts of the requests of crawlers, by hour.
 #[derive(Clone, Debug)]
 pub(super) struct Hours {
     /// Maximum number of hours that have counts.
@@ -149,7 +150,7 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
             return;
         }
         if self.counts.len() >= MAX {
-            // Half of the space is freed at once, so that this happens rarely.
+            // Half of the space is freed at once, so that keys are rarely dropped.
             let mut all = self.sorted();
             all.split_off(MAX / 2).into_iter().for_each(|(_, tally)| self.dropped += tally);
             self.counts = all.into_iter().collect();
@@ -160,11 +161,12 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
     /// Adds the counts of the next chunk.
     pub(super) fn merge(&mut self, next: Self) {
         self.dropped += next.dropped;
-        // After a few chunks, almost all keys are known.
+        // After a few chunks, almost all keys are known, so few new keys have to be sorted.
         let (known, mut new): (Vec<_>, Vec<_>) =
             next.counts.into_iter().partition(|(key, _)| self.counts.contains_key(key));
         if self.counts.len() + new.len() > MAX {
-            // Not all new keys fit, so the result must not depend on the order of the map.
+            // Not all new keys fit. They are sorted, so that the result does not depend on the
+            // order of the map.
             sort(&mut new);
         }
         known.into_iter().chain(new).for_each(|(key, tally)| self.add(key, tally));

@@ -155,7 +155,7 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
 /// Resolves the lints and exemptions of a site.
 pub(super) fn checks(check: &RawCheck, exempt: &RawExempt) -> Result<Options, Fault> {
     let known = |code: &Spanned<String>| {
-        let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists them", code.get_ref());
+        let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists all codes", code.get_ref());
         let help = || did_you_mean(code.get_ref(), Lint::all().iter().map(|lint| lint.code));
         Lint::of_code(code.get_ref()).ok_or_else(|| code.fault(wrong()).help(help()))
     };

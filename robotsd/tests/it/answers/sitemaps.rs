@@ -92,7 +92,7 @@ fn problems_of_a_sitemap_are_found() {
     let staging = format!("{of_another}{URL}, such as http://staging.example.com/0");
     for (url, want) in [
         ("/none.xml", "sitemap-failed 404 Not Found: "),
-        ("/page.xml", "sitemap-kind it is not a sitemap"),
+        ("/page.xml", "sitemap-kind the document is not a sitemap"),
         ("/empty.xml", "sitemap-kind it is empty"),
         ("/broken.xml", "sitemap-kind line 3, column 1: ill-formed document: "),
         ("/broken.xml", of_another),

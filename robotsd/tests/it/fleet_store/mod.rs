@@ -367,7 +367,7 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         let page = fleet.replicas[1].running.command(&["fleet", "status"]).ends_with(1).out;
         assert_has(
             unfolded(&page),
-            &["not since its start: its own copy is in force", "stale since its start", "shop is stale"],
+            &["not since the start of the replica: its own copy is in force", "stale since its start", "shop is stale"],
         );
         // The others are shown as in the last reading.
         fleet.replicas[0].becomes("stale");
@@ -551,7 +551,10 @@ fn replicas_that_serve_different_versions_are_named_and_none_is_rolled_back() {
         let json = fleet.says(&["status", "--fleet", "--json"]).ends_with(1).json();
         assert_has(json["differing"][0].as_str().unwrap(), &[line, &both]);
         let said = fleet.says(&["rollback", "shop", "--fleet"]).failed(2);
-        assert_has(said, &[line, "none is rolled back: ", "`robotsd accept shop HASH --fleet --config robotsd.toml`"]);
+        assert_has(
+            said,
+            &[line, "no replica is rolled back: ", "`robotsd accept shop HASH --fleet --config robotsd.toml`"],
+        );
         fleet.serves_on(&hash, 2);
         fleet.accepted(&hash[..12]);
         fleet.serves(&hash);

@@ -13,7 +13,8 @@ use super::lints;
 use crate::fetch::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings};
 use crate::render::{AnswerFinding, AnswerLint};
 
-/// Number of redirects that is reported as long: more than half of those that crawlers follow.
+/// Minimum number of redirects in a chain that is reported as long. It is more than half of the
+/// five redirects that crawlers follow.
 const LONG: usize = 3;
 
 /// Describes how crawlers interpret a response, as a sentence without its subject.
@@ -93,7 +94,8 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
     findings
 }
 
-/// Returns the host without `www.`; with and without it, it is almost always the same site.
+/// Returns the host without `www.`, because a host with and without `www.` is almost always the
+/// same site.
 fn name(url: &FetchUrl) -> &str {
     let host = url.host().trim_end_matches('.');
     host.strip_prefix("www.").unwrap_or(host)
@@ -143,18 +145,20 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding>
         return None;
     }
     let coding = codings.join(", ");
-    let message = format!("it is sent as {coding:?} to a client that accepts no coding and finds no rules in it");
+    let message =
+        format!("it is sent as {coding:?} to a client that accepts no coding, so the client finds no rules in it");
     let finding = AnswerFinding::new(&lints::CODING, plain.url(), &message);
     Some(finding.help("compress it only for requests with that coding in Accept-Encoding"))
 }
 
-/// Returns the finding about a charset. A file of ASCII is the same in nearly every charset.
+/// Returns the finding about a charset. A wrong charset is harmless for a file of ASCII characters,
+/// which nearly every charset encodes in the same way.
 fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
     let message = format!("its charset is {charset:?}, but crawlers read it as UTF-8");
     match charset {
         "utf-8" | "utf8" | "us-ascii" | "ascii" => None,
-        _ if is_harmless => Some((Severity::Note, message + ": no difference as long as it is ASCII")),
+        _ if is_harmless => Some((Severity::Note, message + ", which makes no difference as long as it is ASCII")),
         _ => Some((Severity::Warning, message)),
     }
 }
@@ -176,7 +180,7 @@ fn age(headers: &HeaderMap) -> Option<Duration> {
     headers.get(AGE)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// Formats a duration, in days if there are several.
+/// Formats a duration: in hours if it is shorter than two days, otherwise in days.
 fn span(time: Duration) -> String {
     match time.as_secs() / DAY.as_secs() {
         0 | 1 => format!("{} hours", time.as_secs() / 3600),

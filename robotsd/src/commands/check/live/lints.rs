@@ -4,7 +4,7 @@ use tower_robots::check::Severity;
 
 use crate::render::AnswerLint;
 
-/// Defines lints; their findings have this severity unless they set another.
+/// Defines lints. Their findings have the given severity, unless a finding sets another one.
 macro_rules! lints {
     ($($name:ident = $severity:ident $code:literal: $summary:literal, $why:literal;)*) => {
         $(pub(super) const $name: AnswerLint =
@@ -30,7 +30,7 @@ lints! {
     TIMEOUT = Error "answer-timeout": "no complete answer in time",
         "Crawlers wait for seconds, not minutes. A missing answer counts as a server error: the whole site is \
          treated as disallowed.";
-    BROKEN = Error "answer-broken": "an incomplete answer, or not valid HTTP",
+    BROKEN = Error "answer-broken": "an incomplete or invalid HTTP answer",
         "A connection that ends early, a body shorter than announced and an invalid HTTP response are network \
          errors: crawlers treat the whole site as disallowed (RFC 9309, section 2.3.1.4).";
     NOT_FINAL = Error "answer-not-final": "a status that is not a final answer",
@@ -138,7 +138,7 @@ mod tests {
         let at = chapter.find(HEAD).expect("the chapter holds the table") + HEAD.len();
         let row = |lint: &AnswerLint| {
             let AnswerLint { code, severity, summary, why } = lint;
-            // The link of a finding leads to this anchor.
+            // The link of a finding points to this anchor.
             assert!(lint.url().ends_with(&format!("/docs/answers/#{code}")), "{}", lint.url());
             format!("| <a id=\"{code}\"></a>`{code}` | {severity} | {summary}. {why} |\n")
         };

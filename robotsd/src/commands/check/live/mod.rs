@@ -6,7 +6,7 @@
 //! table in [`lints`]. The file is then checked like any other, and [`FrontPage`] shows who may
 //! fetch `/`.
 //!
-//! No page and no link is fetched, and sitemaps only if requested.
+//! Fetches no page and follows no link. Fetches sitemaps only if requested.
 
 mod answers;
 mod lints;
@@ -38,7 +38,7 @@ const MAX_BYTES: usize = LiveRobots::MAX_FILE as usize;
 pub(super) struct LiveCheck<'a> {
     pub(super) retriever: Retriever,
     pub(super) settings: &'a EvaluatorSettings,
-    /// Whether to fetch the sitemaps that a file names.
+    /// Whether to fetch the sitemaps that a robots.txt lists.
     pub(super) fetches_sitemaps: bool,
 }
 
@@ -47,7 +47,7 @@ impl LiveCheck<'_> {
     ///
     /// # Errors
     ///
-    /// If `word` does not name a robots.txt that can be fetched.
+    /// If `word` is not the URL of a site or robots.txt that can be fetched.
     fn check(&self, word: &str) -> Result<LiveReport, String> {
         let (named, others) = names_of_site(word)?;
         let chain = self.retriever.retrieve(&RetrievalRequest::new(named));
@@ -78,7 +78,7 @@ impl LiveCheck<'_> {
         let settings = self.settings.for_host(&chain.url().authority());
         let evaluator = body.map(|body| Evaluator::new(body.octets, Reading::Standard, &settings));
         if evaluator.as_ref().is_some_and(Evaluator::is_other_file) {
-            // The finding about the file already reports this.
+            // Another finding already reports that the file is not a robots.txt.
             findings.retain(|finding| finding.code != lints::CONTENT_TYPE.code);
         }
         let origin = if chain.last.url.target().as_str() == "/robots.txt" { &chain.last.url } else { chain.url() };
@@ -106,8 +106,8 @@ impl LiveCheck<'_> {
         Ok(LiveReport { name: chain.url().to_string(), answers, findings, evaluator, sitemaps, front_page, unreached })
     }
 
-    /// Sends a second request, like a client that accepts no content coding, if the first response
-    /// is encoded.
+    /// If the first response is encoded, sends a second request that accepts no content coding, and
+    /// returns the finding if the response to that is encoded, too.
     fn unasked_coding(&self, chain: &RetrievalChain) -> Option<AnswerFinding> {
         if codings(chain.headers()?).is_empty() {
             return None;
@@ -140,7 +140,8 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     Some(finding.severity_is(severity).help(&help))
 }
 
-/// Returns the robots.txt URL of an argument, and those of the other names of its host.
+/// Returns the robots.txt URL of an argument, and the robots.txt URLs of the other names and
+/// schemes of its host.
 ///
 /// # Errors
 ///
@@ -155,7 +156,7 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
         ));
     }
     let others = if named.authority().ends_with(&format!(":{}", named.port())) {
-        // It is unknown what listens on other ports.
+        // With an explicit port, the ports of the other names and schemes are unknown.
         Vec::new()
     } else {
         let hosts: Vec<_> = [Some(named.host().to_owned()), counterpart(named.host())].into_iter().flatten().collect();
@@ -167,7 +168,7 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     Ok((named, others))
 }
 
-/// Returns the host name with `www.` added, or removed.
+/// Adds `www.` to the host name, or removes it if the name begins with it.
 fn counterpart(host: &str) -> Option<String> {
     if host.parse::<IpAddr>().is_ok() || !host.trim_end_matches('.').contains('.') {
         return None;

@@ -1,5 +1,5 @@
-//! Output about a site in the format of the command. The text format has one line for each name of
-//! the site, and shows who may fetch the front page.
+//! Writes the output about a site, in the requested format. The text format has one line for each
+//! name of the site, and shows who may fetch the front page.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -28,8 +28,9 @@ struct AnswersText<'a> {
 }
 
 impl AnswersText<'_> {
-    /// Reports whether a finding that is shown already explains the response. A file that is not a
-    /// robots.txt has no rules to explain.
+    /// Reports whether the meaning of a response is not shown, because a finding already explains
+    /// it. It is also not shown for a file that is not a robots.txt, because such a file has no
+    /// rules.
     fn is_said(&self, answer: &AnswerSummary) -> bool {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);
@@ -73,7 +74,7 @@ struct FrontPageText<'a> {
     report: &'a LiveReport,
 }
 
-/// The same as a Markdown table.
+/// The same crawlers, as a Markdown table.
 #[derive(Template)]
 #[template(path = "commands/check/live/front_page_markdown.txt", whitespace = "preserve")]
 struct FrontPageMarkdown<'a> {

@@ -11,7 +11,7 @@ use crate::fetch::{AnswerKind, AnswerReading, CrawlerAccess, DecodedBody, Retrie
 use crate::render::AnswerFinding;
 use crate::word_enum::word_enum;
 
-/// Everything about one URL of the command line. In JSON output it follows the findings.
+/// Everything about one URL of the command line. In JSON output, this object follows the findings.
 #[derive(Debug, Serialize)]
 pub(super) struct LiveReport {
     /// URL of the robots.txt.
@@ -22,13 +22,13 @@ pub(super) struct LiveReport {
     /// Findings, the worst first.
     #[serde(skip)]
     pub(super) findings: Vec<AnswerFinding>,
-    /// The file, if there is one.
+    /// The compiled robots.txt; `None` if the response has no usable body.
     #[serde(skip)]
     pub(super) evaluator: Option<Evaluator>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) sitemaps: Vec<SitemapSummary>,
     pub(super) front_page: FrontPage,
-    /// Why the server could not be reached from here; others may be able to reach it.
+    /// Why the server could not be reached from this machine; crawlers may be able to reach it.
     #[serde(skip)]
     pub(super) unreached: Option<String>,
 }
@@ -70,9 +70,9 @@ pub(super) struct RedirectSummary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {
-    /// It is the name in the argument.
+    /// The name is the one in the argument.
     Named,
-    /// Crawlers get the same rules there, or also no rules.
+    /// Crawlers get the same rules under both names, or no rules under either.
     Same,
     Differs,
     /// The name has no address, so there is no such site.
@@ -133,7 +133,7 @@ impl SameFile {
 #[serde(transparent)]
 pub(super) struct FrontPage {
     pub(super) rows: Vec<FrontPageRow>,
-    /// Whether rules decide, not a response without rules.
+    /// Whether the access is decided by rules, and not by a response without rules.
     #[serde(skip)]
     pub(super) has_rules: bool,
 }

@@ -27,12 +27,13 @@ pub(super) struct SitemapSummary {
     pub(super) url: String,
     /// Status of the response, or why there is none.
     pub(super) answer: String,
-    /// Number of URLs in it; `None` if it is not a sitemap.
+    /// Number of URLs in the sitemap; `None` if the document is not a sitemap.
     pub(super) urls: Option<u64>,
     pub(super) is_index: bool,
 }
 
-/// Fetches the sitemaps that a file names; a relative URL is a finding about the file.
+/// Fetches the sitemaps that a robots.txt lists. An invalid URL, such as a relative one, is a
+/// finding.
 pub(super) fn check(
     retriever: &Retriever,
     robots: &RobotsTxt,
@@ -70,7 +71,8 @@ pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<AnswerFindin
     named(robots).iter().take(MAX_SITEMAPS).filter_map(|url| place(url, site)).collect()
 }
 
-/// Returns the URLs of sitemaps without duplicates; at most one more than are checked.
+/// Returns the URLs of sitemaps without duplicates. Returns at most one more than are checked, so
+/// that the caller notices that there are more.
 fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
     let mut urls: Vec<FetchUrl> = Vec::new();
     for url in robots.sitemaps().filter_map(|sitemap| String::from_utf8_lossy(sitemap.value).parse().ok()) {

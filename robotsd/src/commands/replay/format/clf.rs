@@ -57,8 +57,8 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     })
 }
 
-/// Reports whether the value in the agent's position is something else, because the server writes a
-/// host, an address or the agent before it.
+/// Reports whether the value at the position of the agent is something else, because the server
+/// writes a further value (a host, an address or the agent itself) before it.
 fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
     if agent.starts_with(b"Mozilla/") {
         return false;
@@ -77,7 +77,7 @@ struct Client<'a> {
 
 impl<'a> Client<'a> {
     /// Finds the address, and the virtual host before it. A user name may contain anything that a
-    /// client sent, so the first word that can be the address is taken.
+    /// client sent, so the first word that can be the address is used.
     fn of(head: &'a [u8]) -> Option<Self> {
         let (first, rest) = head.split_at(memchr::memchr(b' ', head).unwrap_or(head.len()));
         // `host - - - [` contains a host, but no address.
@@ -102,7 +102,8 @@ impl<'a> Client<'a> {
             at => is_address(words[*at]) && is_dash(at + 1),
         };
         let at = (1..words.len()).find(is_sender)?;
-        // A word of the prefix may look like a host name of a local network.
+        // A word of the prefix may look like the host name of a local network, so a host after a
+        // prefix must contain a dot.
         let host = Some(words[at - 1]).filter(|word| is_host(word) && (at == 1 || word.contains(&b'.')));
         Some(Self { host, address: words[at] })
     }
@@ -114,13 +115,14 @@ pub(super) fn is_address(word: &[u8]) -> bool {
 }
 
 /// Reports whether a word can be the address of a client, or the name that a server logs instead.
-/// `nginx:` is the tag of a program, so it cannot.
+/// `nginx:` is not a client but the tag of a program.
 fn is_client(word: &[u8]) -> bool {
     let is_of_name = |octet: &u8| matches!(octet, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b':' | b'%' | b'[' | b']');
     !word.is_empty() && word.iter().all(is_of_name) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
 }
 
-/// Reports whether a word can be a virtual host with its port, or `-` for no host; a time cannot.
+/// Reports whether a word can be a virtual host with its port, or `-` for no host. A time is not a
+/// host.
 fn is_host(word: &[u8]) -> bool {
     let mut parts = word.split(|octet| *octet == b':');
     let name = parts.next().unwrap_or_default();
@@ -136,8 +138,8 @@ fn without_colour(word: &[u8]) -> &[u8] {
 }
 
 /// Returns the site from a line of robotsd, which ends with the site, the action and the id of the
-/// request, each in quotes. Other servers may write three values there too, so it counts as a site
-/// only if the config has one with that name.
+/// request, each in quotes. Other servers may write three values there, too, so the value is used
+/// only if the config has a site with that name.
 fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (site, rest) = quoted(rest)?;
     let (_action, rest) = quoted(rest)?;
@@ -150,19 +152,20 @@ const MAX_TIME_LENGTH: usize = 48;
 
 /// Finds the time in the bytes before the request: returns the position of its bracket, and the
 /// time if it can be parsed. Hosts and process ids may be in brackets too, and a collector's prefix
-/// or a user name may contain a time, so the last bracket with a time counts.
+/// or a user name may contain a time, so the last bracket with a time is used.
 fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
     let time_at = |at: usize| {
         let rest = &before[at + 1..];
         let end = memchr::memchr(b']', &rest[..rest.len().min(MAX_TIME_LENGTH)])?;
-        // A short number is a process id.
+        // Short numbers are process ids, not times.
         any_time(&rest[..end]).filter(|_| end > 8).map(|time| (at, Some(time)))
     };
     let last = || memchr::memrchr(b'[', before).map(|at| (at, None));
     memchr::memrchr_iter(b'[', before).find_map(time_at).or_else(last)
 }
 
-/// Splits a request line such as `GET /path HTTP/1.1`; servers log whatever they receive.
+/// Splits a request line such as `GET /path HTTP/1.1`. The protocol may be missing, because servers
+/// log whatever they receive.
 pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     let at = memchr::memchr(b' ', request)?;
     let (method, rest) = (&request[..at], &request[at + 1..]);
@@ -171,7 +174,7 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
 }
 
 /// Reports whether two values, in a log line without a request line, can be a method and its
-/// target. Other lines also have values with these names.
+/// target. Lines that are not requests may have values with the same names.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }
@@ -180,18 +183,18 @@ fn is_method(method: &[u8]) -> bool {
     !method.is_empty() && method.iter().all(|octet| octet.is_ascii_alphabetic() || *octet == b'-')
 }
 
-/// Reports whether a string begins like URLs do.
+/// Reports whether a string begins with the scheme of a URL and `://`.
 fn has_scheme(text: &[u8]) -> bool {
     let scheme = text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || b"+-.".contains(octet)).count();
     scheme > 0 && text[scheme..].starts_with(b"://")
 }
 
-/// Finds the quote that begins the request; quotes in a user name are escaped.
+/// Finds the quote that begins the request. Quotes in a user name are escaped, so they are skipped.
 fn first_quote(line: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'"', line).find(|at| line[..*at].last() != Some(&b'\\'))
 }
 
-/// Returns the text between the next two quotes, and the rest; escaped quotes do not count.
+/// Returns the text between the next two quotes, and the rest. Escaped quotes are part of the text.
 pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = memchr::memchr(b'"', text)? + 1;
     let mut at = start;
@@ -243,10 +246,10 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Connection types, which begin a line of a load balancer.
+/// Connection types. Every line of a load balancer begins with one of them.
 const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
 
-/// Reports whether a line begins like one of a load balancer: `https 2018-07-02T22:23:00.186641Z
+/// Reports whether a line begins like those of load balancers: `https 2018-07-02T22:23:00.186641Z
 /// app/name/50dc6c495c0c9188 …`
 pub(super) fn begins_alb(line: &[u8]) -> bool {
     let mut words = line.splitn(4, |octet| *octet == b' ');
@@ -299,9 +302,9 @@ pub(super) fn status(word: Option<&[u8]>) -> Option<u16> {
 /// A request, as a log line contains it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LoggedRequest<'a> {
-    /// Host with port; `None` if the log does not contain it, empty if the request named none.
+    /// Host with port; `None` if the log does not contain hosts, empty if the request had no host.
     pub(crate) host: Option<Cow<'a, [u8]>>,
-    /// robotsd site that answered, if the log may be robotsd's own.
+    /// Name of the site that answered, if the line may be from robotsd's own log.
     pub(crate) site: Option<Cow<'a, [u8]>>,
     pub(crate) address: Cow<'a, [u8]>,
     /// Seconds since 1970; `None` if the line has no time.
@@ -321,8 +324,8 @@ impl LoggedRequest<'_> {
         std::str::from_utf8(&self.method).unwrap_or_default()
     }
 
-    /// Reports whether the request got a page, not an asset of one. Requests in a log without
-    /// statuses count as successful.
+    /// Reports whether the response was a page, and not an image, script or other asset. Requests
+    /// in a log without statuses count as successful.
     pub(crate) fn got_page(&self) -> bool {
         *self.method == *b"GET" && !RateLimit::is_for_asset(&self.target) && self.status.is_none_or(is_page)
     }
@@ -412,7 +415,7 @@ fn number(digits: &[u8]) -> Option<i64> {
 
 /// Returns the number of days from 1970-01-01, in the Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
-    // If years begin in March, the leap day is the last day of a year.
+    // Years are counted from March, so that the leap day is the last day of a year.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let of_era = year.rem_euclid(400);

@@ -1,5 +1,5 @@
-//! The keys of JSON objects that hold the values of a request: the keys of known servers and
-//! services, and keys that an operator names.
+//! Maps the values of a request to keys of JSON objects: the keys of known servers and services,
+//! and keys that an operator gives.
 //!
 //! The known keys are those in nginx's documentation, and those of Caddy, Traefik, Envoy,
 //! Cloudflare, Google Cloud and the Elastic Common Schema.
@@ -29,8 +29,8 @@ word_enum! {
 }
 
 impl JsonField {
-    /// Returns the known keys of this field. The first key that an object contains counts; a `.`
-    /// leads into a nested object.
+    /// Returns the known keys of this field. The first key that an object contains is used. A `.`
+    /// in a key stands for a nested object.
     #[expect(clippy::too_many_lines, reason = "a table")]
     const fn known_keys(self) -> &'static [&'static str] {
         match self {
@@ -132,7 +132,7 @@ impl JsonField {
     }
 }
 
-/// A key that an operator names, written `ua=userAgent`.
+/// A key that an operator gives, written `ua=userAgent`.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 #[display("{}={key}", field.as_str())]
 pub(in crate::commands) struct JsonKey {
@@ -154,10 +154,10 @@ impl FromStr for JsonKey {
     }
 }
 
-/// The keys for reading objects.
+/// The known keys, and the keys that the operator gave.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct JsonKeys {
-    /// Keys that the operator named, each with a flag that is set when an object contains it.
+    /// Keys that the operator gave, each with a flag that is set when an object contains the key.
     named: Vec<(JsonKey, AtomicBool)>,
 }
 
@@ -186,11 +186,12 @@ impl JsonKeys {
         self.named.iter().any(|(key, _)| key.field == field)
     }
 
-    /// Returns the known keys of a value. They are not tried if the operator names a key for the
-    /// value.
+    /// Returns the known keys of a field. They are not used if the operator gave a key for the
+    /// field.
     fn known(&self, field: JsonField) -> &'static [&'static str] {
         let is_named = match field {
-            // A method or path that the operator names replaces the one in the request line.
+            // A request line contains method and path, so it is not used if the operator gave a key
+            // for either.
             JsonField::Request => {
                 [field, JsonField::Method, JsonField::Path].into_iter().any(|field| self.is_named(field))
             }
@@ -199,7 +200,7 @@ impl JsonKeys {
         if is_named { &[] } else { field.known_keys() }
     }
 
-    /// Applies `read` to each value that an object has under the keys of this field.
+    /// Applies `read` to each value in an object under the keys of this field.
     pub(super) fn values<'o, 'a, T>(
         &'o self,
         object: &'o ObjectAsVec<'a>,
@@ -216,10 +217,10 @@ impl JsonKeys {
     }
 }
 
-/// Writes one line for each value of a request.
+/// Lists the keys, on one line for each value of a request.
 impl fmt::Display for JsonKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON objects are read by these keys (--json-keys VALUE=KEY adds others):")?;
+        f.write_str("these keys of JSON objects are read (--json-keys VALUE=KEY adds others):")?;
         for field in JsonField::ALL {
             let named = self.named.iter().filter(|(key, _)| key.field == field).map(|(key, _)| &*key.key);
             let keys: Vec<_> = named.chain(self.known(field).iter().copied()).collect();
@@ -229,7 +230,7 @@ impl fmt::Display for JsonKeys {
     }
 }
 
-/// Returns the value under a key, ignoring case; dots in the key may lead into nested objects.
+/// Returns the value under a key, ignoring case. Dots in the key may stand for nested objects.
 fn find<'o, 'a>(object: &'o ObjectAsVec<'a>, key: &str) -> Option<&'o Value<'a>> {
     let member = |key: &str| object.iter().find(|(known, _)| known.eq_ignore_ascii_case(key)).map(|(_, value)| value);
     member(key).or_else(|| {

@@ -33,8 +33,8 @@ pub(in crate::commands) enum ReplayLogFormat {
     Alb,
 }
 
-/// Maximum nesting of collectors' objects and prefixes, such as those of a container and of the
-/// service that gathers its output.
+/// Maximum number of objects and prefixes that collectors have put around a line. A container
+/// runtime may add one, and the service that gathers the output of containers another.
 const MAX_WRAPPERS: usize = 3;
 
 /// Reads the lines of one chunk of a log.
@@ -43,7 +43,7 @@ pub(super) struct ChunkReader<'k> {
     format: ReplayLogFormat,
     json_keys: &'k JsonKeys,
     columns: W3cColumns,
-    /// Whether the format was detected, not named: then lines in other formats are read too.
+    /// Whether the format was detected. If it was, lines in other formats are also read.
     is_found: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) enum LogLine<'a> {
 }
 
 impl<'k> ChunkReader<'k> {
-    /// Creates a reader; detects the format of the chunk if it is not known.
+    /// Creates a reader. If the format is `Auto`, detects the format of the chunk.
     pub(super) fn new(format: ReplayLogFormat, json_keys: &'k JsonKeys, chunk: &[u8]) -> Self {
         let is_found = format == ReplayLogFormat::Auto;
         Self { format: format.detect(json_keys, chunk), json_keys, columns: W3cColumns::default(), is_found }
@@ -81,7 +81,7 @@ impl<'k> ChunkReader<'k> {
         }
     }
 
-    /// Reads a line as its server wrote it.
+    /// Reads a line that no collector has wrapped.
     fn read_bare<'a>(&self, line: &'a [u8]) -> LogLine<'a> {
         if json::is_event(line) {
             return LogLine::Event;
@@ -135,8 +135,8 @@ fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl ReplayLogFormat {
-    /// Reads a line. `None` if it is not a request in this format, or if the format needs the line
-    /// of columns.
+    /// Reads a line. Returns `None` if it is not a request in this format, or if the format needs a
+    /// line with the names of the columns.
     pub(super) fn read<'a>(self, line: &'a [u8], json_keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
         match self {
             Self::Auto => Self::of(line).read(line, json_keys),
@@ -149,7 +149,7 @@ impl ReplayLogFormat {
     }
 
     /// Reports whether a line that was parsed is certainly in this format. Lines of error logs
-    /// contain requests too.
+    /// contain requests, too, so a parsed line need not be one of an access log.
     fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),
@@ -165,7 +165,7 @@ impl ReplayLogFormat {
         }
         let sample: Vec<&[u8]> =
             chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty()).take(50).collect();
-        // Chunks after the first one also begin with the line of columns.
+        // Chunks after the first one also begin with the line that names the columns.
         if sample.iter().any(|line| line.starts_with(FIELDS)) {
             return Self::W3c;
         }
@@ -190,20 +190,21 @@ impl ReplayLogFormat {
     }
 }
 
-/// Reports whether a line, which may be cut, contains a JSON object. Servers escape the quotes that
-/// clients send.
+/// Reports whether a line, which may be cut, contains a JSON object. Servers escape quotes from
+/// clients, so a client cannot send the beginning of an object.
 pub(super) fn has_object(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") || memchr::memmem::find(line, b"{\"").is_some()
 }
 
 /// Reports whether a line belongs to an error log of nginx or Apache.
 pub(super) fn is_of_error_log(line: &[u8]) -> bool {
-    // nginx: `2026/11/22 10:00:00 [error] 7#7: …`; no access log has such a date in front.
+    // A line of nginx is `2026/11/22 10:00:00 [error] 7#7: …`; no line of an access log begins with
+    // such a date.
     let is_nginx = line.get(..22).is_some_and(|head| {
         let digits = head.iter().map(|octet| if octet.is_ascii_digit() { b'0' } else { *octet });
         digits.take(21).eq(*b"0000/00/00 00:00:00 [") && head[21].is_ascii_lowercase()
     });
-    // Apache: `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] …`
+    // A line of Apache is `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] …`.
     let is_apache = || {
         let line = line.strip_prefix(b"[")?;
         let (time, rest) = line.split_at(memchr::memchr(b']', line)?);

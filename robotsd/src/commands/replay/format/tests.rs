@@ -104,7 +104,8 @@ fn lines_of_a_load_balancer_are_read() {
     assert_eq!(shown(ReplayLogFormat::Alb, ALB), Some(want.map(str::to_owned)));
     assert_eq!(found(ALB), ReplayLogFormat::Alb);
     assert_eq!(read(ReplayLogFormat::Alb, ALB).and_then(|entry| entry.time), Some(1_530_570_180));
-    // A URL without a path, an address in brackets, and bytes of a client that are not a request.
+    // These lines have a URL without a path, an address in brackets, and bytes of a client that are
+    // not a request.
     let line =
         ALB.replace("https://example.com:443/a?b=c", "https://[2001:db8::1]:443").replace("192.0.2.7:", "2001:db8::2:");
     assert_eq!(
@@ -242,7 +243,8 @@ fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format(
     }
 }
 
-/// An error log is in no access log format, however few quotes its lines contain.
+/// The format of an error log is not mistaken for an access log format, however few quotes its
+/// lines contain.
 #[test]
 fn an_error_log_holds_no_requests() {
     let keys = JsonKeys::default();
@@ -272,7 +274,7 @@ fn no_line_has_a_host_for_an_address_where_another_format_has_the_address() {
             assert_eq!(*request.address, *b"192.0.2.7", "{line}");
             assert_eq!(request.host.as_deref(), host.map(str::as_bytes), "{line}");
         }
-        // A line whose client is not an address is read all the same.
+        // A line whose client is not an address is also read.
         let named = CURL.replace("192.0.2.7", "client.test");
         assert!(matches!(reader.read(named.as_bytes()), LogLine::Request(_)));
     }
@@ -314,14 +316,14 @@ fn lines_that_a_collector_put_into_an_object_are_read() {
         ]
     };
     let of_server = [GPTBOT, GPTBOT_JSON].into_iter().flat_map(objects);
-    // Nested objects, such as the output of a container that a service gathers.
+    // These objects are nested, such as the output of a container that a service gathers.
     let twice = objects(&objects(GPTBOT)[0]);
     let lines: Vec<_> =
         of_server.chain(twice).chain([format!(r#"{{"MESSAGE":{octets}}}"#)]).chain([GPTBOT.to_owned()]).collect();
     for (line, read) in lines.iter().zip(gptbots(&lines)) {
         assert_eq!(read, Some((None, "192.0.2.7".to_owned())), "{line}");
     }
-    // A named format is the format of the inner line.
+    // With --log-format, the given format is the format of the inner line.
     let keys = JsonKeys::default();
     for (format, line) in [(ReplayLogFormat::Combined, GPTBOT), (ReplayLogFormat::Json, GPTBOT_JSON)] {
         for line in objects(line) {
@@ -415,7 +417,8 @@ fn what_is_not_understood_is_unread() {
     let keys = JsonKeys::default();
     let escaped = serde_json::to_string(GPTBOT).expect("a text");
     for line in [
-        // Parts of objects over several lines, as `journalctl -o json-pretty` writes them.
+        // These are parts of objects over several lines, as `journalctl -o json-pretty` writes
+        // them.
         &format!("    \"message\" : {escaped},"),
         &format!("[{{\"message\": {escaped}}}, {{\"message\": {escaped}}}]"),
         &format!("{{\"message\": {escaped}"),
@@ -426,15 +429,15 @@ fn what_is_not_understood_is_unread() {
         "Nov 27 13:40:30 localhost haproxy[5417]: 192.0.2.1:47878 [27/Nov/2026:13:40:30.102] https~ backend/srv 395/0 200 1654 {a|b} \"GET /a HTTP/1.1\"",
         "[27/Nov/2026:18:41:26 +0000] - 200 200 - GET https shop.test \"/a\" [Client 192.0.2.9] \"GPTBot/1.2\" \"-\"",
         r#"{"level":"error","msg":"no answer to \"GET /a HTTP/1.1\" from 192.0.2.7"}"#,
-        // Other values under the names of request fields.
+        // These lines have other values under the names of request fields.
         r#"{"level":"info","method":"tools/list","path":"/a"}"#,
         r#"{"level":"info","method":"dns-01","target":"shop.test"}"#,
-        // Lines with a User-Agent under an unknown key.
+        // These lines have a User-Agent under an unknown key.
         r#"{"method":"GET","path":"/a","userAgent":"GPTBot/1.2"}"#,
         r#"{"method":"GET","path":"/a","req":{"headers":{"user-agent":["GPTBot/1.2"]}}}"#,
         r#"{"method":"GET","path":"/a","client_ua":"GPTBot/1.2"}"#,
-        // A host, an address or the agent before the value in the agent's position, and two lines
-        // in one.
+        // These lines have a host, an address or the agent before the value at the agent's
+        // position, or are two lines in one.
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "shop.test" "https://x.test/" "GPTBot/1.2""#,
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "GPTBot/1.2" "-""#,
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "-" "10.0.0.1, 192.0.2.7" "GPTBot/1.2""#,
@@ -464,7 +467,7 @@ fn objects_are_read_by_the_keys_that_are_named() {
     let want = (text("192.0.2.7"), text("GET"), text("/a"), text("GPTBot/1.2"), Some(971_211_336));
     assert_eq!(read(&keys), Some(want));
     assert_eq!(keys.missing().count(), 0);
-    // Only a named key counts.
+    // Only the given key is used.
     let keys = named(&["ua=none", "path=path", "method=proxy.verb"]);
     assert_eq!(read(&keys), Some((String::new(), text("GET"), text("/other"), String::new(), None)));
     assert_eq!(keys.missing().map(ToString::to_string).collect::<Vec<_>>(), ["ua=none"]);
@@ -526,7 +529,8 @@ fn values_in_quotes_are_read_where_a_log_has_columns() {
     assert_eq!((directives, unread), (2, 2));
 }
 
-/// The values of a line with more columns than named would be assigned to the wrong columns.
+/// If a line has more values than `#Fields` names columns, values would be assigned to the wrong
+/// columns.
 #[test]
 fn a_line_with_other_columns_than_the_log_names_is_unread() {
     let (requests, _, unread) = of_chunk(

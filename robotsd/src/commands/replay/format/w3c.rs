@@ -54,7 +54,7 @@ impl W3cColumns {
     /// Parses a line with these columns.
     pub(super) fn read<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let line = line.trim_ascii_end();
-        // The first space or tab is the separator; a quoted value may contain the other one.
+        // The first space or tab in the line is the separator. Quoted values may contain either.
         let blank = line[memchr::memchr2(b' ', b'\t', line)?];
         let values = self.values(line, blank)?;
         let value = |column: Option<usize>| values.get(column?).filter(|value| !matches!(value, W3cValue::Plain(b"-")));
@@ -97,8 +97,8 @@ impl W3cColumns {
             return Some(values);
         }
         let values: Vec<_> = line.split(|octet| *octet == blank).map(W3cValue::Plain).collect();
-        // Some servers omit empty values at the end. Without path, query or agent, the line would
-        // be read as a different request.
+        // Some servers omit empty values at the end. A line without path, query or agent is not
+        // accepted, because it would be read as a different request.
         let [_, path, query, agent, ..] = self.places;
         let is_whole = || [path, query, agent].into_iter().flatten().all(|place| place < values.len());
         (values.len() == self.count || (values.len() < self.count && !has_quotes && is_whole())).then_some(values)

@@ -1,5 +1,5 @@
-//! Versions that are saved as files. A version came into force at the date in the name of its file
-//! or, without a date, when the file was last changed.
+//! Reads versions that are saved as files. A version came into force at the date in the name of its
+//! file or, without a date, when the file was last changed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,8 @@ pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
 ///
 /// # Errors
 ///
-/// If there is no such file: files without a date need not be a robots.txt.
+/// If there is no such file. Files without a date are not read, because they need not be a
+/// robots.txt.
 fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for file in std::fs::read_dir(folder).map_err(|error| input::named(folder, &error))? {
@@ -92,7 +93,7 @@ fn moment(text: &str) -> Option<i64> {
     let hour = number(2, "Tt-_ ").unwrap_or("00");
     let (minute, second) = (number(2, ":-.").unwrap_or("00"), number(2, ":-.").unwrap_or("00"));
     let at = |clock: &str| date::parsed(&format!("{year}-{month}-{day}T{clock}Z"));
-    // The digits after a day may not be a time.
+    // The digits after the day need not be a time.
     at(&format!("{hour}:{minute}:{second}")).or_else(|| at("00:00:00"))
 }
 

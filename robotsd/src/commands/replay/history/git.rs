@@ -2,8 +2,8 @@
 //!
 //! A version is in force from the time of its commit on the branch that is checked out. For a
 //! merge, this is the time of the merge commit: before it, the content of another branch was not
-//! live. The versions are in the order of the commits, whatever their dates are: a version is never
-//! newer than the commits that follow it. The user's settings do not affect the result.
+//! live. The versions are in the order of the commits. If a commit has a later date than the next
+//! one, the date of the next one is used. The user's settings do not affect the result.
 //!
 //! **No program that a repository names is run.** The config of a repository may come from someone
 //! else, as in a checkout that was sent as an archive, and can name programs. [`ALWAYS`], [`LOG`]
@@ -20,22 +20,22 @@ use crate::render::{printable, printable_path};
 /// Name of the file that is read if a path is a directory.
 const FILE: &str = "robots.txt";
 
-/// Options of every command. File names are not patterns. `-c` overrides the user's settings that
-/// would change the result, and the repository's settings that name programs; an empty value names
-/// no program.
+/// Options of every git command. With them, git does not treat file names as patterns. `-c`
+/// overrides the user's settings that would change the result, and the repository's settings that
+/// name programs; an empty value names no program.
 const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate \
                       -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
                       -c core.alternateRefsCommand=true -c alias.remote-none=";
 
-/// Environment variables of every command. To fetch an object that a partial clone lacks, git runs
-/// programs that the repository names. Git 2.45 and later obeys `GIT_NO_LAZY_FETCH`. For earlier
-/// versions, only the protocol "none" is allowed, whose helper is the alias `remote-none`;
+/// Environment variables of every git command. To fetch an object that a partial clone lacks, git
+/// runs programs that the repository names. Git 2.45 and later obeys `GIT_NO_LAZY_FETCH`. For
+/// earlier versions, only the protocol "none" is allowed, whose helper is the alias `remote-none`;
 /// [`ALWAYS`] makes that alias do nothing.
 const ENVIRONMENT: [(&str, &str); 3] =
     [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
-/// Prints one line per commit, and one line for its change of the file. `-O` overrides a setting of
-/// the repository that names a file for git to read.
+/// Command that prints one line per commit, and one line for the commit's change of the file. `-O`
+/// overrides a setting of the repository that names a file for git to read.
 const LOG: &str = "log --first-parent -m --raw --no-abbrev --no-renames --no-color --no-show-signature --no-ext-diff \
                    --no-textconv -O/dev/null --format=%H%x20%ct";
 
@@ -62,7 +62,7 @@ pub(super) fn has_repository(path: &Path) -> bool {
 /// If `git` is not installed or fails, or no commit contains the file.
 pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
     let shown = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
-    // For a link, git stores the path that it points to, not the content there.
+    // For a symbolic link, git stores the path of the target, not its content.
     let file = shown.canonicalize().unwrap_or_else(|_| shown.clone());
     let folder = file.parent().unwrap_or(Path::new("/"));
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -89,20 +89,21 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// Reports whether the commit deleted the file. A deleted file has no rules.
+    /// Reports whether the commit deleted the file. A version without the file has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }
 }
 
-/// Returns the commits that changed a file, the newest first; at most one more than may be read.
+/// Returns the commits that changed a file, the newest first. Returns at most one more than may be
+/// read, so that the caller notices that there are more.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let most = format!("--max-count={}", MAX_VERSIONS + 1);
     let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;
     let mut changes: Vec<Change> = Vec::new();
     let mut commit: Option<(String, i64)> = None;
     for line in String::from_utf8_lossy(&log).lines() {
-        // `:100644 100644 BEFORE AFTER M\trobots.txt`
+        // The line of a change is `:100644 100644 BEFORE AFTER M\trobots.txt`.
         let Some(change) = line.strip_prefix(':') else {
             let read = line.split_once(' ').and_then(|(hash, at)| Some((hash.to_owned(), at.parse().ok()?)));
             commit = read.or(commit);
@@ -147,7 +148,7 @@ fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> 
     };
     let done = read();
     drop(answers);
-    // It may still be writing versions that exceed the limits.
+    // git may still be writing versions that exceed the limits, so it is stopped.
     let _ = process.kill();
     process.wait()?;
     done.map_err(|error: io::Error| io::Error::other(format!("{}: git: {error}", printable_path(folder))))
@@ -161,7 +162,7 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
     size.ok_or_else(|| {
         io::Error::other(format!(
             "the repository lacks the version of commit {commit}: it is damaged, or a partial clone (robotsd fetches \
-             nothing for it): `git fsck` reports damage; if you trust the repository, `git log --patch -- FILE` \
+             nothing for it). `git fsck` reports damage; if you trust the repository, `git log --patch -- FILE` \
              fetches the versions"
         ))
     })

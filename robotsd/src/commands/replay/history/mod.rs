@@ -1,9 +1,9 @@
-//! `--history`: judges each request by the version of robots.txt that its crawler had read by then,
-//! as the board does.
+//! `--history`: judges each request by the version of robots.txt that its crawler had fetched by
+//! then, as the board does.
 //!
-//! The versions come from git ([`git`]) or from dated files ([`dated`]), and the reads from the
-//! log. Each line is counted as a worker of the server counts a request, and judged by the board
-//! ([`LogBoard`]), so the same traffic gets the same judgements.
+//! The versions come from git ([`git`]) or from dated files ([`dated`]), and the fetches of
+//! robots.txt come from the log. Each line is counted as a worker of the server counts a request,
+//! and judged by the board ([`LogBoard`]), so the same traffic gets the same judgements.
 
 mod dated;
 mod git;
@@ -25,8 +25,8 @@ use crate::board::{
 use crate::commands::arguments::site::{OtherFiles, RobotsFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
 
-/// Maximum number of versions that are read, the newest ones. Nothing is known about earlier
-/// versions.
+/// Maximum number of versions that are read. The newest ones are read, and nothing is known about
+/// earlier versions.
 const MAX_VERSIONS: usize = 512;
 
 /// Maximum size of all versions together, in bytes.
@@ -54,7 +54,8 @@ struct FoundVersions {
 }
 
 impl FoundVersions {
-    /// Reports whether the next version, of this size, may be read; if not, notes why.
+    /// Reports whether the next version, which has this size, may be read. If not, records the
+    /// reason.
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
@@ -66,7 +67,7 @@ impl FoundVersions {
         false
     }
 
-    /// Notes that this version and all earlier ones are left out.
+    /// Records that this version and all earlier ones are left out.
     fn leave_out(&mut self, source: &str, why: &str) {
         self.left_out.push(format!("versions up to {source} are left out: {why}"));
     }
@@ -80,7 +81,8 @@ pub(super) struct VersionHistory {
     file: String,
     /// Why versions were left out, as sentences without a full stop.
     pub(super) left_out: Vec<String>,
-    /// Maximum time after its date during which a version may not be served yet, in seconds.
+    /// Maximum time after the date of a version during which the previous version may still be
+    /// served, in seconds.
     deploy: Second,
 }
 
@@ -97,8 +99,8 @@ pub(super) struct PastVersion {
 
 impl VersionHistory {
     /// Reads the versions at these paths: one path in a git repository, or dated files and
-    /// directories of dated files. `deploy` is the maximum time after its date during which a
-    /// version may not be served yet, in seconds.
+    /// directories of dated files. `deploy` is the maximum time after the date of a version during
+    /// which the previous version may still be served, in seconds.
     pub(super) fn read(paths: &[PathBuf], deploy: Option<Second>, settings: &EvaluatorSettings) -> io::Result<Self> {
         let of_git = match paths {
             [path] => git::has_repository(path) && !dated::are_dated(path),
@@ -119,7 +121,7 @@ impl VersionHistory {
             }
             let (name, since) = (board::version_name(hash), Second::try_from(at).unwrap_or(0));
             // An HTML page in git was served as it is. An HTML page among saved files was probably
-            // never served, so it is refused.
+            // never served, so it is an error.
             let evaluator = match of_git {
                 true => Evaluator::new(bytes, Reading::Standard, settings),
                 false => RobotsFile { name: source.clone(), bytes }
@@ -128,7 +130,7 @@ impl VersionHistory {
             };
             versions.push(PastVersion { since, name, source, hash, evaluator });
         }
-        // Saved files are what was served; a commit has to be deployed first.
+        // Saved files were served from their dates on, but a commit has to be deployed first.
         let deploy = deploy.unwrap_or(if of_git { DEPLOYED } else { 0 });
         Ok(Self { versions, file, left_out, deploy })
     }
@@ -163,13 +165,13 @@ impl VersionHistory {
     }
 }
 
-/// Default time after a commit during which its version may not be served yet, in seconds.
+/// Default time after a commit during which the previous version may still be served, in seconds.
 const DEPLOYED: Second = 15 * 60;
 
 /// Observations of one chunk for the board.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Counts that had no room for another row; they are joined before `counted`.
+    /// Counts that have no room for another row. They are joined before `counted`.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,
@@ -213,7 +215,7 @@ impl BoardNotes {
         let host = entry.host.as_deref().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
         let origin = |out: &mut String| write_origin("", host, out);
         if RequestPath::is_robots_txt_target(&entry.target) {
-            // A crawler does not follow any other response.
+            // A crawler gets no rules from any other response.
             if method == "GET" && matches!(entry.status, None | Some(200 | 304)) {
                 let is_served = in_force.is_some() && at - version.since >= history.deploy;
                 self.counted.read(&seen, |read| {
@@ -246,7 +248,7 @@ impl BoardNotes {
     }
 }
 
-/// Returns the metadata of a path, or an error that names it.
+/// Returns the metadata of a path, or an error with the path.
 fn must_exist(path: &Path) -> io::Result<std::fs::Metadata> {
     std::fs::metadata(path).map_err(|error| crate::input::named(path, &error))
 }

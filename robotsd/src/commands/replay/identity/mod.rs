@@ -1,20 +1,21 @@
-//! Identifies the senders of the requests in a log, by the evidence of today.
+//! Identifies the senders of the requests in a log, by the evidence that is available today.
 //!
 //! A report is about the past, and the evidence may be older or newer than a request:
 //!
-//! 1. A list verifies requests at any age. It refutes a claim only if the request is close to it in
-//!    time ([`is_close`]). Otherwise a request from an address that is not on the list stays
-//!    claimed, and is counted separately as such.
-//! 2. If there are several copies of a list, the copy that a server starts with is the one that
-//!    refutes. The others only verify: newer copies verify all requests, older copies those made
-//!    before the date of the first one.
-//! 3. Names are looked up only if requested, before the requests are counted ([`names`]), with the
-//!    same limits on time.
-//! 4. An address decides nothing if it may have been truncated, is private, or is that of a trusted
+//! 1. A list verifies requests of any age. It refutes a claim only if the request was sent close to
+//!    the date of the list ([`is_close`]). Otherwise a request from an address that is not on the
+//!    list is counted as claimed.
+//! 2. If there are several copies of a list, only the copy that a server would start with can
+//!    refute a claim. The other copies can only verify: newer copies verify all requests, older
+//!    copies only requests made before the date of that copy.
+//! 3. Reverse DNS names are looked up only if requested, before the requests are counted
+//!    ([`names`]). Like lists, they refute a claim only if the request was sent close to the
+//!    look-up.
+//! 4. An address proves nothing if it may have been truncated, is private, or belongs to a trusted
 //!    proxy.
 //! 5. Logs do not contain signatures.
 //!
-//! The whole log decides whether it contains the addresses of clients at all
+//! Whether a log contains the addresses of clients at all is decided from all its requests
 //! ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
 
 mod names;
@@ -38,12 +39,12 @@ use crate::date::{parsed, seconds};
 
 pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 
-/// Evidence for judging a log.
+/// Evidence for identifying the senders of the requests in a log.
 #[derive(Debug, Default)]
 pub(super) struct LogEvidence {
     /// Evidence by the name of the crawler.
     crawlers: HashMap<String, Arc<CrawlerEvidence>>,
-    /// Patterns of names; questions contain the index of their patterns.
+    /// Patterns of reverse DNS names. A question contains the index of its patterns.
     pub(super) patterns: Vec<Arc<[NamePattern]>>,
     pub(super) answers: Option<NameAnswers>,
     /// The trusted proxies of the config: their addresses prove nothing about clients.
@@ -87,7 +88,7 @@ impl LogEvidence {
     }
 
     /// Identifies the sender of a request with these agents, logged with this address and time.
-    /// Adds the names that must be looked up for it to `questions`.
+    /// Adds to `questions` the addresses whose names must be looked up.
     pub(super) fn identify(
         &self,
         agents: &[Agent],
@@ -98,7 +99,7 @@ impl LogEvidence {
     ) -> Identity {
         let address = PublicAddress::of(address, |address| self.is_trusted_proxy(address)).ok();
         let evidence = EvidenceAt { evidence: self, methods, time, questions };
-        // The result depends on the time of the request, which is part of `evidence`.
+        // The time in this argument is not used: the time of the request is in `evidence`.
         IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity
     }
 
@@ -128,13 +129,13 @@ impl LogEvidence {
 /// How the claims of a header can be checked; determined once for all its requests.
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
-    /// By the evidence of the only crawler.
+    /// The header names one crawler, whose evidence this is.
     One(Arc<CrawlerEvidence>),
-    /// Each crawler by its own evidence.
+    /// The header names several crawlers. Each is checked with its own evidence.
     Several,
 }
 
-/// Evidence about a request of this time.
+/// Evidence about a request that was sent at `time`.
 struct EvidenceAt<'e> {
     evidence: &'e LogEvidence,
     methods: &'e ClaimMethods,
@@ -142,8 +143,8 @@ struct EvidenceAt<'e> {
     questions: Option<&'e RefCell<NameQuestions>>,
 }
 
-/// A fetcher that acts for a person may run on that person's device, so evidence of any age cannot
-/// refute it.
+/// Reports whether an address can refute the claim to be this crawler. A fetcher that acts for a
+/// person may run on that person's device, so no address refutes its claims.
 fn is_refutable(crawler: &Crawler) -> bool {
     crawler.category != Category::UserFetch
 }
@@ -164,7 +165,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             let copies = copies.as_ref()?;
             let set = copies.set_for(address, self.time);
             let best = &copies.best;
-            // Only a fetched list has a date when its operator confirmed it.
+            // Only a fetched list has a time when its operator confirmed it, so other lists refute
+            // nothing.
             let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
             let counts = !is_refutable(crawler) || is_close;
             Some(ListEvidence { set, confirmed: counts.then_some(now) })
@@ -179,7 +181,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             questions.borrow_mut().note((names, address), false);
         }
         let Some(answers) = &self.evidence.answers else {
-            // Lists are complete: with lists, missing names do not make a claim undecided.
+            // Lists are complete, so for a crawler with lists a claim is not undecided just because
+            // names were not looked up.
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
         Some(match answers.outcome(names, address) {
@@ -198,11 +201,11 @@ pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
     Some(text.parse::<IpAddr>().ok()?.to_canonical())
 }
 
-/// Reports whether an address can be that of a client.
+/// Reports whether an address can be the whole address of a client.
 ///
 /// Logs are often written with addresses truncated to a /24, a /48 or a /64. A truncated address
-/// looks like an address but is not the client's. An address that ends like a truncated one
-/// therefore decides nothing; hardly any client has one.
+/// looks like an address but is not the client's. An address that ends like a truncated one is
+/// therefore not used as evidence. Hardly any client has such an address.
 pub(crate) fn is_whole(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.octets()[3] != 0,
@@ -212,8 +215,8 @@ pub(crate) fn is_whole(address: &IpAddr) -> bool {
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Maximum time from the confirmation of a list to a request that it may refute, in seconds. It is
-/// the same as in the server.
+/// Maximum time from the confirmation of a list to a request that it may refute, in seconds. The
+/// server uses the same maximum.
 const CONFIRMED_BEFORE: i64 = DAY;
 
 /// Maximum time from a request to the confirmation of a list that may refute it, in seconds. Lists
@@ -227,8 +230,8 @@ pub(crate) struct ListCopies {
     pub(crate) url: String,
     /// The copy that a server starts with.
     pub(crate) best: DatedCopy,
-    /// Further copies. They verify requests made before the date of `best`; newer copies verify all
-    /// requests.
+    /// Further copies. Older copies verify requests made before the date of `best`; newer copies
+    /// verify all requests.
     others: Vec<DatedCopy>,
 }
 
@@ -241,7 +244,7 @@ pub(crate) struct DatedCopy {
 }
 
 impl ListCopies {
-    /// Reads the copies of the list at a URL. Explains why a copy cannot be used.
+    /// Reads the copies of the list at a URL. Adds to `problems` why a copy cannot be used.
     fn read(url: &str, places: &EvidencePlaces, problems: &mut Vec<String>) -> Option<Self> {
         let copies = places.list_copies(url, |problem| problems.push(problem));
         let mut copies = copies.into_iter().map(|copy| DatedCopy::of(copy, places.own_copy(url)));
@@ -250,8 +253,8 @@ impl ListCopies {
 
     /// Returns the addresses of the list that decide about `address`, for a request of this time.
     ///
-    /// An older copy may contain an address that the best copy lost: the operator had it until
-    /// then. An address that only a newer copy contains is the operator's now.
+    /// If only an older copy contains the address, the operator had it until the date of the best
+    /// copy. If only a newer copy contains the address, the operator has it now.
     fn set_for(&self, address: PublicAddress, time: Option<i64>) -> &RangeSet {
         let best = &self.best.copy.list.set;
         if self.others.is_empty() || best.contains(address.get()) {
@@ -265,8 +268,8 @@ impl ListCopies {
 }
 
 impl DatedCopy {
-    /// `own` is the path of the operator's own file. Its list may contain its date; otherwise the
-    /// time of its last change counts.
+    /// `own` is the path of the operator's own file. If the list in that file contains no date, the
+    /// time of the file's last change is used.
     fn of(copy: ListCopy, own: Option<&Path>) -> Self {
         let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());
         let written = || copy.fetched.or(copy.list.created.as_deref()).and_then(day_of);
@@ -300,7 +303,7 @@ mod tests {
         ] {
             assert_eq!(whole(text), Some(want.parse().expect(want)), "{text}");
         }
-        // The last one is empty.
+        // The last address is empty.
         let others = "66.249.66.0 ::ffff:66.249.66.0 2001:4860:4801:: 2001:4860:4801:10:: 66.249.66.0/24 66.249.66.1, \
                       crawl.example - ";
         for text in others.split(' ') {

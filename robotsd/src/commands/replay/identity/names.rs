@@ -1,7 +1,7 @@
-//! Looks up names of addresses, before the requests of a log are counted.
+//! Looks up reverse DNS names of addresses, before the requests of a log are counted.
 //!
 //! Limits: 50 questions per second, 32 addresses at once, and a maximum number of addresses in
-//! total. Ctrl-C ends the look-ups; answers received by then count.
+//! total. Ctrl-C ends the look-ups; answers that were received before are used.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,8 +23,8 @@ use crate::commands::replay::tally::FrequentCounts;
 use crate::date::seconds;
 use crate::exit::complain;
 
-/// Maximum number of addresses that are looked up. Each takes at least one question, so the maximum
-/// takes more than three minutes.
+/// Maximum number of addresses that are looked up. Each address needs at least one question, so
+/// looking up the maximum takes more than three minutes.
 const MAX_LOOKED_UP: usize = 10_000;
 
 /// Number of addresses above which a message announces how long the look-ups take, if no progress
@@ -109,7 +109,7 @@ async fn ask(
 }
 
 /// Ends the process on the next Ctrl-C: after the first wait for Ctrl-C, the default handler no
-/// longer does.
+/// longer ends it.
 fn end_on_the_next_interrupt(runtime: Runtime) {
     thread::spawn(move || {
         if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
@@ -118,9 +118,9 @@ fn end_on_the_next_interrupt(runtime: Runtime) {
     });
 }
 
-/// A resolver without network access says no to everything. A failed address therefore counts only
-/// if another address of the same operator verified. Such a proof is valid for an hour; the
-/// look-ups of a run take less.
+/// A resolver without network access finds no name for any address. A failed address therefore
+/// counts only if another address of the same operator was verified. Such a proof is valid for an
+/// hour, and the look-ups of one run take less time.
 fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, MethodOutcome>, patterns: usize) {
     let mut is_proven = vec![false; patterns];
     for ((names, _), outcome) in &*outcomes {

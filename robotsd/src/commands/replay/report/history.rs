@@ -1,5 +1,5 @@
-//! Judgements of crawlers by the versions that they had read, and visitors gained in return for
-//! crawling. Every format of the report contains them.
+//! Judgements of crawlers by the versions of robots.txt that they had fetched, and visitors gained
+//! in return for crawling. Every format of the report contains them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::html::{counted, grouped};
 /// Maximum number of crawlers, and of operators, that are shown.
 pub(super) const SHOWN: usize = 25;
 
-/// Maximum number of crawlers that are named per judgement.
+/// Maximum number of crawlers that are listed per judgement.
 const NAMED: usize = 10;
 
 /// Judgements from worst to best, each with its name and its phrases for one crawler and for
@@ -30,7 +30,7 @@ const JUDGEMENTS: [(&str, &str, &str); 4] = [
 pub(crate) struct PastJudgements {
     /// Versions, the oldest first.
     versions: Vec<VersionRow>,
-    /// Whether the config says that the logs contain every read of robots.txt.
+    /// Whether the config says that the logs contain every fetch of robots.txt.
     sees_all: bool,
     /// Periods without a line in the logs.
     lacking: Vec<[String; 2]>,
@@ -71,7 +71,7 @@ impl PastJudgements {
     }
 
     /// Returns the crawlers of each judgement, the worst first, such as `2 ignore robots.txt:
-    /// GPTBot, Bytespider`; then the names that are not judged, with the reason.
+    /// GPTBot, Bytespider`; followed by the crawlers that are not judged, with the reason.
     pub(super) fn verdicts(&self) -> Vec<String> {
         let listed = |names: &[&str]| {
             let more = names.len().saturating_sub(NAMED) as u64;
@@ -86,8 +86,8 @@ impl PastJudgements {
         };
         let mut verdicts: Vec<String> = JUDGEMENTS.into_iter().filter_map(verdict).collect();
         if verdicts.is_empty() {
-            let none = "no crawler is judged: a judgement requires a verified crawler, with all its reads and \
-             requests in the logs";
+            let none = "no crawler is judged: a judgement requires a verified crawler whose fetches of robots.txt and \
+             other requests are all in the logs";
             verdicts.push(none.to_owned());
         }
         let mut unjudged: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -115,13 +115,13 @@ impl PastJudgements {
         let lacking = (!self.lacking.is_empty()).then(|| {
             let (hours, times) = (counted(self.lacking_hours, "hour"), counted(self.lacking.len() as u64, "period"));
             format!(
-                "the logs have no line for {hours} ({times}): reads in this time may be missing, so no crawler is \
-                 accused for it"
+                "the logs have no line for {hours} ({times}): fetches of robots.txt may be missing, so no crawler is \
+                 accused for this time"
             )
         });
         let unseen = (!self.sees_all).then(|| {
-            "no crawler is reported to ignore robots.txt, because the logs may lack reads of it: if they contain \
-             all, write sees_all = true in [board]"
+            "no crawler is reported to ignore robots.txt, because the logs may lack fetches of it: if they contain \
+             all of them, write sees_all = true in [board]"
                 .to_owned()
         });
         versions.into_iter().chain(self.left_out.iter().cloned()).chain(lacking).chain(unseen)
@@ -135,7 +135,7 @@ impl PastJudgements {
     }
 }
 
-/// Returns the pages that crawlers took and the visitors that services referred, per operator.
+/// Returns the pages that crawlers got and the visitors that services referred, per operator.
 pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<OperatorBalance> {
     let rows = counts.rows.iter().filter(|row| row.agent.is_crawler);
     let taken = rows.map(|row| {

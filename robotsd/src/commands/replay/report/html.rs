@@ -2,8 +2,9 @@
 //! dark and light mode.
 //!
 //! `page.html` is the template; this module computes its values. Logs contain text of unknown
-//! clients, so the template escapes all of it. The page's policy allows its only style sheet by
-//! hash. Each number is text, or the title of its column.
+//! clients, so the template escapes all of it. The Content-Security-Policy of the page allows only
+//! the style sheet with the given hash. Each number is also in the text, or in the title of its
+//! column.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -52,7 +53,8 @@ impl ReplayPage<'_> {
     }
 
     /// Returns the chart of crawlers' requests over time, with its title and what it counts. In a
-    /// comparison it counts the requests that change, and has no columns if none do.
+    /// comparison, it counts the requests whose result changes, and has no columns if there are no
+    /// such requests.
     fn over_time(&self) -> Option<(&'static str, &'static str, TimeChart)> {
         let report = self.report;
         let (first, last) = (report.hours.first()?.start, report.hours.last()?.start);
@@ -70,7 +72,7 @@ impl ReplayPage<'_> {
                 *sum += hour.tally;
             }
         }
-        // Search engines are at the bottom.
+        // Search engines are at the bottom of a column.
         let column = |sum: &RequestTally| -> (Vec<ChartPart>, String) {
             if report.is_compared() {
                 let engines = sum.shut_search_engines;

@@ -58,7 +58,7 @@ pub(crate) struct Report {
     others: Vec<ClassRow>,
     /// Requests of crawlers by the hour.
     hours: Vec<HourRow>,
-    /// Operators with a known service: the pages that their crawlers took, and the visitors that
+    /// Operators with a known service: the pages that their crawlers got, and the visitors that
     /// their services referred.
     given_back: Vec<OperatorBalance>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,7 +193,8 @@ impl Report {
         })
     }
 
-    /// Describes the effect of the mode `refuse` on disallowed requests; `None` if there are none.
+    /// Describes the effect of the mode `refuse` on disallowed requests; `None` if no request is
+    /// disallowed.
     fn if_refused(&self) -> Option<String> {
         let RequestTally { disallowed, would_refuse, would_tag, .. } = self.totals.tally;
         let passing = disallowed.saturating_sub(would_refuse + would_tag);
@@ -222,8 +223,8 @@ impl Report {
         self.requests > 0 && self.nameless == self.requests
     }
 
-    /// Reports whether the requests of other agents are worth a line. If no request has a
-    /// User-Agent, they are only if some are disallowed.
+    /// Reports whether the requests of other agents are shown. If no request has a User-Agent, they
+    /// are shown only if some of them are disallowed.
     pub(crate) fn has_others(&self) -> bool {
         !self.lacks_names() || self.others.iter().any(|row| row.disallowed > 0)
     }
@@ -271,7 +272,7 @@ fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
 }
 
 /// Describes the crawlers that are not shown, such as `3 more crawlers with 1,200 requests`; `None`
-/// if there are none.
+/// if all crawlers are shown.
 fn more_crawlers(requests: impl ExactSizeIterator<Item = u64>) -> Option<String> {
     let count = requests.len() as u64;
     (count > 0).then(|| format!("{} with {}", counted(count, "more crawler"), counted(requests.sum(), "request")))

@@ -20,7 +20,8 @@ use crate::html::{counted, grouped};
 const RULES: usize = 20;
 const PATTERNS: usize = 10;
 
-/// Deciding rules: those that disallow requests, or, in a comparison, those of the change.
+/// Deciding rules: those that disallow requests, or, in a comparison, those that change the result
+/// of requests.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRows {
     pub(super) rules: Vec<RuleRow>,
@@ -33,7 +34,8 @@ pub(super) struct RuleRows {
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRow {
     pub(super) effect: Effect,
-    /// File that contains the rule: the first file if the change allows requests.
+    /// File that contains the rule: the first file if the change allows requests, otherwise the
+    /// last.
     pub(super) file: String,
     /// Line of the rule; `line` and `pattern` are `None` for rules that were too many to be
     /// distinguished.
@@ -150,7 +152,8 @@ pub(super) struct SenderSplit {
     pub(super) is_checked: bool,
     pub(super) verified: RequestTally,
     pub(super) claimed: RequestTally,
-    /// Why claims are neither verified nor refuted, with the reasons of the log.
+    /// Number of claims that are neither verified nor refuted, by reason. The reasons have the same
+    /// names as in robotsd's log.
     pub(super) claimed_because: BTreeMap<&'static str, u64>,
     /// Requests of impostors, which no other count includes.
     pub(super) impostors: RequestTally,
@@ -229,7 +232,7 @@ impl Senders {
         }
     }
 
-    /// Describes the evidence for checking claims; `None` if there is none.
+    /// Describes the evidence that claims were checked with; `None` if there was no evidence.
     pub(super) fn evidence(&self) -> Option<String> {
         let names = self.names.as_ref().map(|names| names.looked_up).filter(|looked_up| *looked_up > 0);
         let lists = self.lists_of.iter().map(|day| format!("the lists of {day}"));
@@ -241,8 +244,8 @@ impl Senders {
     /// number. Impostors are included only if there are any.
     pub(super) fn shares(&self) -> impl Iterator<Item = (&RequestTally, &'static str)> {
         let SenderSplit { verified, claimed, impostors, .. } = &self.split;
-        let impostors =
-            (impostors.requests > 0).then_some((impostors, "came from addresses that are not their operators'"));
+        let impostors = (impostors.requests > 0)
+            .then_some((impostors, "came from addresses that do not belong to their operators"));
         [(verified, "came from addresses that their operators publish"), (claimed, "could be anyone's")]
             .into_iter()
             .chain(impostors)
@@ -269,15 +272,17 @@ impl Senders {
                          it at the time of the request{rdns}"
                     );
                 }
-                None => "the address has another name now, but may have had the operator's at the time of the request",
+                None => {
+                    "the address has another DNS name now, but may have had the operator's at the time of the request"
+                }
             },
-            Ok(Reason::NotLoaded) => return format!("there is no list{rdns}"),
+            Ok(Reason::NotLoaded) => return format!("no copy of the operator's list is available{rdns}"),
             Ok(Reason::Busy) => "the names of their addresses were not looked up",
             Ok(Reason::UnprovenResolver) => {
                 "the resolver confirmed no address of the operator, so its other answers prove nothing"
             }
             Ok(Reason::Timeout | Reason::ResolverFailure | Reason::Truncated) => "the resolver gave no complete answer",
-            Ok(Reason::SuspectPath) => "so many addresses fail that the log may contain those of a proxy",
+            Ok(Reason::SuspectPath) => "so many addresses failed the check that they may belong to a proxy",
             Ok(_) => reason,
         };
         words.to_owned()
