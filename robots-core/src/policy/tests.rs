@@ -1,4 +1,4 @@
-//! Decisions of a policy on files and agents; one file for each part of the policy.
+//! Decisions of a policy on files and agents, in one test file for each part of the policy.
 
 mod exemptions;
 mod grace;
