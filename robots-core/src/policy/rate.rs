@@ -121,7 +121,7 @@ impl RateRules {
 }
 
 impl RateLimit<'_> {
-    /// Reports whether a request is for a part of a page, such as a style sheet or an image. Such
+    /// Reports whether a request is for a style sheet, an image or another part of a page. Such
     /// requests are not limited, because crawlers that render pages fetch all parts at once.
     ///
     /// The file extension of the path decides; the query is ignored. A path that servers may
@@ -151,8 +151,8 @@ impl RateLimit<'_> {
     }
 }
 
-/// Reports whether the class of an agent without a name shows that no person made the request.
-/// Requests of browsers, of apps and without a `User-Agent` may be made by people.
+/// Reports whether the class of a nameless agent shows that no person made the request. Requests of
+/// browsers, of apps and without a `User-Agent` may be made by people.
 const fn is_automation(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Declared | Class::Headless | Class::Library)
 }
