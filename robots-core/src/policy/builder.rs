@@ -155,7 +155,7 @@ impl PolicyBuilder {
     /// let error = Policy::builder().exempt_networks(["10.0.0.0/33"]).expect_err("no such length");
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "\"10.0.0.0/33\" is not a network: the length after the slash is a number up to 32"
+    ///     "\"10.0.0.0/33\" is not a network: the length after the slash must be a number up to 32"
     /// );
     /// # Ok::<(), robots_core::rules::ValueError>(())
     /// ```

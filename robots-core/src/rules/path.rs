@@ -206,8 +206,8 @@ fn before_fragment(target: &[u8]) -> &[u8] {
 ///
 /// A URL has one path, but servers may find the end of its authority in two places. A proxy may
 /// have built the URL from a `Host` field that contains a `?` or `#`; and browsers treat `\` as `/`
-/// and accept any number of these before the authority. If a target is neither a path nor a URL,
-/// servers may assume a missing leading slash, or find the same path as the reference parser.
+/// and accept any number of these before the authority. For any other target, servers may assume a
+/// missing leading slash, or find the same path as the reference parser.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');
     let scheme = target.iter().position(|octet| is_slash(octet) || matches!(octet, b':' | b'?' | b'#' | b';'));

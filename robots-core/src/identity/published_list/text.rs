@@ -103,7 +103,7 @@ mod tests {
             assert_eq!((error.kind, error.position), (kind, place), "{text:?}: {error}");
         }
         assert_eq!(refused(b"8.8.8.8\n\xFF\n").kind, UnknownFormat);
-        let want = "2:1: \"9.9.9.9/33\" is not a network: the length after the slash is a number up to 32";
+        let want = "2:1: \"9.9.9.9/33\" is not a network: the length after the slash must be a number up to 32";
         assert_eq!(refused("8.8.8.8\n9.9.9.9/33\n").to_string(), want);
         let html = refused("<html>").to_string();
         let expected = "1:1: the list is neither JSON nor prefixes, one per line: it is HTML or XML; write one ";
