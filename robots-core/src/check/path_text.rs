@@ -27,7 +27,7 @@ pub(super) fn is_one_of(text: &[u8], words: &str) -> bool {
     words.split(' ').any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Evidence that a value begins with a host instead of a folder.
+/// The evidence for a host at the beginning of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostEvidence {
     /// The text is the host of the site.
