@@ -11,7 +11,7 @@
 use super::crawler::Crawler;
 use crate::rules::ProductToken;
 
-/// The data file.
+/// The content of the data file.
 const FILE: &str = include_str!("crawlers.toml");
 
 /// Parses the rows of the data file.

@@ -160,8 +160,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     fn is_of_program(&self, at: usize, on_device: bool) -> bool {
         let header = self.header;
         let part = &header.parts[at];
-        // For example, `SpiderSolitaire/3 CFNetwork/1399` and `CUBOT_X9 MAUI/11A` are telephones of
-        // people.
+        // For example, `SpiderSolitaire/3 CFNetwork/1399` and `CUBOT_X9 MAUI/11A` come from
+        // people's telephones.
         if (on_device || is_in_view(header)) && !declares_on_device(header, part) {
             return true;
         }

@@ -162,7 +162,7 @@ keyword_enum! {
         Infrastructure = "infrastructure",
         /// A browser that declares that it runs without a person.
         Headless = "headless",
-        /// An HTTP library or command line client that does not name its user.
+        /// An HTTP library or command line client. The header does not tell what uses it.
         Library = "library",
         /// An application on a person's device.
         App = "app",
@@ -179,7 +179,7 @@ keyword_enum! {
     /// The purpose of an agent's requests.
     #[derive(Default)]
     Category, "a category of crawlers", {
-        /// A search engine.
+        /// Building the index of a search engine.
         Search = "search",
         /// Collecting data for training AI models.
         AiTraining = "ai-training",
@@ -199,9 +199,9 @@ keyword_enum! {
         Feed = "feed",
         /// Searching the internet for reachable or vulnerable services.
         Security = "security",
-        /// Advertisements and their placement.
+        /// Placing and checking advertisements.
         Ads = "ads",
-        /// Health probes, certificate validators, webhooks, load balancers.
+        /// Probing health, validating certificates or domains, delivering webhooks, balancing load.
         Infrastructure = "infrastructure",
         /// Any other purpose.
         #[default]

@@ -42,7 +42,7 @@ pub(super) enum WordRole {
     Candidate,
     /// The version of a product, which follows a `/`.
     Version,
-    /// Part of an e-mail address, or a word after "like".
+    /// Part of an e-mail address, a word after "like", or a word that only describes another agent.
     Ignored,
     /// Part of a registered crawler's name; see [`Header::without`].
     Registered,

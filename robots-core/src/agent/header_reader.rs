@@ -364,7 +364,7 @@ mod tests {
             ("Lynx/2.9.0", Some(0)),
             ("Mozilla/5.0 (compatible; Foo/1.0)", None),
             ("Foo/1.0 (Gecko)", None),
-            // A product after a comment is outside it.
+            // A product that follows a comment does not belong to the comment.
             ("Foo (bar) Mozilla/5.0 (X11) Gecko/1 Firefox/2", Some(2)),
             ("Foo (Mozilla/5.0; Gecko/1)", None),
         ] {

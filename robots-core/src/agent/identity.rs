@@ -53,7 +53,7 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// The reason why a claim is refuted. The first reasons concern addresses, the others
+    /// The reason why a claim is refuted. The first reasons are about addresses, the others about
     /// signatures.
     Refutation, "a reason why a claim is refuted", {
         /// The address is not in any list of the operator.

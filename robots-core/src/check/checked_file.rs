@@ -160,8 +160,8 @@ impl<'a> CheckedFile<'a> {
         }
     }
 
-    /// Returns the edit that removes a line. `None` if a comment above it turns a lint off, because
-    /// the comment would then apply to another line.
+    /// Returns the edit that removes a line. `None` if a comment above the line turns a lint off,
+    /// because the comment would then apply to another line.
     pub(super) fn without_line(&self, line: usize) -> Option<Edit> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(self.whole_line(line)))
     }

@@ -37,7 +37,7 @@ impl<'r> CrawlersByToken<'r> {
         Self { registry, by_token: OnceCell::new() }
     }
 
-    /// Returns the crawler whose own token is this name.
+    /// Returns the crawler whose own token is the token of this name.
     pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
         self.of_token(&ProductToken::from_name(name.value())?)
     }

@@ -26,7 +26,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// Message about a file without a known field.
+    /// Message about a file that has no field that crawlers know.
     #[doc(hidden)]
     pub const NO_ROBOTS_TXT: &str =
         "the file is not a robots.txt: it has no field that crawlers know, such as \"User-agent: *\"";
@@ -106,7 +106,7 @@ fn is_made_of_others(octets: &[u8]) -> bool {
     }
 }
 
-/// Order of the two bytes of a character.
+/// The order of the two bytes of a character in UTF-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Utf16Form {
     LittleEndian,

@@ -144,7 +144,7 @@ impl Sink {
 }
 
 impl ReportedFinding<'_> {
-    /// Sets the crawler that the finding is about, or the first of several.
+    /// Sets the crawler that the finding is about, or the first of several crawlers.
     pub(super) fn of_agent(mut self, name: &[u8]) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.agent = Some(Quoted(name).to_string().trim_matches('"').into());

@@ -175,7 +175,8 @@ impl RefusedCrawler {
         Ok(Self { rules: RefusedRules::AllBut(parsed(patterns)?), ..self })
     }
 
-    /// Refuses the crawler only by rules with these patterns, in any of their spellings.
+    /// Restricts the refusals to the rules with these patterns, in any spelling: only requests that
+    /// they disallow are refused.
     ///
     /// # Errors
     ///
@@ -187,7 +188,7 @@ impl RefusedCrawler {
 
     pub(super) fn is_refused_by(&self, rule: Rule<'_>) -> bool {
         let names = |patterns: &[PathPattern]| {
-            // Most sites have no override for a pattern; then the rule is not parsed.
+            // Most sites have no override for a pattern, so the rule need not be parsed.
             !patterns.is_empty() && {
                 let rule = PathPattern::new(rule.pattern(), Reading::Standard);
                 patterns.iter().any(|pattern| pattern.is_spelling_of(&rule))

@@ -98,8 +98,8 @@ pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathP
 }
 
 /// Reports whether a pattern contains syntax that is used only in regular expressions, not in URLs
-/// or patterns: `[0-9]`, `(a|b)`, `\d`, `/.*`. `/index.*`, `/a+b`, `/*?$` and `/filter[price]` may
-/// be intended as written.
+/// or patterns: `[0-9]`, `(a|b)`, `\d`, `/.*`. Returns `false` for `/index.*`, `/a+b`, `/*?$` and
+/// `/filter[price]`, because they may be intended as written.
 pub(super) fn is_expression(pattern: &[u8]) -> bool {
     let has_choice = |rest: &[u8]| rest.iter().take_while(|octet| **octet != b')').any(|octet| *octet == b'|');
     (0..pattern.len()).any(|at| is_sign(&pattern[..at], &pattern[at..]))

@@ -25,7 +25,7 @@ pub enum AddressClass {
     Loopback,
     /// Reachable only within the attached network (RFC 3927, RFC 4291).
     LinkLocal,
-    /// Multicast, reserved or for benchmarks.
+    /// Multicast addresses, reserved addresses and addresses for benchmarks.
     Special,
     /// For documentation only; never routed.
     Documentation,
@@ -60,7 +60,8 @@ impl AddressClass {
             [169, 254, ..] => Self::LinkLocal,
             [0 | 224.., ..] => Self::Special,
             [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => Self::Documentation,
-            // IETF protocol assignments, the former anycast address of 6to4 relays, benchmarks.
+            // These ranges are for IETF protocol assignments, the former anycast address of 6to4
+            // relays, and benchmarks.
             [192, 0, 0, _] | [192, 88, 99, _] | [198, 18 | 19, ..] => Self::Special,
             _ => Self::Public,
         }
@@ -72,7 +73,7 @@ impl AddressClass {
             [0xFE80..=0xFEBF, ..] => Self::LinkLocal,
             [0xFC00..=0xFDFF | 0xFEC0..=0xFEFF, ..] => Self::Private,
             [0x2001, 0xDB8, ..] | [0x3FFF, 0..=0xFFF, ..] => Self::Documentation,
-            // IETF protocol assignments (Teredo among them).
+            // This range is for IETF protocol assignments, among them Teredo.
             [0x2001, 0..=0x1FF, ..] => Self::Special,
             // Global unicast (RFC 4291, section 2.4). No other range is assigned for this purpose.
             [0x2000..=0x3FFF, ..] => Self::Public,

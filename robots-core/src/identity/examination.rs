@@ -12,13 +12,16 @@ use crate::agent::{Crawler, Identity, IdentityMethod, Refutation, UndecidedReaso
 #[cfg(feature = "signatures")]
 use super::signature::{DirectoryUrl, KeySet, MessageHead, SignatureCheck};
 
-/// The kind of sender that a request claims to come from.
+/// The kind of claim that a request makes about its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ClaimKind {
     /// No crawler.
     Unclaimed,
     /// Only the `Signature-Agent` names the signer; the `User-Agent` names no crawler.
-    #[cfg_attr(not(feature = "signatures"), allow(dead_code, reason = "only signatures bring such claims"))]
+    #[cfg_attr(
+        not(feature = "signatures"),
+        allow(dead_code, reason = "only the feature `signatures` creates such claims")
+    )]
     Signer,
     /// A crawler.
     Crawler,

@@ -108,7 +108,7 @@ fn label_matches(label: &[u8], pattern: &[u8]) -> bool {
         return rest.is_empty();
     }
     while let Some(literal) = literals.next() {
-        // A star matches at least one byte.
+        // A star must match at least one byte.
         let Some(at) = (if literals.peek().is_none() {
             rest.len().checked_sub(literal.len()).filter(|at| rest[*at..].eq_ignore_ascii_case(literal))
         } else {

@@ -164,7 +164,7 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
 pub(super) struct SearchIndex {
     first: u64,
     shift: u32,
-    /// Number of elements before each part, followed by the total.
+    /// The number of elements before each part, and the total number at the end.
     parts: Box<[u32]>,
 }
 

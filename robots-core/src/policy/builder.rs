@@ -31,7 +31,7 @@ impl From<PolicyBuilder> for Policy {
     }
 }
 
-/// The default policy in this mode.
+/// Creates the default policy in this mode.
 impl From<Mode> for Policy {
     fn from(mode: Mode) -> Self {
         Self { mode, ..Self::default() }
@@ -212,7 +212,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets how a disallowed request with signs of a person is handled. Default:
+    /// Sets the handling of disallowed requests with signs of a person. Default:
     /// [`SuspectHuman::Record`]. A second call replaces the first.
     pub fn suspect_human(self, suspect_human: SuspectHuman) -> Self {
         self.with(|policy| policy.suspect_human = suspect_human)
@@ -257,8 +257,9 @@ impl PolicyBuilder {
     /// for that one crawler ([`with_rate_override`](Self::with_rate_override)). Even such an
     /// override does not enforce the delay of a group for `*` against them. Requests for parts of
     /// pages ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)) and exempt or disallowed
-    /// requests are not counted. The delay is enforced up to
-    /// [`CrawlDelay::MAX_ENFORCED`](crate::rules::CrawlDelay::MAX_ENFORCED).
+    /// requests are not counted. If the delay is longer than
+    /// [`CrawlDelay::MAX_ENFORCED`](crate::rules::CrawlDelay::MAX_ENFORCED), this maximum is
+    /// enforced instead.
     pub fn rate(self, mode: RateMode) -> Self {
         self.with(|policy| policy.rate.mode = mode)
     }

@@ -157,8 +157,8 @@ impl Policy {
     }
 
     /// Returns the action, and the reason, for an agent's requests that a rule with this pattern
-    /// disallows, at the time `now`. A pattern of `None` means a rule without an override. Ignores
-    /// exempt paths and addresses, and whether the rule's group applies to the agent
+    /// disallows, at the time `now`. If `pattern` is `None`, overrides for patterns do not apply.
+    /// Ignores exempt paths and addresses, and whether the rule's group applies to the agent
     /// ([`Policy::holds_to_star`]).
     #[doc(hidden)]
     pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
@@ -199,8 +199,7 @@ impl Policy {
         reading.path_with(target, self.forms)
     }
 
-    /// Returns the crawlers that overrides and exemptions name, each with the kind of entry that
-    /// names it.
+    /// Returns the crawlers that overrides and exemptions name, each with the kind of this entry.
     #[doc(hidden)]
     pub fn named_crawlers(&self) -> impl Iterator<Item = (&'static str, &ProductToken)> {
         let modes = self.overrides.iter().filter_map(Override::agent_name).map(|name| ("override", name));
@@ -432,12 +431,12 @@ impl Policy {
     }
 }
 
-/// How a disallowed request is handled, apart from grace.
+/// The handling of a disallowed request that is not in grace.
 #[derive(Clone, Copy)]
 struct Handling<'p> {
     mode: Mode,
     reason: Reason,
-    /// The override that decided.
+    /// The override that decided; `None` if the mode decided.
     over: Option<&'p Override>,
 }
 
@@ -460,7 +459,7 @@ impl Handling<'_> {
     }
 }
 
-/// Paths, addresses and agents whose requests pass unchecked.
+/// The configured paths, addresses and agents whose requests pass unchecked.
 #[derive(Clone, Debug)]
 pub(super) struct Exemptions {
     pub(super) patterns: Vec<PathPattern>,

@@ -57,7 +57,7 @@ pub enum Action {
 
 keyword_enum! {
     /// The action that [`Mode::Refuse`] would take on a request after all grace periods, whatever
-    /// the mode of the site is; later variants are stricter.
+    /// the mode of the site is. Later variants are stricter.
     #[derive(PartialOrd, Ord)]
     UnderRefuse, "an action of the mode that refuses", {
         /// The request would pass unchanged, because it is allowed or exempt, or because an
@@ -97,7 +97,8 @@ keyword_enum! {
         SuspectHuman = "suspect-human",
         /// The rules disallow the request, and the mode only observes.
         Observed = "observed",
-        /// The rules have not disallowed the request for long enough yet, so it is only observed.
+        /// The rules have disallowed the request for less than the grace period, so it is only
+        /// observed.
         Grace = "grace",
         /// The rules disallow the request, and the mode refuses. The request is only tagged,
         /// because its agent is a crawler that feeds the index of a search engine, and no override
@@ -179,7 +180,8 @@ impl<'r> Decision<'r> {
         Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
     }
 
-    /// Returns the decision changed for a request that exceeds its crawl delay by `wait`.
+    /// Returns the decision on the same request if it exceeds its crawl delay. `wait` is the time
+    /// until the crawler's next request would pass.
     #[doc(hidden)]
     pub fn too_soon(self, wait: Duration) -> Self {
         let Some(rate_limit) = self.rate_limit else { return self };

@@ -19,9 +19,9 @@ use crate::rules::{PathForms, RequestPath};
 pub struct RequestFacts<'a> {
     pub(super) method: &'a str,
     pub(super) path: FactsPath<'a>,
-    /// Returns the client's address, for the exempt networks.
+    /// Function that returns the client's address, which is compared with the exempt networks.
     pub address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
-    /// Returns the time, for overrides that end.
+    /// Function that returns the present time, for overrides that end and for grace periods.
     pub clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
     /// Outcome of checking the request's claim about its sender. [`Identity::Unclaimed`] does not
     /// affect the decision.

@@ -27,13 +27,13 @@ pub struct HumanSigns {
 }
 
 keyword_enum! {
-    /// How a disallowed request with signs of a person is handled.
+    /// The handling of disallowed requests with signs of a person.
     #[derive(Default)]
     SuspectHuman, "a rule for requests with signs of a person", {
         /// The signs are recorded. The default.
         #[default]
         Record = "record",
-        /// The request passes.
+        /// The request passes, and the signs are recorded.
         Exempt = "exempt",
     }
 }
@@ -48,7 +48,8 @@ pub(super) struct Cookies {
 impl Cookies {
     /// Checks configured names of cookies.
     pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, ValueError> {
-        // Bytes that end a cookie's name, are trimmed from it, or cannot occur in the field.
+        // A name must not contain bytes that would end it, that are trimmed from it, or that cannot
+        // occur in the field.
         let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
         let name = |name: N| match name.as_ref() {
             name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),

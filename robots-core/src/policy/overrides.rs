@@ -1,4 +1,4 @@
-//! Exceptions from a site's mode.
+//! Overrides: exceptions from a policy's mode.
 //!
 //! **The last override that applies wins**, as in `.gitignore`, so an exception from an entry is
 //! written below that entry.

@@ -11,7 +11,8 @@ use crate::rules::{CrawlDelay, Selection, Verdict};
 
 keyword_enum! {
     /// The action for an allowed request that exceeds the `Crawl-delay` of its crawler's groups;
-    /// later variants are stricter. The [`Mode`] limits it, unless it comes from an override.
+    /// later variants are stricter. The [`Mode`] limits the action, unless it is from a rate
+    /// override.
     #[derive(Default, PartialOrd, Ord)]
     RateMode, "a rate mode", {
         /// The request passes, and nothing is counted. The default.
@@ -62,7 +63,7 @@ pub struct RateLimit<'r> {
     pub mode: RateMode,
     /// Action if the mode of the site were [`Mode::Refuse`] and the request were not in grace.
     pub(super) refusing: RateMode,
-    /// Verdict on the agent that the delay applies to.
+    /// Verdict on the request for the agent that the delay applies to.
     pub verdict: Verdict<'r>,
     /// Index of the agent that the delay applies to, into the agents given to
     /// [`Policy::decide`](super::Policy::decide). The decision itself may be about another agent.

@@ -17,7 +17,7 @@ keyword_enum! {
         Nobody = "nobody",
         /// Crawlers in the registry.
         Registered = "registered",
-        /// Also agents that declare themselves as crawlers. The default.
+        /// Also agents that declare themselves to be crawlers. The default.
         #[default]
         Declared = "declared",
         /// Also headless browsers and HTTP libraries.
@@ -38,8 +38,8 @@ impl WildcardScope {
             Class::Declared => Self::Declared,
             Class::Headless | Class::Library => Self::Automation,
             Class::Browser => Self::Everyone,
-            // Infrastructure, apps, empty and unrecognised headers. A new class does not count as a
-            // crawler.
+            // These are infrastructure, apps, and empty and unrecognised headers. If a class is
+            // added to [`Class`], it is not treated as a crawler.
             _ => Self::NonBrowser,
         }
     }

@@ -45,8 +45,8 @@ impl Quota {
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Decides about a request at this time. Returns the next state of the bucket if the request
-    /// passes; otherwise the state to keep, and the time to wait.
+    /// Decides on a request at the time `now`. Returns the next state of the bucket. If the request
+    /// does not pass, also returns the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
         // A lead of more than a full burst cannot result from this quota: either the interval was
         // shortened, or the clock was set back.
@@ -56,7 +56,7 @@ impl Quota {
         if next <= full { (next, Ok(())) } else { (paid, Err(Duration::from_nanos(next - full))) }
     }
 
-    /// Reports whether a request at this time would pass.
+    /// Reports whether a request at the time `now` would pass.
     pub(super) fn look(self, paid: u64, now: u64) -> Result<(), Duration> {
         self.take(paid, now).1
     }

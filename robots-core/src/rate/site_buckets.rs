@@ -85,12 +85,12 @@ impl SiteBuckets {
     }
 
     /// Counts a request that was refused because it exceeded its crawl delay. Returns the number of
-    /// such requests before it, which wraps around after `u32::MAX`.
+    /// earlier refused requests, which wraps around after `u32::MAX`.
     pub fn refused(&self) -> u32 {
         self.shared.refused.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Reports whether these buckets are shared with another owner.
+    /// Reports whether another clone of these buckets exists.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
     }
@@ -179,7 +179,7 @@ const SHARDS: usize = 64;
 /// Number of entries of a set. A set takes two cache lines.
 const WAYS: usize = 8;
 
-/// Buckets of networks: a bounded number, shared by many sites.
+/// A bounded number of buckets of networks, which many sites share.
 ///
 /// A client can choose its name and, within limits, its address, so the number of combinations is
 /// unbounded. Entries are stored in small sets. If a set is full, the entry whose bucket is full

@@ -39,13 +39,13 @@ pub struct LinePlaces {
     /// Lines of the served file that are from a fragment, in order: line, index of the fragment,
     /// line in the fragment.
     lines: Vec<(usize, usize, usize)>,
-    /// The first line that does not belong to the file itself.
+    /// The first line that does not belong to the site's own file.
     begin: usize,
-    /// Length of the file itself, in bytes.
+    /// Length of the site's own file, in bytes.
     own: usize,
 }
 
-/// Comment before a rule that ends the last group of the file itself.
+/// Comment before a rule that ends the last group of the site's own file.
 const ENDS_GROUP: &[u8] = b"# Ends the group above: not every crawler reads a rule in it";
 
 /// Start of the comment before a part; the part's title follows.

@@ -38,7 +38,7 @@ pub enum Port {
     Empty,
     /// Digits with a value from 0 to 65535.
     Number(u16),
-    /// Anything else that follows the host.
+    /// Bytes after the host that are not a port.
     Malformed,
 }
 

@@ -65,7 +65,7 @@ impl TimeWindow {
 fn time_of_day(text: &[u8]) -> Option<u16> {
     let digits = number(text.trim_ascii()).filter(|_| text.trim_ascii().len() == 4)?;
     let (hours, minutes) = (digits / 100, digits % 100);
-    // Some people write the end of a day as 24:00.
+    // 24:00 is accepted, because some people write it for the end of a day.
     let total = hours * 60 + minutes;
     (minutes < 60 && total <= 24 * 60).then_some((total % (24 * 60)) as u16)
 }

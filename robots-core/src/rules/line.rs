@@ -67,13 +67,13 @@ pub enum Directive {
     Allow,
     /// A rule that disallows.
     Disallow,
-    /// Address of a sitemap; belongs to no group.
+    /// Address of a sitemap. The line does not belong to any group.
     Sitemap,
-    /// Main mirror of a site; an older extension.
+    /// Main mirror of the site; an older extension.
     Host,
     /// Seconds between two requests; an extension.
     CrawlDelay,
-    /// Query parameters that do not change a page; Yandex's extension.
+    /// Query parameters that do not change the content of a page; Yandex's extension.
     CleanParam,
     /// Permitted uses of the content; the IETF's AI preferences.
     ContentUsage,

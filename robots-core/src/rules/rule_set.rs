@@ -132,8 +132,8 @@ impl RuleSet {
         &self.notes
     }
 
-    /// Returns the rules with so many wildcards that verdicts can take long, in the order of the
-    /// file.
+    /// Returns the rules that have so many wildcards that verdicts can take long, in the order of
+    /// the file.
     #[doc(hidden)]
     pub fn costly(&self) -> &[Costly] {
         &self.costly

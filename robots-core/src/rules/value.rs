@@ -85,7 +85,7 @@ pub(crate) fn delay(value: &[u8]) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Reports whether a host follows `http://` or `https://`.
+/// Reports whether an address is `http://` or `https://`, followed by a host.
 pub(crate) fn is_absolute_url(address: &[u8]) -> bool {
     [&b"http://"[..], b"https://"]
         .iter()

@@ -84,7 +84,7 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Adds a crawler that the following rules are for; `*` for all.
+    /// Adds the name of a crawler that the following rules are for; `*` stands for all crawlers.
     pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
         let name = name.as_ref();
         if name != b"*" && ProductToken::from_name(name).is_none() {

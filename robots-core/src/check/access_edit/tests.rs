@@ -86,7 +86,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         ),
         ("User-agent: GPTBot\nDisallow: /b\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /b\nDisallow: /\n"),
         ("User-agent: GPTBot\nDisallow: /\nAllow: /a\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /\n"),
-        // A removed group leaves one blank line, and none at the end of the file.
+        // Where a group was removed, one blank line is left; at the end of the file, none is left.
         (
             "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n\nSitemap: https://a.example/s\n",
             "+GPTBot",

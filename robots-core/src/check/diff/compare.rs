@@ -43,7 +43,7 @@ pub struct Breach {
     pub change: Change,
 }
 
-/// The differences in effect between two files.
+/// The differences between the effects of two files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -78,8 +78,8 @@ pub enum DrasticChange {
         /// Number of rules that disallowed paths in the old file.
         of: usize,
     },
-    /// More than half of the crawlers that were named and blocked, and at least five, are now
-    /// allowed.
+    /// More than half of the crawlers that the old file named and blocked, and at least five, are
+    /// now allowed.
     #[non_exhaustive]
     CrawlersLetIn {
         /// The crawlers that are now allowed.

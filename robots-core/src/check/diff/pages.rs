@@ -34,7 +34,7 @@ pub struct PageLoss {
 pub struct LostPage {
     /// The page.
     pub page: Page,
-    /// The rule that disallows it.
+    /// The rule that disallows the page.
     pub rule: Option<Decider>,
 }
 

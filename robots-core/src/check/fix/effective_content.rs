@@ -45,7 +45,7 @@ type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 /// patterns in normal form. All of them precede the rules of the next block.
 type Block = (bool, BTreeSet<Vec<u8>>);
 
-/// A directive and its value, in a normal spelling.
+/// A directive and its value in normal form.
 type OtherLine = (Vec<u8>, Vec<u8>);
 
 /// A name as a reading compares it. Different readings may find different groups for the same
@@ -102,7 +102,7 @@ impl EffectiveContent {
         Some(Self { rules, others, of_site, host, is_read_whole })
     }
 
-    /// Reports whether no reading can tell the two files apart.
+    /// Reports whether both files have the same effect under every reading.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.is_read_whole && self == other
     }

@@ -172,7 +172,7 @@ pub(super) struct Prover {
 /// The outcome of applying edits to a file; the best outcome comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EditOutcome {
-    /// The findings are gone, and both files have the same content in normal form.
+    /// The findings are gone, and both files have the same [`EffectiveContent`].
     SameContent,
     /// The findings are gone, and the comparison found no changed path or delay.
     SameEffect,

@@ -133,8 +133,8 @@ impl VerifyingKey {
 /// Reports whether the bytes are a point in canonical encoding that is not of small order. For a
 /// point of small order, anybody can forge valid signatures.
 fn is_usable(key: &[u8; 32]) -> bool {
-    /// The y coordinates of the eight points of small order, in little-endian order. Some points
-    /// differ only in their sign.
+    /// The y coordinates of the eight points of small order, in little-endian order. There are only
+    /// five, because some points differ only in the sign of x.
     const SMALL_ORDER: [[u8; 32]; 5] = [
         [0; 32],
         [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],

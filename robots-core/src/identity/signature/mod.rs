@@ -7,7 +7,7 @@
 //!
 //! 1. Only the first two members of `Signature-Input` with the `tag` `web-bot-auth` are used. A
 //!    request without such a member is treated as not signed.
-//! 2. Checks that need only the request come first: parameters, algorithm, time, and covered
+//! 2. Checks that need only the request are made first: parameters, algorithm, time, and covered
 //!    components.
 //! 3. The signature base is built (RFC 9421, section 2.5).
 //! 4. The key is looked up by directory and `keyid`, never by `keyid` alone, and the signature is

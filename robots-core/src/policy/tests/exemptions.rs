@@ -1,4 +1,4 @@
-//! Requests that pass: exempt paths, agents and networks, and signs of a person.
+//! Requests that pass because of exempt paths, agents or networks, or because of signs of a person.
 
 use super::*;
 

@@ -62,7 +62,7 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
                 decide(&policy, REFUTED_CLAIM, "AdsBot-Google (+http://www.google.com/adsbot.html)", target),
                 impostor
             );
-            // A browser claims nothing.
+            // A browser does not claim to be a crawler.
             assert_eq!(decide(&policy, REFUTED_CLAIM, FIREFOX, target), NO_GROUP);
             for identity in ALL.into_iter().filter(|identity| *identity != REFUTED_CLAIM) {
                 let as_without = decide(&without, identity, GOOGLEBOT, target);

@@ -1,4 +1,4 @@
-//! `crawl-delay-ignored`: a delay for crawlers that ignore it.
+//! `crawl-delay-ignored`: a delay for crawlers that all ignore delays.
 
 use crate::check::directives::is_named;
 use crate::check::lint::*;

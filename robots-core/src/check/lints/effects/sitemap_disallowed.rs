@@ -1,4 +1,4 @@
-//! `sitemap-disallowed`: a sitemap that its own file disallows.
+//! `sitemap-disallowed`: a sitemap that the file itself disallows.
 
 use crate::check::lint::*;
 

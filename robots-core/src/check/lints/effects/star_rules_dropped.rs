@@ -38,7 +38,8 @@ const MAX_RULES: usize = 64;
 /// crawler and is not an incomplete copy.
 const OWN_LIST: usize = 24;
 
-/// Words in a path that suggest that the owner closed it on purpose; such paths are listed first.
+/// Words in a path that suggest that the path is closed on purpose. The message lists such paths
+/// first.
 const MEANT: &str = "account accounts admin administrator api auth basket cart cgi-bin checkout customer draft drafts internal login \
                      logout member members myaccount order orders password preview private profile register search signin \
                      staging test tmp user";

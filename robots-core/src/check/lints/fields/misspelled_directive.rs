@@ -1,4 +1,4 @@
-//! `misspelled-directive`: a name that only lenient crawlers understand.
+//! `misspelled-directive`: a directive that only lenient crawlers understand.
 
 use crate::check::lint::*;
 

@@ -1,4 +1,4 @@
-//! `no-known-field`: some other text served as robots.txt.
+//! `no-known-field`: text that is not a robots.txt.
 
 use crate::check::file_kind::FileKind;
 use crate::check::lint::*;

@@ -1,4 +1,4 @@
-//! `host-in-path`: the host of the site before a path.
+//! `host-in-path`: a host in front of the path.
 
 use crate::check::lint::*;
 use crate::check::path_text::{HostEvidence, has_one_path, split_host};

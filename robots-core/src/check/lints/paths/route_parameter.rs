@@ -1,4 +1,4 @@
-//! `route-parameter`: a placeholder in a path, as in routers of web frameworks.
+//! `route-parameter`: placeholders in paths, as in the routers of web frameworks.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! `duplicate-rule`: a rule that repeats another.
+//! `duplicate-rule`: a rule that repeats another rule of its group.
 
 use std::collections::HashMap;
 

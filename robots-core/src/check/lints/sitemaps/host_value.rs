@@ -1,4 +1,4 @@
-//! `host-value`: an invalid name of the main mirror.
+//! `host-value`: a Host line whose value is not a host.
 
 use crate::check::lint::*;
 use crate::rules::{Authority, Port};

@@ -56,7 +56,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     match address {
         [b'/', b'/', _, ..] => Some(vec![Edit::insert(start, "https:")]),
         [b'/', ..] => Some(vec![Edit::insert(start, file.own_origin()?)]),
-        // For example `www.example.com/sitemap.xml`.
+        // The value may be a URL without a scheme, such as `www.example.com/sitemap.xml`.
         _ => (memchr::memchr(b'.', host).is_some() && memchr::memchr(b':', host).is_none())
             .then(|| vec![Edit::insert(start, "https://")]),
     }

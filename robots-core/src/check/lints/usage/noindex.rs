@@ -1,4 +1,4 @@
-//! `noindex`: a directive that was never documented.
+//! `noindex`: a Noindex line, which no crawler obeys.
 
 use crate::check::lint::*;
 
