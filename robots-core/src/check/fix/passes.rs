@@ -5,7 +5,8 @@
 //! merges two groups into one, whose rules may then repeat or contradict each other; after the mark
 //! is removed, these findings are gone. So fixes that change the effect are applied one lint after
 //! the other, in the order of the table of lints, and the file is checked again after each lint. A
-//! fix is safe only if it also changes no effect in the file that results from the other fixes.
+//! fix is safe only if the effect also stays the same when the fix is applied after the other
+//! fixes.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,7 +10,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a Crawl-delay of more than 30 seconds",
     why: "Bing obeys delays of up to 30 seconds, other crawlers up to 10 or 20, and crawlers that are built \
-          with Nutch skip hosts with more than 30. Rate limits that enforce the file therefore use at most 30 \
+          with Nutch skip hosts that ask for more than 30. Rate limits that enforce the file therefore use at most 30 \
           seconds. If the delay is an hour, crawlers can fetch only two dozen pages per day.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 60\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 30\nDisallow: /private/\n"),

@@ -8,8 +8,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "ad-file-disallowed",
     severity: Severity::Warning,
     summary: "a rule that blocks /ads.txt, /app-ads.txt or /sellers.json",
-    why: "Buyers of ad space fetch /ads.txt and /app-ads.txt of a site to find out who may sell its ad space, and \
-          /sellers.json of resellers. Their crawlers obey robots.txt and treat a blocked file as missing, so the ad \
+    why: "Buyers of ad space fetch the files /ads.txt and /app-ads.txt of a site, and /sellers.json of a reseller's \
+          site, to find out who may sell the ad \
+          space. Their crawlers obey robots.txt and treat a blocked file as missing, so the ad \
           space sells for less or not at all. A rule such as \"Disallow: /ads\" may block the file by accident. If \
           only /app-ads.txt or /sellers.json is blocked, the finding is just a note, because few sites have these \
           files.",

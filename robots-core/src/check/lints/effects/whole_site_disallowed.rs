@@ -12,7 +12,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "\"Disallow: /\" blocks the whole site if nothing is allowed, or only the home page (\"Allow: /$\"). In a \
           group for \"*\", it blocks all crawlers that have no group, including search engines: many sites were \
           removed from an index because the file of a staging site was published. For a named crawler that does not \
-          belong to a search engine that people use, it is usually intended, so the finding is only a note.",
+          belong to a search engine that people use, the block is usually intended, so the finding is only a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
