@@ -115,7 +115,7 @@ impl Crawler {
         let is_findable = |name: &&String| name.bytes().any(|byte| byte.is_ascii_alphanumeric());
         if let Some(name) = self.header_names.iter().find(|name| !is_findable(name)) {
             let message = format!(
-                "\"{name}\" contains neither a letter nor a digit, so it cannot be found in headers: write a name that does"
+                "\"{name}\" contains neither a letter nor a digit, so it cannot be found in headers: write a name with a letter or a digit"
             );
             return wrong("header", &message);
         }
@@ -338,7 +338,11 @@ mod tests {
         let checked_on = |day: &str| Crawler { checked_on: Some(day.into()), ..row() };
         for (row, field, right) in [
             (Crawler::new(" ", Category::Seo), "name", "write one"),
-            (Crawler { header_names: vec!["A".into(), "!".into()], ..row() }, "header", "write a name that does"),
+            (
+                Crawler { header_names: vec!["A".into(), "!".into()], ..row() },
+                "header",
+                "write a name with a letter or a digit",
+            ),
             (Crawler { is_control: true, ..row() }, "header", "remove \"control\" or \"header\""),
             (Crawler { tokens: ["A", ""].map(ProductToken::new).into(), ..row() }, "tokens", "write the name"),
             (checked_on("yesterday"), "checked", "2026-11-22"),
