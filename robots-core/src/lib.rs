@@ -3,8 +3,8 @@
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 /// Implements `Debug` with chosen values, for types whose fields are numerous, large, secret or
-/// functions. The parameters of a generic type come first, in brackets: `|it| [S: std::fmt::Debug]
-/// Robots::<S> { inner: it.inner }`.
+/// functions. If the type is generic, write its parameters in brackets before its name: `|it| [S:
+/// std::fmt::Debug] Robots::<S> { inner: it.inner }`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as {
@@ -18,8 +18,8 @@ macro_rules! debug_as {
     };
 }
 
-/// Implements `Debug` for an error like its `Display`, because operators see the debug form of an
-/// error that `main` returns.
+/// Implements `Debug` for an error with the output of `Display`, because operators see the debug
+/// form of an error that `main` returns.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_displayed {
@@ -32,7 +32,7 @@ macro_rules! debug_as_displayed {
     };
 }
 
-// Each module has items for the modules of other features.
+// Each module has items that only modules of other features use.
 #[cfg_attr(not(feature = "check"), allow(dead_code, unused_imports))]
 pub mod rules;
 
@@ -58,7 +58,7 @@ pub use self::check::Report;
 pub use self::policy::Policy;
 pub use self::rules::{Reading, RobotsTxt};
 
-/// Items for `tower-robots` and `robotsd`, without any stability guarantee: every release may
+/// Items for `tower-robots` and `robotsd` only. They have no stability guarantee: every release may
 /// change them.
 #[doc(hidden)]
 pub mod internals {

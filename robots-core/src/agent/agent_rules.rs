@@ -1,4 +1,4 @@
-//! The rules of a file for the crawlers that a whole `User-Agent` header names.
+//! The rules of a file for the crawlers that a `User-Agent` header names.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use super::registry::Registry;
 use crate::rules::{AgentRules, Fallback, RobotsTxt, product_tokens};
 
 impl RobotsTxt {
-    /// Returns the rules of this file for one crawler, in the strict reading of a polite crawler.
+    /// Returns the rules of this file for one crawler, as a polite crawler should obey them.
     ///
-    /// The agent is what [`RobotsTxt::for_token`] takes, read in the same way, or a whole `User-Agent`
-    /// header, in which a [`Recognizer`] with the built-in [`Registry`] finds the name. If a header
-    /// names several crawlers, the rules of each count.
+    /// The agent is a token, as for [`RobotsTxt::for_token`], or a whole `User-Agent` header. A
+    /// [`Recognizer`] with the built-in [`Registry`] finds the crawler's name in a header. If a
+    /// header names several crawlers, a path must be allowed for all of them.
     ///
     /// ```
     /// use robots_core::RobotsTxt;
@@ -28,7 +28,8 @@ impl RobotsTxt {
             Some(tokens) => vec![(tokens, Fallback::Star)],
             None => {
                 let agents = Recognizer::new(Arc::clone(Registry::builtin()), self).agents(agent.as_ref());
-                // The client that asks is a crawler, whatever its header looks like.
+                // The caller of this function is a crawler, even if its header looks like a
+                // browser's.
                 agents.iter().map(|agent| (agent.tokens().to_vec(), agent.obeys_star().fallback())).collect()
             }
         };
@@ -54,14 +55,14 @@ mod tests {
             ("OurBot 2.0 (+https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; OurBot/2.0; +https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; Googlebot-Image/1.0; +http://www.google.com/bot.html)", "/google"),
-            // A token is used as it is: the registry is not asked for further tokens.
+            // A token is used as it is, without further tokens from the registry.
             ("Googlebot-Image", "/star"),
         ] {
             let rules = robots.for_agent(agent);
             let found: Vec<_> = ["/ours", "/google", "/star"].into_iter().filter(|path| !rules.allows(path)).collect();
             assert_eq!(found, [disallowed], "{agent}");
         }
-        // AdsBot does not obey `*`; of two names each counts.
+        // AdsBot does not obey `*`. If a header has two names, the rules for both count.
         assert!(robots.for_agent("AdsBot-Google (+http://www.google.com/adsbot.html)").allows("/star"));
         let both = robots.for_agent("Mozilla/5.0 (compatible; Googlebot/2.1; OurBot/2.0; +https://example.com/bot)");
         assert!(!both.allows("/google") && !both.allows("/ours") && both.allows("/star"));

@@ -1,4 +1,4 @@
-//! An agent, and the agents of one header.
+//! The agent of a request, and the list of all agents that one header names.
 
 use std::ops::Deref;
 use std::slice;
@@ -29,17 +29,18 @@ struct Claimed {
     tokens: Vec<ProductToken>,
 }
 
-/// The agents that one line of `User-Agent` names, in order; nearly every line names one. Cheap to
-/// clone.
+/// The agents that one `User-Agent` line names, in the order of the line. Nearly every line names
+/// only one. Cheap to clone.
 ///
-/// Dereferences to a slice, for [`Policy::decide`](crate::policy::Policy::decide); never empty.
+/// Dereferences to a slice, which [`Policy::decide`](crate::policy::Policy::decide) accepts. It is
+/// never empty.
 #[derive(Clone, Debug)]
 pub struct Agents(List);
 
 #[derive(Clone, Debug)]
 enum List {
     One(Agent),
-    /// At least two.
+    /// At least two agents.
     Several(Arc<[Agent]>),
 }
 
@@ -53,12 +54,13 @@ impl Agent {
         Self { class: Class::Registered, recognized: RecognizedAs::Registered(crawler) }
     }
 
-    /// Creates an unregistered crawler that obeys these tokens.
+    /// Creates an unregistered crawler that obeys the groups of these tokens.
     pub(super) fn named(product: Option<String>, tokens: Vec<ProductToken>) -> Self {
         Self::claimed(Claim { class: Class::Declared, category: None, product }, tokens)
     }
 
-    /// Creates the agent of a claim without a registered crawler, with the tokens that it obeys.
+    /// Creates an unregistered agent from the claim of a header, with the tokens whose groups it
+    /// obeys.
     pub(super) fn claimed(claim: Claim, tokens: Vec<ProductToken>) -> Self {
         let Claim { class, category, product } = claim;
         if tokens.is_empty() && product.is_none() && category.is_none() {
@@ -67,7 +69,7 @@ impl Agent {
         Self { class, recognized: RecognizedAs::Claimed(Arc::new(Claimed { product, category, tokens })) }
     }
 
-    /// Returns how the agent is known.
+    /// Returns the class of the agent: how it was recognised.
     pub const fn class(&self) -> Class {
         self.class
     }
@@ -81,7 +83,8 @@ impl Agent {
         }
     }
 
-    /// Returns the registered name, or the product that declared itself.
+    /// Returns the crawler's name in the registry. For an unregistered agent, returns the product
+    /// name in the header.
     pub fn crawler(&self) -> Option<&str> {
         match &self.recognized {
             RecognizedAs::Registered(crawler) => Some(&crawler.name),
@@ -90,8 +93,8 @@ impl Agent {
         }
     }
 
-    /// Returns the product tokens that the agent obeys, in order; for
-    /// [`RuleSet::select`](crate::rules::RuleSet::select).
+    /// Returns the product tokens whose groups the agent obeys, in the order that
+    /// [`RuleSet::select`](crate::rules::RuleSet::select) expects.
     pub fn tokens(&self) -> &[ProductToken] {
         match &self.recognized {
             RecognizedAs::Registered(crawler) => &crawler.tokens,
@@ -100,21 +103,21 @@ impl Agent {
         }
     }
 
-    /// Returns whether the agent obeys the groups of `*`; [`Obeys::Unknown`] unless it is a
-    /// registered crawler.
+    /// Returns whether the agent obeys the groups for `*`, according to the registry;
+    /// [`Obeys::Unknown`] if the agent is not registered.
     pub fn obeys_star(&self) -> Obeys {
         self.registered().map_or(Obeys::Unknown, |crawler| crawler.obeys_star)
     }
 
-    /// Returns whether the agent itself obeys the groups of `*`. Crawlers do, unless their operator
-    /// says otherwise. A [`Policy`](crate::policy::Policy) may apply `*` to fewer agents, or to
-    /// more.
+    /// Returns whether the agent obeys the groups for `*` on its own. This is assumed of every
+    /// crawler whose operator does not document the opposite. A [`Policy`](crate::policy::Policy)
+    /// may apply `*` to fewer or to more agents.
     pub fn fallback(&self) -> Fallback {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }
 
     /// Reports whether the agent is registered as a crawler or page tester of a search engine that
-    /// people use: see [`Crawler::is_index_engine`].
+    /// people use ([`Crawler::is_index_engine`]).
     pub fn is_index_engine(&self) -> bool {
         self.registered().is_some_and(|crawler| crawler.is_index_engine)
     }
@@ -133,7 +136,7 @@ impl Agent {
     }
 }
 
-/// Creates the agent of a crawler, for questions about it without a request.
+/// Creates the agent of a crawler, without any request.
 impl From<&Crawler> for Agent {
     fn from(crawler: &Crawler) -> Self {
         Self::of(Arc::new(crawler.clone()))
@@ -149,7 +152,7 @@ impl Agents {
         }
     }
 
-    /// Returns the agent that the line names first, which gives the sender its name.
+    /// Returns the agent that the line names first. Records call the sender by its name.
     pub fn first(&self) -> &Agent {
         &self[0]
     }

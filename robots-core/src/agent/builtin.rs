@@ -1,17 +1,17 @@
-//! The built-in crawlers: the rows of the compiled-in data file.
+//! The built-in crawlers: the rows of the embedded data file.
 //!
-//! The file is TOML. This module parses only the five kinds of lines that occur in it, because a
-//! TOML crate would be a dependency of every application, for one file that the tests read.
-//! `robotsd` uses such a crate for operators' files.
+//! The file is TOML. This module parses only the five kinds of lines that occur in the file. A TOML
+//! crate would be a dependency of every application, only to parse one file whose content the tests
+//! check. `robotsd` uses a TOML crate for operators' files.
 //!
-//! **Compiled-in data is parsed on first use.** The built-in registry, the word lists for reading
-//! headers and the embedded lists of addresses are `LazyLock`s: constants that never change. The
-//! crate has no other statics.
+//! **Embedded data is parsed on first use.** The built-in registry, the word lists that classify
+//! headers and the embedded lists of addresses are `LazyLock`s that never change. The crate has no
+//! other statics.
 
 use super::crawler::Crawler;
 use crate::rules::ProductToken;
 
-/// The data file.
+/// The content of the data file.
 const FILE: &str = include_str!("crawlers.toml");
 
 /// Parses the rows of the data file.

@@ -1,5 +1,5 @@
-//! What a header without registered crawlers claims: the parts that declare a product, and its
-//! class.
+//! The claim of a header that names no registered crawler: the product that the header declares,
+//! and its class.
 
 use std::ops::Range;
 
@@ -12,11 +12,12 @@ use super::program::{
 };
 use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
 
-/// A header, with the purposes that its words state.
+/// A header, with the purposes that its words suggest.
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// Positions of parts, and purposes stated in them, in the order of the header.
+    /// The purposes that words suggest, each with the position of its part, in the order of the
+    /// header.
     purposes: Vec<(usize, Purpose)>,
 }
 
@@ -25,7 +26,7 @@ pub(super) struct ClaimReader<'a, 'h> {
 pub(super) struct Claim {
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// The product that makes the claim.
+    /// Name of the product that makes the claim.
     pub(super) product: Option<String>,
 }
 
@@ -36,7 +37,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             if is_address_of_service(header.address(part)) {
                 reader.purposes.push((at, Purpose::Serves));
             }
-            // Most headers consist only of costume; then there is nothing to search.
+            // Most headers consist only of costume, so they have no part to search.
             if part.marks.has(Marks::OWN_WORD) && !part.marks.has(Marks::MODEL) {
                 reader.search(at, part);
             }
@@ -44,7 +45,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         reader
     }
 
-    /// Adds the purposes that the words of a part state.
+    /// Adds the purposes that the words of a part suggest.
     fn search(&mut self, at: usize, part: &Part) {
         let words = self.header.words_of(part);
         let (Some(first), Some(last)) = (words.first(), words.last()) else { return };
@@ -53,7 +54,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         for (place, purpose) in purposes(&self.header.bytes[start..last.end]) {
             while words.next_if(|word| word.end <= start + place).is_some() {}
             let Some(word) = words.peek().filter(|word| word.may_name_a_crawler()) else { continue };
-            // `urlgrabber` and `libfetch` are known, whatever their names contain.
+            // `urlgrabber` and `libfetch` are known programs, so `url` and `fetch` in their names
+            // suggest nothing.
             let is_known = word.kinds.has(Kinds::LIBRARY.with(Kinds::PROGRAM)) && !word.kinds.has(Kinds::GENERIC);
             if !is_known || !matches!(purpose, Purpose::Collects(_)) {
                 self.purposes.push((at, purpose));
@@ -61,15 +63,15 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         }
     }
 
-    /// Returns the parts that may name the agent: in a browser's header only those that declare
-    /// something, otherwise all.
+    /// Returns the parts that may name the agent. In a browser's header, these are only the parts
+    /// that declare a product; in other headers, all parts.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word of the parts that name the agent. Everyday words count as names only
-    /// there.
+    /// Returns the first word of the parts that may name the agent. An everyday word counts as a
+    /// name only in this position.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -98,14 +100,14 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
     }
 
-    /// Whether the part at this position may name the agent.
+    /// Reports whether the part at this position may name the agent.
     fn speaks(&self, at: usize) -> bool {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
 
-    /// Whether a part of a browser's header declares a product: after `compatible;`, with or before
-    /// a contact, or by calling itself a crawler. With `MSIE` or `Konqueror` in its comment it has
-    /// to call itself a crawler, because toolbars leave their addresses there.
+    /// Reports whether a part of a browser's header declares a product: it follows `compatible;`,
+    /// contains or precedes a contact, or calls itself a crawler. In a comment with `MSIE` or
+    /// `Konqueror`, only the last counts, because toolbars add their addresses to such comments.
     fn declares(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
@@ -135,7 +137,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
                     evidence.is_crawler |= *purpose == Purpose::Crawls;
                 }
                 Purpose::Presents => evidence.presents = true,
-                // `Archive Viewer/2.0 (Mac OS X)` runs on a person's computer.
+                // `Archive Viewer/2.0 (Mac OS X)` runs on a person's computer, so it does not
+                // collect.
                 Purpose::Collects(category) if is_on_desk(header) && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
                 }
@@ -152,25 +155,26 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence
     }
 
-    /// Whether a part that says crawler or bot belongs to a program for people.
+    /// Reports whether a part that contains the word crawler or bot belongs to a program for
+    /// people.
     fn is_of_program(&self, at: usize, on_device: bool) -> bool {
         let header = self.header;
         let part = &header.parts[at];
-        // `SpiderSolitaire/3 CFNetwork/1399` is a person's telephone, and so is
-        // `CUBOT_X9 MAUI/11A`.
+        // For example, `SpiderSolitaire/3 CFNetwork/1399` and `CUBOT_X9 MAUI/11A` come from
+        // people's telephones.
         if (on_device || is_in_view(header)) && !declares_on_device(header, part) {
             return true;
         }
-        // `SpiderOak/7.2 (Windows)`
+        // For example, `SpiderOak/7.2 (Windows)` is a program for people.
         if is_on_desk(header) && !has_contact(part) && goes_on_as_other(header.product(part).as_bytes()) {
             return true;
         }
-        // Example: `Bot Toolbar 2` among the products of an old browser.
+        // For example, `Bot Toolbar 2` may be among the products of an old browser.
         part.marks.has(Marks::OLD_BROWSER) && self.presents(at)
     }
 
-    /// Returns the part with a contact that does not belong to a program. A contact may precede the
-    /// product, so the first part that also names a product takes precedence.
+    /// Returns the first part with a contact, unless the contact belongs to a program. Parts that
+    /// also name a product take precedence, because the contact may come before the product.
     fn addressed_part(&self) -> Option<&'a Part> {
         let header = self.header;
         let of_program = has_address_of_source(header) || has_home_page_of_product(header);
@@ -194,12 +198,13 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// The header says crawler, not merely bot: then it is a crawler, whatever its purpose.
+    /// Whether a word means crawler, not only bot. Such clients are crawlers even if other words
+    /// state another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
     category: Option<Category>,
-    /// The header says player, reader or browser.
+    /// Whether a word means player, reader or browser.
     presents: bool,
     on_device: bool,
 }
@@ -250,17 +255,17 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Whether the client of a part fetches feeds or streams. Addresses of players and stations appear
-/// both in programs for people and in clients that fetch subscriptions.
+/// Reports whether the client that a part names fetches feeds or streams: its contact or its name
+/// is a host of media.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
 }
 
 impl DeclaredEvidence<'_> {
-    /// Returns the part that names the agent whose claim is in `part`: normally the leading
-    /// product, wherever its contact and description are. A product outside comments that calls
-    /// itself a crawler takes precedence. A library is never the client.
+    /// Returns the part that names the agent whose claim is in `part`. This is normally the leading
+    /// product, even if its contact and description are in other parts. A product outside comments
+    /// that calls itself a crawler takes precedence. A library never names the agent.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
         let lead = |part: &Part| header.product_lead(part).filter(|word| !word.kinds.has(everyday));
@@ -283,7 +288,8 @@ impl DeclaredEvidence<'_> {
     }
 }
 
-/// Finds a product named after its site, which counts as a contact: `example.com/1.0`.
+/// Finds a product that is named after its site, such as `example.com/1.0`. Such a name counts as a
+/// contact.
 fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let free = header.browser.unwrap_or(header.parts.len());
     header.parts[..free].iter().find(|part| {
@@ -292,8 +298,8 @@ fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     })
 }
 
-/// Finds the only product of a header such as `Mozilla/5.0 (compatible; Product/1.0)`; a browser
-/// would name its platform.
+/// Finds the only product of a header such as `Mozilla/5.0 (compatible; Product/1.0)`. Such a
+/// header is not a browser's, because a browser would name its platform.
 fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let part = header.parts.iter().find(|part| {
         part.marks.has(Marks::COMPATIBLE)
@@ -331,14 +337,14 @@ fn silent_class(header: &Header<'_>) -> Class {
     }
 }
 
-// The rest of a header with registered names: a crawler that declares itself there does not hide
-// behind them. Registered crawlers describe themselves
-// (`serpstatbot/1.0 (advanced backlink tracking bot; …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`,
-// `Dazzle BlueSky Bot/1.1`). So fewer forms declare another crawler here than in a header without
-// registered names.
+// The following functions examine the rest of a header that names registered crawlers, so that
+// another crawler cannot hide behind a registered name. Registered crawlers describe themselves in
+// the rest (`serpstatbot/1.0 (advanced backlink tracking bot; …)`, `PingdomPageSpeed/1.0
+// (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So the rest must declare a crawler more clearly
+// than a header without registered names.
 impl Header<'_> {
-    /// Whether a word outside these ranges, which are in the order of the header, may be part of a
-    /// product's name.
+    /// Reports whether a word outside these ranges may be part of a product's name. The ranges must
+    /// be in the order of the header.
     pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
         let mut places = places.iter().peekable();
         self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_costume()).any(|word| {
@@ -348,8 +354,8 @@ impl Header<'_> {
         })
     }
 
-    /// Returns the header without the names in these ranges. If a part has a name, its contact
-    /// belongs to that name.
+    /// Returns the header with the words in these ranges marked as registered names. A part with
+    /// such a name loses its contact, because the contact belongs to the registered crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -366,10 +372,10 @@ impl Header<'_> {
     }
 
     /// Ignores words that may describe a registered crawler. In a header [without](Self::without)
-    /// the registered names, these remain:
+    /// the registered names, only these words remain:
     ///
-    /// - products with a version outside comments (`MyBot/1.0`), and words there that contain bot
-    ///   or crawler;
+    /// - products with a version outside comments (`MyBot/1.0`), and other words outside comments
+    ///   that contain bot or crawler;
     /// - products in comments, if they have a version and declare that they crawl, unless the
     ///   comment belongs to a registered product.
     pub(super) fn ignore_descriptions(&mut self) {
@@ -395,8 +401,8 @@ impl Header<'_> {
     }
 }
 
-/// Whether the words have a version with a digit after a `/`; in prose, words follow it
-/// (`addresses/domains`).
+/// Reports whether the words have a version after a `/`. A version contains a digit; in prose, a
+/// word follows the slash (`addresses/domains`).
 fn has_version(words: &[Word], header: &[u8]) -> bool {
     let mut versions = words.iter().filter(|word| word.role == WordRole::Version);
     versions.any(|word| word.text(header).iter().any(u8::is_ascii_digit))
@@ -438,7 +444,7 @@ mod tests {
         };
         assert_eq!(speaks("Foo/1.0 Mozilla/5.0 (X11) Gecko/1 Quux/2"), [true, false, false, false, false]);
         assert_eq!(speaks("Foo/1.0 (Bar) Quux/2"), [true, true, true]);
-        // Mozilla, X11, FooBot, Bar, BazBot, Gecko.
+        // The parts are Mozilla, X11, FooBot, Bar, BazBot and Gecko.
         let bots = speaks("Mozilla/5.0 (X11; FooBot; Bar; BazBot) Gecko/1");
         assert_eq!(bots, [false, false, true, false, true, false]);
     }
@@ -477,7 +483,7 @@ mod tests {
     #[test]
     fn an_agent_is_called_by_the_product_that_leads() {
         for (header, product) in [
-            // The words next to the contact describe the crawler.
+            // The words next to the contact describe the crawler and do not name it.
             ("Example Client/18.3.0 (kit-18.1.3; linux; +https://example.test)", "Example Client"),
             ("Searchie/1.0 (a Storm-based crawler; https://searchie.test; admin@searchie.test)", "Searchie"),
             ("Example (bot; +https://example.test/synapse)", "Example"),
@@ -487,8 +493,8 @@ mod tests {
             ("Mozilla/5.0 (compatible; Foo/2.2; Website Thumbnail Generator; +http://foo.test)", "Foo"),
             ("Metacast/1.0 Crawler +https://metacast.test", "Metacast"),
             ("Pageling http://pageling.test curl www", "Pageling"),
-            // A product that says that it crawls, a leading library, a device, and the costume of a
-            // browser.
+            // Instead of the leading product, the name is a product that calls itself a bot, a
+            // product after a library, after a device, or in the costume of a browser.
             ("Example/5.0 (linux) Example_Bot/2.3.1", "Example_Bot"),
             ("curl/8.0 (Example; +https://example.test/)", "Example"),
             ("DoCoMo/2.0 N902iS(c100;TB)(compatible; foo-crawler; http://foo.test/)", "foo-crawler"),
@@ -503,16 +509,16 @@ mod tests {
     #[test]
     fn what_people_and_owners_of_machines_run_declares_nothing() {
         for header in [
-            // Built with a runtime, for a machine.
+            // These headers state the runtime or the machine.
             "Example/1.3 (+https://example.test/; go1.12; linux/amd64)",
             "Example/2.4 (+https://example.test; ruby3.1.4)",
             "Example Collector/0.1 (linux/amd64)",
             "Example Checker/1.0 (x86_64-pc-linux-gnu; +https://example.test)",
-            // The address is that of its source code.
+            // The address is that of the program's source code.
             "Example/1.0 (+https://github.com/example/example)",
             "Example +https://gitlab.com/example/example",
             "example/5.26 (github.com/example/example)",
-            // The address is a home page with the product's name.
+            // The address is a home page that is named after the product.
             "Acme Example/1.9.0 (+https://www.example.test)",
             "Debian APT-CURL/1.0 (1.2.32)",
             "urlgrabber/3.10 yum/3.4.3",
@@ -552,7 +558,7 @@ mod tests {
 
     #[test]
     fn applications_on_devices_make_no_claim_by_bot_alone() {
-        // It runs on a person's telephone.
+        // `ChatBot` runs on a person's telephone.
         assert_eq!(claim("ChatBot/5 CFNetwork/1399 Darwin/22").0, Class::App);
         assert_eq!(claim("ChatBot/5 (+https://x.test) CFNetwork/1399 Darwin/22").0, Class::Declared);
         let telephone =
@@ -603,8 +609,8 @@ mod tests {
         assert_eq!(claim("").0, Class::Empty);
     }
 
-    /// Returns the product or the tokens of the agent found in addition to the registered ones. The
-    /// header must contain at least one registered agent.
+    /// Returns the product of the agent that is found in addition to the registered agents, or else
+    /// its tokens. The header must name at least one registered agent.
     fn beside(file: &str, header: &str) -> Option<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes()));
         let agents = recognizer.agents(header.as_bytes());
@@ -658,7 +664,7 @@ mod tests {
             ("PingdomPageSpeed/1.0 (pingbot/2.0; AcmeBot; +http://www.pingdom.com/)", Some("acmebot")),
             ("Quux UptimeRobot/2.0", Some("quux")),
             ("UptimeRobot/2.0 (like Quux)", None),
-            // Everyday words are names only if they lead.
+            // Everyday words count as names only if they are the leading word.
             ("UptimeRobot bot", None),
             ("facebookexternalhit/1.1 Facebot Twitterbot/1.0", None),
         ] {

@@ -1,5 +1,5 @@
-//! A crawler of the registry, with its purpose and whether it obeys. Also rows that change a
-//! registry: a crawler to add or replace, or the name of one to remove.
+//! A crawler of the registry, with its purpose and the rules that it obeys. Also the rows that
+//! change a registry: a crawler to add or replace, or the name of a crawler to remove.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::referrer::is_host;
 use crate::keyword_enum;
 use crate::rules::{Fallback, ProductToken};
 
-/// An existing crawler and the facts about it: a row of a [`Registry`](super::Registry).
+/// A row of a [`Registry`](super::Registry): a crawler and the known facts about it.
 ///
 /// To add a crawler, set the fields that differ from [`Crawler::new`].
 /// [`Registry::extended_with`](super::Registry::extended_with) checks the values.
@@ -22,64 +22,69 @@ use crate::rules::{Fallback, ProductToken};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Crawler {
-    /// Name of the crawler in lists.
+    /// Name of the crawler in the registry, in settings and in reports.
     pub name: String,
-    /// Names to be found between boundaries in its `User-Agent` headers; empty for a control token.
+    /// Names that identify the crawler in `User-Agent` headers; empty for a control token. A name
+    /// must be surrounded by bytes that are neither letters nor digits.
     pub header_names: Vec<String>,
-    /// Product tokens that it obeys; of those that a file names, the first one counts. Never empty
-    /// in a registry.
+    /// Product tokens whose groups the crawler obeys. If a file names several of them, only the
+    /// first one counts. Never empty in a registry.
     pub tokens: Vec<ProductToken>,
     /// Operator of the crawler.
     pub operator: String,
-    /// Purpose of its requests.
+    /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Further purposes that the collected data is published for, or known to be used for by
-    /// others.
+    /// Further purposes of the collected data: the operator publishes the data, and others are
+    /// known to use it for these purposes.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
-    /// Whether it obeys the groups of `*`. `*` applies to [`Obeys::Unknown`].
+    /// Whether the crawler obeys the groups for `*`. [`Obeys::Unknown`] is treated like
+    /// [`Obeys::Yes`].
     pub obeys_star: Obeys,
-    /// Whether it obeys a `Crawl-delay`. Never [`Obeys::Partial`].
+    /// Whether the crawler obeys a `Crawl-delay`. Never [`Obeys::Partial`].
     pub obeys_crawl_delay: Obeys,
-    /// Whether its token appears only in robots.txt and never in a request, so that it cannot be
-    /// enforced.
+    /// Whether this is a control token: a token that appears only in robots.txt and never in a
+    /// request. Rules for it cannot be enforced.
     pub is_control: bool,
-    /// Whether it feeds the index of a search engine that people use, or tests pages for one
-    /// (`index` in the data file). A page that is refused to it leaves the index, so a
-    /// [`Policy`](crate::policy::Policy) does not refuse it unless an override requires that.
+    /// Whether the crawler feeds the index of a search engine that people use, or tests pages for
+    /// such a search engine (`index` in the data file). If its requests for a page are refused, the
+    /// page leaves the index. So a [`Policy`](crate::policy::Policy) does not refuse them unless an
+    /// override requires it.
     pub is_index_engine: bool,
-    /// A header must contain at least one of these strings in addition to the name, because the
-    /// name is also a word.
+    /// Strings required in addition to the name, because the name is also an ordinary word. A
+    /// header must contain at least one of them.
     pub requires: Vec<String>,
     /// URLs of the operator's lists of the crawler's address ranges.
     pub ranges: Vec<String>,
-    /// Suffixes of its addresses' reverse DNS names, or patterns if they contain a `*`.
+    /// Suffixes of the reverse DNS names of the crawler's addresses. An entry that contains a `*`
+    /// is a pattern.
     pub reverse_dns: Vec<String>,
-    /// Whether the names of its addresses are often missing or unconfirmed. Such names verify a
-    /// request, but the lack of one refutes nothing.
+    /// Whether reverse DNS names of the crawler's addresses are often missing or cannot be
+    /// confirmed. Such names verify requests, but missing names do not refute them.
     pub is_reverse_dns_weak: bool,
-    /// Whether others build crawlers with it. The crawler is then the product in front of its name.
+    /// Whether this is a framework that others build crawlers with. In a header, the crawler is
+    /// then the product before the framework's name.
     pub is_framework: bool,
-    /// Hosts, as in a `Referer`, of the operator's services that send people to the pages they
-    /// show. Examples: `chatgpt.com`; `.bing.com` for the host and its subdomains; `google.*` for
-    /// the name in every country. Only one row per operator has them.
+    /// Hosts, as in a `Referer`, of the operator's services that send people to the pages that the
+    /// services show. Examples are `chatgpt.com`, `.bing.com` for the host and its subdomains, and
+    /// `google.*` for the name under every country's domain. Only one row per operator has hosts.
     pub referers: Vec<String>,
-    /// URL of the keys of its HTTP message signatures.
+    /// URL of the keys that the crawler signs its HTTP messages with.
     pub signature: Option<String>,
-    /// URL of the documentation behind these facts.
+    /// URL of the operator's documentation.
     pub source: Option<String>,
-    /// Day when the operator's documentation was read for these facts, such as `2026-11-22`. If it
-    /// is `None`, they are general knowledge, and flags that could refuse legitimate requests are
-    /// [`Obeys::Unknown`].
+    /// Day when the facts were taken from the operator's documentation, such as `2026-11-22`.
+    /// `None` if the facts are general knowledge; flags that could lead to the refusal of
+    /// legitimate requests are then [`Obeys::Unknown`].
     pub checked_on: Option<String>,
-    /// Examples of its headers.
+    /// Examples of the crawler's `User-Agent` headers.
     pub examples: Vec<String>,
 }
 
 impl Crawler {
-    /// Creates a crawler with this name as header name and product token. It obeys groups
-    /// [`Obeys::Unknown`], and all other fields are empty.
+    /// Creates a crawler with this name as its header name and its product token. The fields about
+    /// obedience are [`Obeys::Unknown`], and all other fields are empty.
     pub fn new(name: impl Into<String>, category: Category) -> Self {
         let name = name.into();
         Self {
@@ -91,26 +96,26 @@ impl Crawler {
         }
     }
 
-    /// Creates a name for robots.txt only, without header names.
+    /// Creates a control token: a name for robots.txt only, without header names.
     #[doc(hidden)]
     pub fn control_token(name: impl Into<String>, category: Category) -> Self {
         Self { header_names: Vec::new(), is_control: true, ..Self::new(name, category) }
     }
 
-    /// Returns the crawler in the form that a registry contains, or the invalid field and the
-    /// reason.
+    /// Checks the crawler and adds its default token. Returns the invalid field and a message if a
+    /// field is invalid.
     pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
         let wrong = |field, message: &str| Err((field, message.to_owned()));
         if self.name.trim().is_empty() {
             return wrong("name", "the name is empty: write one");
         }
         if self.is_control && !self.header_names.is_empty() {
-            return wrong("header", "a control token is never sent in a header: remove control or header");
+            return wrong("header", "a control token is never sent in a header: remove \"control\" or \"header\"");
         }
         let is_findable = |name: &&String| name.bytes().any(|byte| byte.is_ascii_alphanumeric());
         if let Some(name) = self.header_names.iter().find(|name| !is_findable(name)) {
             let message = format!(
-                "\"{name}\" contains neither a letter nor a digit, so it cannot be found in headers: write a name that does"
+                "\"{name}\" contains neither a letter nor a digit, so it cannot be found in headers: write a name with a letter or a digit"
             );
             return wrong("header", &message);
         }
@@ -138,33 +143,34 @@ impl Crawler {
             );
         }
         if self.is_reverse_dns_weak && self.reverse_dns.is_empty() {
-            return wrong("weak", "weak applies to rdns, which the row does not have: remove weak or add rdns");
+            return wrong("weak", "\"weak\" has no effect without \"rdns\": remove \"weak\" or add \"rdns\"");
         }
         Ok(self)
     }
 }
 
 keyword_enum! {
-    /// How an agent is known.
+    /// The class of an agent, which tells how it was recognised.
     Class, "a class of agents", {
         /// A crawler of the [`Registry`](super::Registry).
         Registered = "registered",
-        /// Not in the registry, but it declares that it is a robot: by a crawler word, a contact
-        /// address, or a `compatible; Product` without a platform.
+        /// An agent that is not in the registry, but declares itself a robot: by a word such as
+        /// crawler, a contact address, or `compatible; Product` without a platform.
         Declared = "declared",
-        /// Not in the registry, but it calls itself a health probe, a validator or a webhook.
+        /// An agent that is not in the registry, but calls itself a health probe, a validator or a
+        /// webhook.
         Infrastructure = "infrastructure",
-        /// A browser that declares that it runs without a person in front of it.
+        /// A browser that declares that it runs without a person.
         Headless = "headless",
-        /// An HTTP library or command line client that does not name its user.
+        /// An HTTP library or command line client. The header does not tell what uses it.
         Library = "library",
         /// An application on a person's device.
         App = "app",
-        /// Not shaped like a browser, and none of the above.
+        /// An agent that does not look like a browser and belongs to none of the classes above.
         NonBrowser = "non-browser",
         /// A browser, or a client that looks like one.
         Browser = "browser",
-        /// Only blanks, or no field at all.
+        /// An agent without a `User-Agent` field, or with only white space in it.
         Empty = "empty",
     }
 }
@@ -173,9 +179,9 @@ keyword_enum! {
     /// The purpose of an agent's requests.
     #[derive(Default)]
     Category, "a category of crawlers", {
-        /// A search engine.
+        /// Building the index of a search engine.
         Search = "search",
-        /// Collecting material for training models.
+        /// Collecting data for training AI models.
         AiTraining = "ai-training",
         /// Building an index for generated answers.
         AiSearch = "ai-search",
@@ -191,44 +197,45 @@ keyword_enum! {
         Monitoring = "monitoring",
         /// Fetching feeds and podcasts that people subscribed to.
         Feed = "feed",
-        /// Surveying what is reachable or vulnerable.
+        /// Searching the internet for reachable or vulnerable services.
         Security = "security",
-        /// Advertisements and their placement.
+        /// Placing and checking advertisements.
         Ads = "ads",
-        /// Health probes, certificate validators, webhooks, load balancers.
+        /// Probing health, validating certificates or domains, delivering webhooks, balancing load.
         Infrastructure = "infrastructure",
-        /// Anything else.
+        /// Any other purpose.
         #[default]
         Other = "other",
     }
 }
 
 keyword_enum! {
-    /// Whether an agent obeys robots.txt, or its groups of `*`.
+    /// Whether an agent obeys robots.txt, or only some part of it such as the groups for `*`.
     #[derive(Default)]
     Obeys, "an answer to whether an agent obeys", {
-        /// Documented by its operator.
+        /// The operator documents that the agent obeys.
         Yes = "yes",
-        /// Its operator documents that it does not.
+        /// The operator documents that the agent does not obey.
         No = "no",
-        /// It obeys in part, or only for some of its requests.
+        /// The agent obeys in part, or only for some of its requests.
         Partial = "partial",
-        /// Not documented, or not checked.
+        /// The operator does not document this, or the documentation was not checked.
         #[default]
         Unknown = "unknown",
     }
 }
 
 impl Class {
-    /// Reports whether agents of this class are crawlers: registered, or declared by themselves.
+    /// Reports whether agents of this class are crawlers: they are registered, or declare
+    /// themselves crawlers.
     pub const fn is_crawler(self) -> bool {
         matches!(self, Self::Registered | Self::Declared)
     }
 }
 
 impl Obeys {
-    /// Returns whether the groups of `*` apply to a crawler with this value: they do, unless its
-    /// operator says no.
+    /// Returns whether the groups for `*` apply to a crawler with this value. They apply unless the
+    /// value is [`Obeys::No`].
     pub(crate) fn fallback(self) -> Fallback {
         if self == Self::No { Fallback::Nothing } else { Fallback::Star }
     }
@@ -238,9 +245,9 @@ impl Obeys {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RegistryRow {
-    /// Adds a crawler, or replaces the one with the same name, ignoring case.
+    /// Adds a crawler, or replaces the crawler with the same name. The case of names is ignored.
     Put(Box<Crawler>),
-    /// Removes the crawler with this name, ignoring case.
+    /// Removes the crawler with this name. The case of names is ignored.
     Remove(String),
 }
 
@@ -259,7 +266,7 @@ impl From<Crawler> for RegistryRow {
     }
 }
 
-/// Whether the string is a day such as `2026-11-22`.
+/// Reports whether a string is a date such as `2026-11-22`.
 fn is_day(text: &str) -> bool {
     let is_number = |digits: &str, length: usize, range: std::ops::RangeInclusive<u16>| {
         let is_plain = digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -270,7 +277,7 @@ fn is_day(text: &str) -> bool {
         if is_number(year, 4, 0..=9999) && is_number(month, 2, 1..=12) && is_number(day, 2, 1..=31))
 }
 
-/// The reason why a [`Registry`](super::Registry) cannot be extended with the given rows.
+/// The error if a [`Registry`](super::Registry) cannot be extended with the given rows.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegistryError {
@@ -278,7 +285,7 @@ pub struct RegistryError {
     pub row: usize,
     /// The invalid field of the row, by its key in a registry file: `name`, `header` or `tokens`.
     pub field: &'static str,
-    /// The mistake and its correction, without the position.
+    /// The problem and its correction, without the position.
     pub message: String,
 }
 
@@ -331,8 +338,12 @@ mod tests {
         let checked_on = |day: &str| Crawler { checked_on: Some(day.into()), ..row() };
         for (row, field, right) in [
             (Crawler::new(" ", Category::Seo), "name", "write one"),
-            (Crawler { header_names: vec!["A".into(), "!".into()], ..row() }, "header", "write a name that does"),
-            (Crawler { is_control: true, ..row() }, "header", "remove control or header"),
+            (
+                Crawler { header_names: vec!["A".into(), "!".into()], ..row() },
+                "header",
+                "write a name with a letter or a digit",
+            ),
+            (Crawler { is_control: true, ..row() }, "header", "remove \"control\" or \"header\""),
             (Crawler { tokens: ["A", ""].map(ProductToken::new).into(), ..row() }, "tokens", "write the name"),
             (checked_on("yesterday"), "checked", "2026-11-22"),
             (checked_on("2026-13-01"), "checked", "2026-11-22"),

@@ -1,4 +1,4 @@
-//! Finds in headers the names of a robots.txt that no registered crawler has.
+//! Finds names of a robots.txt in headers, if they are not names of registered crawlers.
 
 use super::claim::ClaimReader;
 use super::header::{Header, Word};
@@ -6,7 +6,7 @@ use super::name_index::{End, Kinds, NameIndex, WordHash, is_blank, is_joint, kin
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
-/// The names of one file that the registry lacks, indexed for finding them in headers.
+/// The names of one file that are not in the registry, with an index to find them in headers.
 #[derive(Debug)]
 pub(super) struct FileNames {
     tokens: Box<[ProductToken]>,
@@ -16,7 +16,7 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
-        // A header with this name is always recognised through the registry.
+        // The registry recognises every header with such a name, so the file's name is not needed.
         let is_found = |token: &ProductToken| {
             registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
         };
@@ -30,8 +30,8 @@ impl FileNames {
         Self { tokens: tokens.into(), index }
     }
 
-    /// Returns the longest name that equals a product of the header, or else the longest one that
-    /// is followed by a version.
+    /// Returns the longest name that equals a product of the header. If no name equals a product,
+    /// returns the longest name that is followed by a version in the header.
     pub(super) fn find(&self, header: &Header<'_>, reader: &ClaimReader<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;
@@ -57,8 +57,8 @@ impl FileNames {
         best.map(|(_, name)| &self.tokens[name as usize])
     }
 
-    /// Reports every name whose first word is the word at `start`, or a prefix of it that a version
-    /// may follow.
+    /// Calls `report` for every name whose first word is the word at `start`, or a prefix of that
+    /// word before a version.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
         let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
@@ -76,18 +76,19 @@ impl FileNames {
     }
 }
 
-/// Whether a product may use this token as its own: it is more than an ordinary word.
+/// Reports whether a product may use this token as its own, because the token is more than an
+/// ordinary word.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
 
-/// Whether the product name that ends at `end` has no second word.
+/// Reports whether no second word of the product's name follows after `end`.
 fn is_whole_product(bytes: &[u8], end: usize) -> bool {
     let blanks = bytes[end..].iter().take_while(|byte| is_blank(**byte)).count();
     blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
 }
 
-/// Whether a name is part of the browsers' costume, with or without a version (`MSIE 6.0`).
+/// Reports whether a name is part of the browsers' costume, with or without a version (`MSIE 6.0`).
 fn is_costume(token: &ProductToken) -> bool {
     token.as_bytes().split(|byte| *byte == b' ').all(|word| {
         let kinds = kinds(word, WordHash::of(word));
@@ -95,19 +96,21 @@ fn is_costume(token: &ProductToken) -> bool {
     }) && !token.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
-/// Whether a name is an everyday word, or so short that it occurs as a language or the like.
+/// Reports whether a name is an everyday word, or so short that headers also contain it with
+/// another meaning, for example as a language.
 fn is_general(token: &ProductToken) -> bool {
     let bytes = token.as_bytes();
     bytes.len() <= 3 || !bytes.contains(&b' ') && kinds(bytes, WordHash::of(bytes)).has(Kinds::GENERIC)
 }
 
 impl Registry {
-    /// Returns the tokens that a name in a robots.txt stands for, in addition to
-    /// [`ProductToken::from_name`]. For
-    /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
+    /// Returns the tokens that a name in a robots.txt stands for, in addition to the token that
+    /// [`ProductToken::from_name`] returns.
+    /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with) can call this.
     ///
-    /// An unregistered name is read as crawlers read it, cut to `[A-Za-z_-]*`, if the result is a
-    /// registered token. A pasted `User-Agent` header stands for the products that it declares.
+    /// An unregistered name is cut to its longest prefix in `[A-Za-z_-]`, as crawlers do, if the
+    /// result is a registered token. A `User-Agent` header that was pasted into the file stands for
+    /// the products that it declares.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -133,7 +136,7 @@ impl Registry {
         if cut != whole && self.knows(&cut) { vec![cut] } else { Vec::new() }
     }
 
-    /// Returns the products that a pasted header declares.
+    /// Returns the tokens of the products that a pasted header declares.
     fn pasted(&self, header: &Header<'_>) -> Vec<ProductToken> {
         if let Some((crawler, _)) = self.find(header).next() {
             return crawler.tokens.first().cloned().into_iter().collect();

@@ -1,9 +1,9 @@
 //! A parsed `User-Agent` header: its words, its parts, and which words may name the agent.
 //!
 //! A *word* is a run of letters, digits, `-`, `_` and `.`. A *part* is a product outside comments,
-//! or a segment between `(`, `;`, `,` and `)` inside one. Words about another agent are ignored: in
-//! URLs and e-mail addresses, versions, bracketed in-app markers, after "like" and "compatible
-//! with", and in the model of an Android device.
+//! or a segment of a comment, separated by `(`, `;`, `,` and `)`. Words that do not name the agent
+//! itself are ignored: words in URLs, in e-mail addresses and in bracketed in-app markers,
+//! versions, words after "like" and "compatible with", and the model of an Android device.
 
 use std::ops::Range;
 
@@ -16,14 +16,14 @@ pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
     pub(super) words: Vec<Word>,
     pub(super) parts: Vec<Part>,
-    /// Index of the part that starts with `Mozilla/` or `Opera/`, if an engine is named, too: the
-    /// header is shaped like a browser's from there on. 0 for browsers that never called themselves
-    /// Mozilla or Opera.
+    /// Index of the part with `Mozilla/` or `Opera/`, if the header also names an engine: from this
+    /// part on, the header looks like a browser's. 0 for browsers that do not call themselves
+    /// Mozilla or Opera. `None` for other headers.
     pub(super) browser: Option<usize>,
-    /// The kinds of all words that are not ignored.
+    /// The union of the kinds of all words that are not ignored.
     pub(super) kinds: Kinds,
-    /// Whether a version begins with a letter, so that it may be a name (`FooBot/Nutch-1.10`).
-    /// Browsers' versions do not.
+    /// Whether a version begins with a letter, so that it may contain a name (`FooBot/Nutch-1.10`).
+    /// Versions of browsers begin with a digit.
     pub(super) has_named_version: bool,
 }
 
@@ -40,9 +40,9 @@ pub(super) struct Word {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordRole {
     Candidate,
-    /// The version of a product, after a `/`.
+    /// The version of a product, which follows a `/`.
     Version,
-    /// Part of an e-mail address, or a word after "like".
+    /// Part of an e-mail address, a word after "like", or a word that only describes another agent.
     Ignored,
     /// Part of a registered crawler's name; see [`Header::without`].
     Registered,
@@ -52,9 +52,9 @@ pub(super) enum WordRole {
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) words: Range<usize>,
-    /// Number of the comment that contains the part, from 1; 0 outside comments.
+    /// Number of the comment that contains the part, from 1; 0 if the part is outside comments.
     pub(super) comment: u32,
-    /// Range of the part's URL in the header; empty without one.
+    /// Range of the part's URL in the header; empty if the part has no URL.
     pub(super) address: Range<usize>,
     pub(super) marks: Marks,
 }
@@ -68,9 +68,10 @@ impl Marks {
     pub(super) const CONTACT: Self = Self(1);
     /// The contact of the part follows it, in the next part or the next comment.
     pub(super) const ADDRESSED: Self = Self(1 << 1);
-    /// The part follows `compatible;`.
+    /// The part is `compatible` or follows it in the same comment.
     pub(super) const COMPATIBLE: Self = Self(1 << 2);
-    /// The part follows `Android`, `Mobile` or the like in a comment: a locale, a model, a build.
+    /// The part follows `Android`, `Mobile` or a similar word in a comment, so it is a locale, a
+    /// model or a build.
     pub(super) const MODEL: Self = Self(1 << 3);
     /// The part is in a comment with `MSIE` or `Konqueror`.
     pub(super) const OLD_BROWSER: Self = Self(1 << 4);
@@ -78,7 +79,7 @@ impl Marks {
     pub(super) const VERSIONED: Self = Self(1 << 5);
     /// The part contains a word that is neither costume nor a number.
     pub(super) const OWN_WORD: Self = Self(1 << 7);
-    /// The part contains the word `Build`: it is a device, whatever it looks like.
+    /// The part contains the word `Build`, so it is a device even if it looks like a product.
     pub(super) const BUILD: Self = Self(1 << 6);
 
     pub(super) const fn has(self, other: Self) -> bool {
@@ -95,7 +96,7 @@ impl Marks {
 }
 
 impl Word {
-    /// Whether the word alone allows it to begin the name of a crawler.
+    /// Reports whether the name of a crawler may begin with this word, according to its role.
     pub(super) fn may_name_a_crawler(&self) -> bool {
         self.role == WordRole::Candidate
     }
@@ -104,7 +105,7 @@ impl Word {
         &bytes[self.start..self.end]
     }
 
-    /// Returns the word without a version attached to it, if there is one
+    /// Returns the word without the version at its end; `None` if it does not end with a version
     /// (`Pingdom.com_bot_version_1.4`, `Experibot-v3`, `ExampleBot2`).
     pub(super) fn stem<'h>(&self, bytes: &'h [u8]) -> Option<&'h [u8]> {
         let text = self.text(bytes);
@@ -134,8 +135,9 @@ impl<'h> Header<'h> {
         &self.words[part.words.clone()]
     }
 
-    /// Iterates over the words outside device models, left to right. A product with a version next
-    /// to a model is not part of it (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
+    /// Iterates over the words that are not part of a device model, from left to right. A product
+    /// with a version that follows a model is not part of the model (`Android 11; Pixel 2;
+    /// DuplexWeb-Google/1.0`).
     pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
         let is_product = |marks: Marks| marks.has(Marks::VERSIONED) && !marks.has(Marks::BUILD);
         self.parts
@@ -144,19 +146,20 @@ impl<'h> Header<'h> {
             .flat_map(|part| self.words_of(part))
     }
 
-    /// Returns the URL of a part; empty without one.
+    /// Returns the URL of a part; empty if the part has no URL.
     pub(super) fn address(&self, part: &Part) -> &'h [u8] {
         &self.bytes[part.address.clone()]
     }
 
     /// Returns the product that a part names: its words up to the version, separated by single
-    /// blanks, without leading words of browsers and platforms. At most 64 bytes, always ASCII.
+    /// spaces, without leading words of browsers and platforms. The result is ASCII and shorter
+    /// than 64 bytes.
     pub(super) fn product(&self, part: &Part) -> String {
         self.product_before(part, usize::MAX)
     }
 
-    /// Returns the product named by the words of a part before `place`, and before the part's
-    /// address if words precede it.
+    /// Returns the product like [`Header::product`], but uses only words before `place`. If the
+    /// product begins before the URL of the part, words after the URL are not used, either.
     pub(super) fn product_before(&self, part: &Part, place: usize) -> String {
         let mut product = String::new();
         let leads = self.product_lead(part).is_some_and(|lead| lead.start < part.address.start);
@@ -174,7 +177,7 @@ impl<'h> Header<'h> {
         product
     }
 
-    /// Whether a part names a product.
+    /// Reports whether a part names a product.
     pub(super) fn names_product(&self, part: &Part) -> bool {
         self.product_lead(part).is_some()
     }
@@ -190,7 +193,7 @@ impl<'h> Header<'h> {
         words.take_while(|word| word.role == WordRole::Candidate).skip_while(|word| word.kinds.is_costume())
     }
 
-    /// Whether the header contains `needle` anywhere, in any case.
+    /// Reports whether the header contains `needle`. Case is ignored.
     pub(super) fn contains(&self, needle: &[u8]) -> bool {
         let Some(first) = needle.first() else { return true };
         let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());

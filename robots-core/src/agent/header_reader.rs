@@ -12,21 +12,22 @@ impl<'h> Header<'h> {
     }
 }
 
-/// The state of parsing a header up to a position.
+/// The state of parsing a header, up to position `at`.
 #[derive(Default)]
 struct HeaderReader<'h> {
     header: Header<'h>,
     at: usize,
     depth: usize,
     comments: u32,
-    /// Marks of the part that is being read.
+    /// Marks of the part that is being parsed.
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// Marks that every further part of this comment, or of the header outside comments, inherits.
+    /// Marks that all further parts of the current comment inherit; outside comments, all further
+    /// parts outside comments.
     inherited: Marks,
     inherited_outside: Marks,
-    /// Which following words are ignored because of an earlier word.
+    /// The following words that are ignored because of an earlier word such as "like".
     mute: Mute,
     brackets_close: bool,
 }
@@ -37,14 +38,14 @@ enum Mute {
     Nothing,
     /// The next word is ignored.
     Word,
-    /// Words are ignored up to the end of the part or of the next product.
+    /// Words are ignored up to the end of the part, or up to the version of the next product.
     Product,
 }
 
 impl<'h> HeaderReader<'h> {
     fn new(bytes: &'h [u8]) -> Self {
-        // A header has about one word per five bytes. Capped, because this need not hold for a
-        // header of 64 KiB.
+        // A header has about one word per five bytes. The capacity is limited, because a header of
+        // 64 KiB may have far fewer words.
         let words = Vec::with_capacity((bytes.len() / 4).clamp(4, 64));
         let parts = Vec::with_capacity((bytes.len() / 8).clamp(4, 32));
         Self { header: Header { bytes, words, parts, ..Header::default() }, brackets_close: true, ..Self::default() }
@@ -90,7 +91,7 @@ impl<'h> HeaderReader<'h> {
         self.finish()
     }
 
-    /// Reads one word: a URL, or a run of word bytes with its hash.
+    /// Parses one word, which is a URL or a run of word bytes.
     fn word(&mut self) {
         let bytes = self.header.bytes;
         if let Some(end) = end_of_url(bytes, self.at) {
@@ -129,8 +130,8 @@ impl<'h> HeaderReader<'h> {
         let text = &bytes[start..end];
         let hash = WordHash::of(text);
         if is_version && text[0].is_ascii_alphabetic() {
-            // In `Spice_M-5/MAUI/11A` and `Podbean/Android App` the platform is in the place of a
-            // version.
+            // In headers such as `Spice_M-5/MAUI/11A` and `Podbean/Android App`, the platform is in
+            // the place of the version.
             self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
             self.header.has_named_version = true;
         }
@@ -148,7 +149,7 @@ impl<'h> HeaderReader<'h> {
         self.header.words.push(word);
     }
 
-    /// Handles words that change how the next words are read.
+    /// Handles words that change the meaning of the words after them.
     fn phrase(&mut self, word: Word) {
         let bytes = self.header.bytes;
         let text = word.text(bytes);
@@ -163,7 +164,7 @@ impl<'h> HeaderReader<'h> {
         } else if text.eq_ignore_ascii_case(b"compatible") && self.first_word == self.header.words.len() {
             self.marks.add(Marks::COMPATIBLE);
             self.inherited.add(Marks::COMPATIBLE);
-            // A declaration ends the description of the device in an Android comment.
+            // In an Android comment, `compatible` ends the description of the device.
             self.inherited.remove(Marks::MODEL);
             self.marks.remove(Marks::MODEL);
         } else if text.eq_ignore_ascii_case(b"build") {
@@ -176,8 +177,8 @@ impl<'h> HeaderReader<'h> {
         }
     }
 
-    /// Whether `Android`, with or without a version, precedes directly:
-    /// `Instagram 9.0 Android (26/8.0; 480dpi; …)`.
+    /// Reports whether `Android`, with or without a version, comes directly before the comment, as
+    /// in `Instagram 9.0 Android (26/8.0; 480dpi; …)`.
     fn follows_android(&self) -> bool {
         let Some((last, before)) = self.header.words.split_last() else { return false };
         let bytes = self.header.bytes;
@@ -186,21 +187,22 @@ impl<'h> HeaderReader<'h> {
             && bytes[last.end..self.at].iter().all(|byte| is_blank(*byte))
     }
 
-    /// Ends the current product if it has a version: outside comments the next word begins another
-    /// product.
+    /// Ends the current part if it is a versioned product, because outside comments the next word
+    /// begins another product.
     fn begin_product(&mut self) {
         if self.depth == 0 && self.marks.has(Marks::VERSIONED) {
             self.end_part();
         }
     }
 
-    /// Handles `@`: ignores the word before it and all words joined to that by `+`; the host after
-    /// it becomes a contact.
+    /// Handles the `@` of an e-mail address. Ignores the word before it and the words that `+`
+    /// joins to that word; if a host follows, the part has a contact.
     fn address(&mut self) {
         let bytes = self.header.bytes;
         self.at += 1;
         let length = bytes[self.at..].iter().take_while(|byte| is_word_byte(**byte)).count();
-        // A full stop may end the sentence that contains the address.
+        // Full stops after the host are dropped: they may end the sentence that contains the
+        // address.
         let host = &bytes[self.at..self.at + length];
         let host = &host[..host.iter().rposition(|byte| !is_joint(*byte)).map_or(0, |last| last + 1)];
         let Some(dot) = host.iter().rposition(|byte| *byte == b'.') else { return };
@@ -213,15 +215,15 @@ impl<'h> HeaderReader<'h> {
             word.role = WordRole::Ignored;
             after = word.start;
         }
-        // Excludes `package@1.2.3`.
+        // `package@1.2.3` is not an address, because its top-level domain would be a digit.
         if host[dot + 1].is_ascii_alphabetic() {
             self.marks.add(Marks::CONTACT);
         }
         self.at += length;
     }
 
-    /// Skips `[…]`, an app's marker in the header of a browser or an app, unless it is never
-    /// closed.
+    /// Skips `[…]`, which is the marker of an app in the header of a browser or an app. A bracket
+    /// that is never closed is not skipped.
     fn bracket(&mut self) {
         self.at += 1;
         if !self.brackets_close || !self.header.kinds.has(Kinds::ENGINE.with(Kinds::APP)) {
@@ -248,8 +250,8 @@ impl<'h> HeaderReader<'h> {
         self.mute = Mute::Nothing;
     }
 
-    /// Marks the previous part as addressed: its contact often follows it, as in
-    /// `(FooBot/1.0; +http://…)` and `FooBot/1.0 (+http://…)`.
+    /// Marks the previous part as addressed, because the contact of a product often follows it, as
+    /// in `(FooBot/1.0; +http://…)` and `FooBot/1.0 (+http://…)`.
     fn mark_addressed(&mut self, comment: u32) {
         if let Some(before) = self.header.parts.last_mut()
             && (before.comment == comment || before.comment == 0)
@@ -280,7 +282,7 @@ impl<'h> HeaderReader<'h> {
     }
 }
 
-/// Returns the end of the URL that begins at `at`, if any.
+/// Returns the end of the URL that begins at `at`; `None` if no URL begins there.
 fn end_of_url(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     let is_url = match rest.first()? | 0x20 {
@@ -298,7 +300,7 @@ fn end_of_url(bytes: &[u8], at: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The words of a header that may name a crawler.
+    /// Returns the words of a header that may name a crawler.
     fn speaking(header: &str) -> Vec<String> {
         let header = Header::read(header.as_bytes());
         let words = header.words().filter(|word| word.may_name_a_crawler());
@@ -341,7 +343,7 @@ mod tests {
             ("Pingdom.com_bot_version_1.4", Some("Pingdom.com_bot_version")),
             ("Experibot-v3", Some("Experibot")),
             ("ExampleBot2", Some("ExampleBot")),
-            // The `v` belongs to a version only after a joint.
+            // A `v` belongs to the version only if it follows `-`, `_` or `.`.
             ("Experibotv3", Some("Experibotv")),
             ("ExampleBot", None),
             ("1.0", None),
@@ -362,7 +364,7 @@ mod tests {
             ("Lynx/2.9.0", Some(0)),
             ("Mozilla/5.0 (compatible; Foo/1.0)", None),
             ("Foo/1.0 (Gecko)", None),
-            // A product after a comment is outside it.
+            // A product that follows a comment does not belong to the comment.
             ("Foo (bar) Mozilla/5.0 (X11) Gecko/1 Firefox/2", Some(2)),
             ("Foo (Mozilla/5.0; Gecko/1)", None),
         ] {

@@ -1,5 +1,5 @@
-//! Whether an agent is who it claims to be: the result, as used by policy, log and records, without
-//! the methods.
+//! The result of checking whether an agent is who it claims to be, for the policy, the log and the
+//! records. The methods of checking are in the module `identity` of this crate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,9 +9,9 @@ use crate::rules::ValueError;
 
 /// The result of checking the claim that a request makes about its sender.
 ///
-/// Its string form contains everything: `verified(range)`, `refuted(signature: expired)`,
-/// `undecided(stale)`, `unverifiable`, `unclaimed`. With the feature `serde` it is an object with
-/// `outcome`, `method` and `reason`.
+/// The string form contains the outcome, the method and the reason: `verified(range)`,
+/// `refuted(signature: expired)`, `undecided(stale)`, `unverifiable`, `unclaimed`. The feature
+/// `serde` serialises an identity as an object with `outcome`, `method` and `reason`.
 ///
 /// ```
 /// use robots_core::agent::{Identity, Refutation};
@@ -26,14 +26,15 @@ use crate::rules::ValueError;
 pub enum Identity {
     /// A method confirmed the claim.
     Verified(IdentityMethod),
-    /// An impostor: the operator publishes a complete method, its evidence is fresh, and the
-    /// request fails it.
+    /// The sender is an impostor: the operator publishes a complete method, its evidence is fresh,
+    /// and the check of the request failed.
     Refuted(Refutation),
-    /// The evidence is missing, too old or doubtful. Never a reason to refuse requests.
+    /// The evidence is missing, too old or doubtful. This is never a reason to refuse requests.
     Undecided(UndecidedReason),
-    /// A crawler is claimed, and its operator publishes no method that could refute the claim.
+    /// The request claims to be from a crawler whose operator publishes no method that could refute
+    /// the claim.
     Unverifiable,
-    /// No crawler is claimed.
+    /// The request does not claim to be from a crawler.
     #[default]
     Unclaimed,
 }
@@ -45,30 +46,30 @@ keyword_enum! {
         Signature = "signature",
         /// The client's address is in a list published by the operator.
         Range = "range",
-        /// The client's address has a name in the operator's domain that resolves back to the
-        /// address.
+        /// The client's address has a reverse DNS name in the operator's domain, and this name
+        /// resolves back to the address.
         Rdns = "rdns",
     }
 }
 
 keyword_enum! {
-    /// The reason why a claim is refuted. The first reasons concern addresses, the others
+    /// The reason why a claim is refuted. The first reasons are about addresses, the others about
     /// signatures.
     Refutation, "a reason why a claim is refuted", {
         /// The address is not in any list of the operator.
         NotListed = "not-listed",
-        /// The address has no name.
+        /// The address has no reverse DNS name.
         NoName = "no-name",
-        /// No name of the address is in the operator's domain.
+        /// No reverse DNS name of the address is in the operator's domain.
         OtherName = "other-name",
-        /// A name in the operator's domain does not resolve to the address.
+        /// The reverse DNS name is in the operator's domain, but does not resolve to the address.
         NotConfirmed = "not-confirmed",
         /// The signature was not made with this key for this request.
         BadSignature = "bad-signature",
         /// `Signature-Input`, `Signature` or `Signature-Agent` is not a valid structured field of
         /// its type.
         Unparsable = "unparsable",
-        /// The label of `Signature-Input` has no member in `Signature`.
+        /// `Signature` has no member for the label in `Signature-Input`.
         NoSignatureForLabel = "no-signature-for-label",
         /// `created`, `expires` or `keyid` is missing.
         MissingParameter = "missing-parameter",
@@ -100,35 +101,37 @@ keyword_enum! {
 keyword_enum! {
     /// The reason why a claim is neither verified nor refuted.
     UndecidedReason, "a reason why a claim is undecided", {
-        /// The client's address is missing, private, reserved, or a trusted proxy's.
+        /// The client's address is unknown, private, reserved, or the address of a trusted proxy.
         Address = "address",
         /// The list is too old to refute a claim.
         Stale = "stale",
         /// The evidence has not been loaded yet.
         NotLoaded = "not-loaded",
-        /// The names of the address are being looked up.
+        /// The reverse DNS names of the address are being looked up.
         Pending = "pending",
-        /// Too many addresses are being looked up, or too many signatures from this address fail.
+        /// Too many addresses are being looked up, or too many signatures from this address have
+        /// failed.
         Busy = "busy",
         /// The resolver did not answer in time.
         Timeout = "timeout",
-        /// The resolver answered that it cannot tell.
+        /// The resolver answered with an error.
         ResolverFailure = "resolver-failure",
         /// The resolver's answer was truncated.
         Truncated = "truncated",
-        /// No address of this operator was verified through this resolver lately, so a negative
+        /// This resolver has not lately verified any address of the operator, so its negative
         /// answer proves nothing.
         UnprovenResolver = "unproven-resolver",
-        /// So many claims fail that the requests' network path is unreliable: a proxy may be
-        /// missing in `trusted_proxies`.
+        /// So many claims on the request's network path fail that the addresses seen on this path
+        /// are unreliable: a proxy may be missing in `trusted_proxies`.
         SuspectPath = "suspect-path",
         /// The operator publishes only keys, and the request is not signed.
         Unsigned = "unsigned",
-        /// The request is signed and has no `Signature-Agent`, so its keys cannot be found.
+        /// The request is signed but has no `Signature-Agent`, so the signer's keys cannot be
+        /// found.
         AgentAbsent = "agent-absent",
         /// The signature does not cover a component that the configuration requires.
         ComponentNotCovered = "component-not-covered",
-        /// Neither the registry nor the configuration names the key directory.
+        /// The key directory is listed neither in the registry nor in the configuration.
         DirectoryNotConfigured = "directory-not-configured",
         /// The key directory could not be fetched.
         DirectoryUnavailable = "directory-unavailable",
@@ -140,7 +143,7 @@ keyword_enum! {
 }
 
 impl Identity {
-    /// Returns the outcome, without method and reason.
+    /// Returns the word for the outcome, without method and reason.
     pub const fn outcome(self) -> &'static str {
         match self {
             Self::Verified(_) => "verified",
@@ -151,7 +154,7 @@ impl Identity {
         }
     }
 
-    /// Returns the method that verified or refuted the claim.
+    /// Returns the method that verified or refuted the claim; `None` for other outcomes.
     pub const fn method(self) -> Option<IdentityMethod> {
         match self {
             Self::Verified(method) => Some(method),
@@ -160,7 +163,7 @@ impl Identity {
         }
     }
 
-    /// Returns the string form of the reason, if the claim is refuted or undecided.
+    /// Returns the string form of the reason; `None` unless the claim is refuted or undecided.
     pub const fn reason(self) -> Option<&'static str> {
         match self {
             Self::Refuted(refutation) => Some(refutation.as_str()),
@@ -221,7 +224,7 @@ mod with_serde {
 
     use super::{Identity, IdentityMethod};
 
-    /// The fields of an identity.
+    /// The serialised fields of an identity.
     #[derive(PartialEq, serde::Deserialize, serde::Serialize)]
     #[serde(rename = "Identity")]
     pub(super) struct Parts {

@@ -1,43 +1,50 @@
-//! Recognises the agent that sent a `User-Agent` header, and the groups of a robots.txt that it
-//! obeys. For servers, and for tools that read their logs.
+//! Recognises the agent that sent a `User-Agent` header, and finds the names of the groups in
+//! robots.txt that it obeys. This module is for servers, and for tools that analyse their logs.
 //!
-//! RFC 9309 lets the *crawler* choose its group by its own product token. The server sees only a
-//! header, and that token is only one word in it, next to platforms, addresses and the *costume* of
-//! browsers: words such as `Mozilla/5.0` and `like Gecko`, which most headers share. A
-//! [`Recognizer`] finds it. It looks first for the crawlers of the [`Registry`], then for other
-//! names in the file, then for declarations in the header itself.
+//! In RFC 9309, the *crawler* chooses its group by its own product token. A server sees only a
+//! header, which contains that token among platforms, addresses and the *costume* of browsers:
+//! words such as `Mozilla/5.0` and `like Gecko`, which most headers share. A [`Recognizer`] finds
+//! the token. It looks first for the crawlers of the [`Registry`], then for other names in the
+//! file, then for declarations in the header itself.
 //!
-//! 1. Words about another agent are ignored: in URLs, e-mail addresses, versions and bracketed
-//!    in-app markers, after "like" and "compatible with", and in the model of an Android device.
-//! 2. A registered crawler is found if its name appears in the header between boundaries. If two
-//!    names begin at the same word, the longer one counts. Names that are also ordinary words need
-//!    further text in the header. If a header names several crawlers, all of them are [`Agents`] of
-//!    the header, and the first one gives it its name.
-//! 3. The [`Agent::tokens`] of a registered crawler are the chain documented by its operator
-//!    (`Googlebot-Image`, then `Googlebot`). The rest of the header is one more agent if it
-//!    contains a name of the file or declares a crawler. A framework (`Nutch`, `Heritrix`,
-//!    `Scrapy`) is not the crawler if a product precedes its name or a registered crawler is named:
-//!    `FooBot/Nutch-1.10` obeys a group of `FooBot`, or else one of `Nutch`.
-//! 4. Otherwise, the longest name of the file that equals a product of the header is chosen, or
-//!    else the longest one that is followed by a version (`FooBot2`, `FooBot-1.0`; but
-//!    `FooBot-Image` is another crawler's name). Everyday words and very short names count only if
-//!    they are the whole leading product; words of the browsers' costume never count.
-//! 5. In a header shaped like a browser's, only declared parts count: after `compatible;`, segments
-//!    that contain or precede a contact address, and products that call themselves a crawler.
-//! 6. Telephones, televisions, applications, players and readers contain the address of their
-//!    maker. So an address alone does not declare a crawler in them, and neither does a syllable
-//!    (`CUBOT`, `BOTECH`). A word alone does not declare one in an application's web view or a
-//!    desktop program (`Archive Viewer/2.0 (Mac OS X)`). A client whose address belongs to a player
-//!    or station fetches what people subscribe to. Programs that the owner of a machine runs are
-//!    not crawlers either. Such a program is known by name, states its runtime or machine
-//!    (`go1.20.5`, `linux/amd64`), or gives only the address of its source code or of the home page
-//!    named after it (`Terraform/1.9.0 (+https://www.terraform.io)`). An agent that declares itself
-//!    is named after the leading product, not after the words next to its contact.
-//! 7. A comment with `MSIE` or `Konqueror` declares only products that call themselves a crawler.
-//! 8. The agent's [`Class`] tells how it is known, independent of its name; the policy decides
-//!    whether `*` applies to it.
+//! 1. Words that do not name the agent itself are ignored: words in URLs, in e-mail addresses and
+//!    in bracketed in-app markers, versions, words after "like" and "compatible with", and the
+//!    model of an Android device.
+//! 2. A registered crawler is found if its name appears in the header as a whole word or words. If
+//!    two names begin at the same word, the longer name counts. If a name is also an ordinary word,
+//!    the header must contain a further string. If a header names several crawlers, all of them are
+//!    [`Agents`] of the header, and records call the sender by the first name.
+//! 3. The [`Agent::tokens`] of a registered crawler are the tokens that its operator documents, in
+//!    order (`Googlebot-Image`, then `Googlebot`). The rest of the header becomes one more agent if
+//!    it contains a name of the file or declares a crawler. A framework (`Nutch`, `Heritrix`,
+//!    `Scrapy`) is not the agent if a product comes before its name, or if the header names another
+//!    registered crawler. For example, `FooBot/Nutch-1.10` obeys the group for `FooBot` or, if the
+//!    file has none, the group for `Nutch`.
+//! 4. If the header names no registered crawler, the longest name of the file that equals a product
+//!    of the header counts. If there is none, the longest name that is followed by a version counts
+//!    (`FooBot2`, `FooBot-1.0`; but `FooBot-Image` is the name of another crawler). Everyday words
+//!    and very short names count only if they are the whole leading product. Words of the browsers'
+//!    costume never count.
+//! 5. In a header that looks like a browser's, only declared parts count: segments after
+//!    `compatible;`, segments that contain or precede a contact address, and products that call
+//!    themselves a crawler.
+//! 6. Headers of telephones, televisions, applications, players and readers contain the address of
+//!    their maker. So in such headers, an address alone does not declare a crawler, and neither
+//!    does a syllable (`CUBOT`, `BOTECH`). In the header of an application's web view or of a
+//!    desktop program, a word alone does not declare a crawler (`Archive Viewer/2.0 (Mac OS X)`). A
+//!    client whose address belongs to a player or a radio station fetches feeds that people
+//!    subscribe to. Programs that the owner of a machine runs are not crawlers, either. Such a
+//!    program is known by name, states its runtime or machine (`go1.20.5`, `linux/amd64`), or
+//!    contains only the address of its source code or of a home page that is named after it
+//!    (`Terraform/1.9.0 (+https://www.terraform.io)`). The name of an agent that declares itself is
+//!    the leading product, not the words next to its contact.
+//! 7. In a comment with `MSIE` or `Konqueror`, only products that call themselves a crawler are
+//!    declared.
+//! 8. The agent's [`Class`] tells how it was recognised. The policy decides by the class whether
+//!    `*` applies to the agent.
 //!
-//! A header may lie; recognition believes it.
+//! A header may contain a false name. Recognition believes the header; the module `identity` checks
+//! claims.
 
 mod agent_rules;
 mod agents;

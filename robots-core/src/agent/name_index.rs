@@ -1,20 +1,20 @@
-//! An index of names by their first word: one probe per word of the header finds every name that
-//! could begin there. Also the kinds of words that classify a header.
+//! An index of names by their first word: one lookup per word of the header finds every name that
+//! may begin at that word. Also the kinds of words, which classify a header.
 //!
-//! Names are only looked for at the beginning of a word, so hashing words finds all of them in one
-//! pass over the header, whatever their number. The alternative, an automaton over all names, would
-//! step through every byte of parts that cannot match, and report hits inside words that a boundary
-//! check discards. For ten names it would take kilobytes per file; this index takes a few hundred
-//! bytes.
+//! A name can only begin at the beginning of a word, so hashing words finds all names in one pass
+//! over the header, however many names there are. The alternative is an automaton over all names.
+//! It would step through every byte of parts that cannot match, and report matches inside words,
+//! which must then be discarded. For ten names, an automaton would take kilobytes per file; this
+//! index takes a few hundred bytes.
 
 use std::sync::LazyLock;
 
-/// Whether a byte can be part of a word of a header; a name must be surrounded by other bytes.
+/// Reports whether a byte can be part of a word of a header.
 pub(super) const fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES[byte as usize]
 }
 
-/// A table, because every byte of every header is looked up.
+/// The result for every byte. A table is fast, and every byte of every header is looked up.
 const WORD_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -25,7 +25,8 @@ const WORD_BYTES: [bool; 256] = {
     table
 };
 
-/// Whether a byte joins the pieces of a word: `Googlebot-Image`, `archive.org_bot`.
+/// Reports whether a byte is a joint, which joins the pieces of a word: `Googlebot-Image`,
+/// `archive.org_bot`.
 pub(super) const fn is_joint(byte: u8) -> bool {
     matches!(byte, b'-' | b'_' | b'.')
 }
@@ -34,13 +35,13 @@ pub(super) const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Whether a string ends with `end`, ignoring case.
+/// Reports whether a string ends with `end`. Case is ignored.
 pub(super) fn ends_with(text: &[u8], end: &[u8]) -> bool {
     text.len().checked_sub(end.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(end))
 }
 
-/// A case-insensitive hash of a word's length, first 64 bytes and last eight bytes, so that no word
-/// costs more than a few steps. Comparing the words finds other differences.
+/// A case-insensitive hash of a word's length, its first 64 bytes and its last eight bytes, so that
+/// a long word does not take longer. Words with the same hash are compared as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordHash(u32);
 
@@ -48,7 +49,7 @@ impl WordHash {
     #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
         const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        /// Bit 5 folds the case of letters and keeps all other word bytes distinct.
+        /// Setting bit 5 folds the case of letters. All other word bytes stay distinct.
         const FOLD: u64 = 0x2020_2020_2020_2020;
         let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
             (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
@@ -72,39 +73,38 @@ impl WordHash {
 /// Names, each with a value, indexed by their first word.
 #[derive(Clone, Debug)]
 pub(super) struct NameIndex {
-    /// Indices into `names` plus one; 0 for an empty slot. The length is a power of two, and at
-    /// most half of the slots are full.
+    /// Indexes in `names`, plus one; 0 for an empty slot. The number of slots is a power of two,
+    /// and at most half of the slots are full.
     slots: Box<[u32]>,
-    /// Sorted by hash, so that names with the same first word are adjacent.
+    /// The names, sorted by hash, so that names with the same first word are adjacent.
     names: Box<[Named]>,
-    /// Length of the longest first word; longer words need no lookup.
+    /// Length of the longest first word. Longer words need no lookup.
     pub(super) longest_word: usize,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Named {
     hash: WordHash,
-    /// The name in lower case, with single blanks and without joints at its ends.
+    /// The name in lower case, without joints at its ends.
     text: Box<[u8]>,
-    /// Number of bytes before the first word: `!` in `!Susie`.
+    /// Number of bytes before the first word of the name, such as `!` in `!Susie`.
     lead: usize,
     /// The value of the name.
     pub(super) value: u32,
 }
 
-/// How a name ends in the header.
+/// The way a name ends in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum End {
-    /// Inside a word that continues with a version: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. A word
-    /// that continues with letters is another name (`FooBot-Image`), both for RFC 9309 and for its
-    /// operator.
+    /// The name ends inside a word that continues with a version: `FooBot2`, `FooBot-1.0`,
+    /// `FooBot_v2`. A word that continues with other letters is another name (`FooBot-Image`).
     Versioned,
-    /// At the end of a word, which takes precedence.
+    /// The name ends at the end of a word. This takes precedence.
     Whole,
 }
 
 impl NameIndex {
-    /// Creates an index. Names without any word are omitted, because nothing could find them.
+    /// Creates an index. Names without any word are left out, because they cannot be found.
     pub(super) fn new<'n>(names: impl IntoIterator<Item = (&'n [u8], u32)>) -> Self {
         let mut names: Vec<Named> = names.into_iter().filter_map(|(name, value)| Named::new(name, value)).collect();
         names.sort_by(|a, b| (a.hash.0, &a.text, a.value).cmp(&(b.hash.0, &b.text, b.value)));
@@ -133,7 +133,7 @@ impl NameIndex {
     pub(super) fn with_first_word(&self, hash: WordHash) -> impl Iterator<Item = &Named> {
         let mut slot = hash.0 as usize & (self.slots.len() - 1);
         let mut first = self.names.len();
-        // Ends at an empty slot, because at most half of the slots are full.
+        // The loop ends at an empty slot, because at most half of the slots are full.
         while let Some(at) = (self.slots[slot] as usize).checked_sub(1) {
             if self.names[at].hash == hash {
                 first = at;
@@ -144,13 +144,14 @@ impl NameIndex {
         self.names[first..].iter().take_while(move |name| name.hash == hash)
     }
 
-    /// Returns the value of exactly this word with the given hash.
+    /// Returns the value of the name that consists of exactly this word; `hash` is the hash of the
+    /// word.
     #[inline]
     pub(super) fn word(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
         self.with_first_word(hash).find(|name| name.text.eq_ignore_ascii_case(word)).map(|name| name.value)
     }
 
-    /// Returns the value of exactly this name.
+    /// Returns the value of exactly this name; `None` if it is not in the index.
     pub(super) fn exact(&self, name: &[u8]) -> Option<u32> {
         let sought = Named::new(name, 0)?;
         self.with_first_word(sought.hash).find(|name| name.text == sought.text).map(|name| name.value)
@@ -181,8 +182,8 @@ impl Named {
         &word[..end]
     }
 
-    /// Checks whether the name occurs in `bytes` with its first word at `at`. Returns how it ends
-    /// there, and where.
+    /// Checks whether the name occurs in `bytes` with its first word at `at`. Returns the way it
+    /// ends, and the position of its end.
     pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(End, usize)> {
         let mut at = at.checked_sub(self.lead)?;
         for byte in &self.text {
@@ -211,22 +212,23 @@ impl Named {
     }
 }
 
-/// The kinds of a whole word, which classify a header: words of browsers, platforms, libraries and
-/// robots. A word may have several kinds.
+/// A set of kinds of a word. The kinds of all its words classify a header: words of browsers,
+/// platforms, libraries and robots. A word may have several kinds.
 ///
-/// They are kinds of words, not crawlers: the name of a single product belongs in the registry.
+/// The lists of these words must not contain crawlers: the name of a single crawler belongs in the
+/// registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u32);
 
 impl Kinds {
     /// Part of the costume that browsers share; never a crawler's name.
     pub(super) const BROWSER: Self = Self(1);
-    /// The engine of a browser. With `Mozilla/` or `Opera/` in front, it makes a header
-    /// browser-shaped.
+    /// The engine of a browser. A header with an engine and with `Mozilla/` or `Opera/` looks like
+    /// a browser's.
     pub(super) const ENGINE: Self = Self(1 << 1);
     /// A system, device or machine; never a crawler's name.
     pub(super) const PLATFORM: Self = Self(1 << 2);
-    /// A word that many headers contain; a crawler's name only in the first position.
+    /// A word that many headers contain. It can be a crawler's name only in the first position.
     pub(super) const GENERIC: Self = Self(1 << 3);
     /// An HTTP library or command line client.
     pub(super) const LIBRARY: Self = Self(1 << 4);
@@ -237,7 +239,7 @@ impl Kinds {
     /// A browser that does not call itself Mozilla.
     pub(super) const PLAIN_BROWSER: Self = Self(1 << 7);
 
-    /// A word that changes how the words around it are read.
+    /// A word that changes the meaning of the words around it.
     pub(super) const SYNTAX: Self = Self(1 << 8);
     /// A word that precedes the model of a device inside a comment.
     pub(super) const DEVICE: Self = Self(1 << 9);
@@ -245,8 +247,8 @@ impl Kinds {
     pub(super) const APPLIANCE: Self = Self(1 << 10);
     /// A runtime or library of applications on people's devices.
     pub(super) const RUNTIME: Self = Self(1 << 11);
-    /// A program that a person starts: a player, a reader, a downloader. The address next to it is
-    /// its maker's.
+    /// A program that a person starts, such as a player, a reader or a downloader. The address next
+    /// to its name is its maker's.
     pub(super) const PROGRAM: Self = Self(1 << 12);
     /// An operating system for people's computers.
     pub(super) const PERSONAL: Self = Self(1 << 13);
@@ -261,12 +263,12 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    /// Returns those kinds that identify the device of a product.
+    /// Returns only the kinds that identify the device of a product.
     pub(super) const fn of_device(self) -> Self {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
-    /// Whether a name of the file must not match this word.
+    /// Reports whether a word of these kinds is costume, so that it cannot be a name of the file.
     pub(super) const fn is_costume(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
     }
@@ -303,7 +305,7 @@ pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
     LEXICON.word(hash, word).map_or(Kinds::default(), Kinds)
 }
 
-/// Top-level domains that occur in names of products. The comparison is case-sensitive, because
+/// Top-level domains that occur in names of products. They are compared in lower case, because
 /// `ASP.NET` is not a host.
 const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl be at ch it es pt pl cz sk hu ro ru ua by \
     se no dk fi is ie gr tr il ir in jp cn kr tw hk sg au nz br ar mx cl ca za fm tv me ly cc ws to";
@@ -312,15 +314,15 @@ const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl b
 const FORGES: &str = "github.com gitlab.com codeberg.org bitbucket.org sourceforge.net sr.ht git.sr.ht pypi.org crates.io \
     npmjs.com packagist.org rubygems.org metacpan.org hackage.haskell.org pear.php.net";
 
-/// Whether a host stores other people's source code or packages.
+/// Reports whether a host stores other people's source code or packages.
 pub(super) fn is_forge(host: &[u8]) -> bool {
     let host = host.strip_prefix(b"www.").unwrap_or(host);
     FORGES.split_ascii_whitespace().any(|forge| forge.as_bytes().eq_ignore_ascii_case(host))
 }
 
-/// Reports whether a word is a host name, such as `example.com` in `example.com/1.0`. Excludes
-/// names of applications (`com.example.app`) and hosts of source code, where many programs have
-/// their home page.
+/// Reports whether a word is a host name, such as `example.com` in `example.com/1.0`. Returns
+/// `false` for names of applications (`com.example.app`) and for hosts of source code, which store
+/// the home pages of many programs.
 pub(super) fn is_host(word: &[u8]) -> bool {
     let Some(dot) = word.iter().rposition(|byte| *byte == b'.') else { return false };
     let (name, domain) = (&word[..dot], &word[dot + 1..]);
@@ -383,7 +385,8 @@ mod tests {
         assert_eq!(NameIndex::new([]).with_first_word(WordHash::of(b"x")).count(), 0);
     }
 
-    /// Checks each word of each list in five headers with that word, and in five with another word.
+    /// Checks each word of each list in five headers that contain the word, and in five headers
+    /// that contain another word.
     #[test]
     fn every_word_is_found_where_it_stands_alone_and_nowhere_else() {
         let mut wrong = Vec::new();

@@ -1,4 +1,5 @@
-//! Networks: ranges of IP addresses, as in lists of crawlers' addresses and in operators' settings.
+//! Networks, which are ranges of IP addresses. They occur in lists of crawlers' addresses and in
+//! operators' settings.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,8 +9,8 @@ use crate::rules::ValueError;
 
 /// A network in CIDR notation: `10.0.0.0/8`, `2001:db8::/32`, or a single address.
 ///
-/// An IPv4 address mapped into IPv6 counts as the IPv4 address: `::ffff:192.0.2.0/120` is
-/// `192.0.2.0/24`.
+/// IPv4 addresses that are mapped into IPv6 are treated as IPv4 addresses: `::ffff:192.0.2.0/120`
+/// is `192.0.2.0/24`.
 ///
 /// ```
 /// use robots_core::agent::Network;
@@ -21,13 +22,13 @@ use crate::rules::ValueError;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
-    /// The first address, in 128 bits; IPv4 addresses are mapped into IPv6.
+    /// The first address as 128 bits; an IPv4 address is mapped into IPv6.
     bits: u128,
     /// Length of the prefix within the 128 bits.
     length: u32,
 }
 
-/// Number of bits before an IPv4 address that is mapped into IPv6.
+/// Number of bits before the IPv4 address in an IPv4 address that is mapped into IPv6.
 const MAPPED: u32 = Ipv6Addr::BITS - Ipv4Addr::BITS;
 
 impl Network {
@@ -46,28 +47,27 @@ impl Network {
         }
     }
 
-    /// Returns the number of bits that all addresses of the network share, of the 32 or 128 of its
-    /// family.
+    /// Returns the length of the prefix: up to 32 for IPv4, up to 128 for IPv6.
     #[doc(hidden)]
     pub fn length(&self) -> u32 {
         if self.first().is_ipv4() { self.length - MAPPED } else { self.length }
     }
 
-    /// Returns the network of this length that contains the address; the family of the address
-    /// selects the length.
+    /// Returns the network that contains the address. Its length is `v4_length` for an IPv4 address
+    /// and `v6_length` for an IPv6 address.
     #[doc(hidden)]
     pub fn around(address: IpAddr, v4_length: u32, v6_length: u32) -> Self {
         let length = if address.to_canonical().is_ipv4() { v4_length + MAPPED } else { v6_length };
         Self { bits: bits(address) & mask(length), length }
     }
 
-    /// Returns the first and the last address of an IPv4 network, in bits.
+    /// Returns the first and the last address of an IPv4 network as numbers; `None` for IPv6.
     pub(crate) fn v4(&self) -> Option<(u32, u32)> {
         let IpAddr::V4(first) = self.first() else { return None };
         Some((first.to_bits(), first.to_bits() | u32::MAX.checked_shr(self.length()).unwrap_or(0)))
     }
 
-    /// Returns the first and the last address of an IPv6 network, in bits.
+    /// Returns the first and the last address of an IPv6 network as numbers; `None` for IPv4.
     pub(crate) fn v6(&self) -> Option<(u128, u128)> {
         let IpAddr::V6(first) = self.first() else { return None };
         Some((first.to_bits(), first.to_bits() | !mask(self.length)))
@@ -88,7 +88,7 @@ impl FromStr for Network {
             None => whole,
             Some(length) => {
                 let of_family = digits(length).filter(|length| *length <= whole);
-                of_family.ok_or_else(|| error(&format!("the length after the slash is a number up to {whole}")))?
+                of_family.ok_or_else(|| error(&format!("the length after the slash must be a number up to {whole}")))?
             }
         };
         let network = Self { bits: bits(address), length: length + (Ipv6Addr::BITS - whole) };
@@ -100,8 +100,8 @@ impl FromStr for Network {
     }
 }
 
-/// A network as settings accept it: a [`Network`], an address, or the string form of either. Sealed:
-/// other crates cannot implement it.
+/// A value that settings accept as a network: a [`Network`], an address, or the string form of
+/// either. The trait is sealed, so other crates cannot implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a network",
     label = "not a network",
@@ -112,7 +112,7 @@ pub trait IntoNetwork: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// If the string is not a valid network.
+    /// Returns an error if the string is not a valid network.
     fn network(&self) -> Result<Network, ValueError>;
 }
 
@@ -120,7 +120,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Implements [`IntoNetwork`] for types, by a function that makes the network of a reference.
+/// Implements [`IntoNetwork`] for types, each with a function that converts a reference to a
+/// network.
 macro_rules! into_network {
     ($($type:ty: $network:expr),* $(,)?) => {
         $(impl sealed::Sealed for $type {}
@@ -150,7 +151,7 @@ impl<N: IntoNetwork + ?Sized> IntoNetwork for &N {
     }
 }
 
-/// Parses digits only; `parse` alone would accept a sign.
+/// Parses a number without a sign and without leading zeroes, which `parse` alone would accept.
 fn digits(text: &str) -> Option<u32> {
     let is_number = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_number { text.parse().ok() } else { None }

@@ -1,20 +1,21 @@
-//! Programs that people use: telephones, televisions, applications, players and readers.
+//! Programs that people use on telephones, televisions and computers: applications, players and
+//! readers.
 //!
-//! Many of them contain the address of their maker, as crawlers contain that of their operator, and
-//! some have words of crawlers in their names (`CUBOT` makes telephones, `BOTECH` televisions). An
-//! address alone does not make them crawlers.
+//! The headers of many programs contain the address of their maker, as headers of crawlers contain
+//! the address of their operator. Some contain words of crawlers (`CUBOT` makes telephones,
+//! `BOTECH` televisions). An address or such a word alone does not declare a crawler.
 
 use super::header::{Header, Marks, Part, Word};
 use super::name_index::{Kinds, ends_with, is_forge};
 use super::purpose::{crawls, ends_as_program, is_host_of_media};
 use crate::rules::starts_with;
 
-/// Whether the part contains a contact, or its contact follows it.
+/// Reports whether the part contains a contact, or its contact follows it.
 pub(super) fn has_contact(part: &Part) -> bool {
     part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED)
 }
 
-/// Whether no part of the header begins like a browser's.
+/// Reports whether the header does not contain the costume of a browser.
 fn is_plain(header: &Header<'_>) -> bool {
     let Some(first) = header.words().next() else { return true };
     let costume = || [&b"mozilla"[..], b"opera"].iter().any(|name| first.text(header.bytes).eq_ignore_ascii_case(name));
@@ -22,7 +23,7 @@ fn is_plain(header: &Header<'_>) -> bool {
     may_be && !costume()
 }
 
-/// Whether the header comes from a telephone, a television or an application on such a device.
+/// Reports whether the header is from a telephone, a television or an application on such a device.
 pub(super) fn is_on_device(header: &Header<'_>) -> bool {
     let kinds = header.kinds;
     let leads_there = || {
@@ -33,48 +34,48 @@ pub(super) fn is_on_device(header: &Header<'_>) -> bool {
         || is_plain(header) && (kinds.has(Kinds::APP) || leads_there())
 }
 
-/// Whether the header comes from the web view of an application on a telephone; browsers there end
-/// with `Safari`.
+/// Reports whether the header is from the web view of an application on an iPhone, iPad or iPod.
+/// The headers of browsers on these devices contain `Safari`.
 pub(super) fn is_in_view(header: &Header<'_>) -> bool {
     header.browser.is_some()
         && [&b"(iphone"[..], b"(ipad", b"(ipod"].iter().any(|device| header.contains(device))
         && !header.contains(b"safari/")
 }
 
-/// Whether the header comes from a program without a browser's costume, on a person's computer.
+/// Reports whether the header is from a program on a person's computer that is not a browser.
 pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
-/// Reports whether a part declares a crawler in the header of a device: its contact has a form that
+/// Reports whether a part of a device's header declares a crawler: the contact has a form that
 /// crawlers use.
 pub(super) fn declares_on_device(header: &Header<'_>, part: &Part) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact(header))
 }
 
-/// Whether the address in a part belongs to the maker of a program: the header names a device, an
-/// application, a player or a reader.
+/// Reports whether the address in a part belongs to the maker of a program, because the header
+/// names a device, an application, a player or a reader.
 pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> bool {
     let programs = Kinds::PROGRAM.with(Kinds::PLAIN_BROWSER);
     if !is_plain(header) {
         return header.words_of(part).iter().any(|word| word.kinds.has(programs));
     }
-    // Desktop programs name their platform. Some crawlers do, too, but their addresses show what
-    // they are.
+    // Desktop programs name their platform. Some crawlers do this, too, but the form of their
+    // addresses tells them from programs.
     let leads = header.words().next().is_some_and(|first| first.kinds.has(programs)) || is_program(header);
     let on_desk = presents || header.kinds.has(Kinds::PLATFORM);
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
 }
 
-/// Whether the header comes from a program that a person or the owner of a machine runs. One of its
-/// products is known as such a program, or it states what it was built with or for (`go1.20.5`,
-/// `ruby3.1.4`, `linux/amd64`, `x86_64-pc-linux-gnu`).
+/// Reports whether the header is from a program that a person or the owner of a machine runs: one
+/// of its products is known to be such a program, or the header states its runtime or its machine
+/// (`go1.20.5`, `ruby3.1.4`, `linux/amd64`, `x86_64-pc-linux-gnu`).
 pub(super) fn is_program(header: &Header<'_>) -> bool {
     let is_known = |part: &Part| header.product_lead(part).is_some_and(|lead| lead.kinds.has(Kinds::PROGRAM));
     header.parts.iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })
 }
 
-/// Whether a part names the runtime, or the machine in the spelling of compilers and Go.
+/// Reports whether a part names a runtime, or a machine as compilers and Go write it.
 fn states_build(header: &Header<'_>, part: &Part) -> bool {
     let mut system = false;
     header.words_of(part).iter().any(|word| {
@@ -89,23 +90,24 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
     })
 }
 
-/// Whether every address in the header is that of its source code; a crawler's operator has another
-/// one.
+/// Reports whether every address in the header is the address of the program's source code. An
+/// operator of a crawler gives another address.
 pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
 }
 
-/// Whether an address is that of a project on a source code host, and its name is not a crawler's.
+/// Reports whether an address is that of a project on a source code host, and the project's name is
+/// not a crawler's.
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)
 }
 
-/// Whether every address in the header is the home page of its product, which has a version:
-/// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. Crawlers point to a page about
-/// themselves or to a site with another name. Search engines are excluded, because they have home
-/// pages, too.
+/// Reports whether every address in the header is the home page of a versioned product, as in
+/// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. Headers of crawlers contain the address
+/// of the crawler's page, or of a site with another name. Search engines are excluded, because they
+/// have home pages with their names, too.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some()
@@ -114,8 +116,9 @@ pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
         && contacts.all(|part| is_home_page(header, part))
 }
 
-/// Whether a part is a separate comment with `+` and only a host that is named after a product of
-/// the header. Hosts of media are excluded, because their clients fetch what people subscribe to.
+/// Reports whether a part is a comment that contains only `+` and a host that is named after a
+/// product of the header. Hosts of media are excluded, because their clients fetch feeds that
+/// people subscribe to.
 fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
     let address = header.address(part);
     let host = host(address);
@@ -134,22 +137,22 @@ fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
         && products.any(|part| header.words_of(part).iter().any(is_named))
 }
 
-/// Whether the leading product is called a player, a reader or the like:
+/// Reports whether the name of the leading product ends with a word such as player:
 /// `MediaPlayer/1.0 (+https://…)`.
 fn is_called_program(header: &Header<'_>) -> bool {
     let leading = header.parts.iter().find(|part| header.names_product(part));
     leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)
 }
 
-/// Whether every address in the header belongs to media to hear or read, and none is about a
-/// crawler.
+/// Reports whether every address in the header belongs to audio media, and none is a crawler's
+/// page.
 pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
     let mut addresses = header.parts.iter().map(|part| header.address(part)).filter(|text| !text.is_empty()).peekable();
     addresses.peek().is_some() && addresses.all(|text| is_host_of_media(host(text))) && !has_page_of_crawler(header)
 }
 
-/// Whether the header has a contact in a crawler's form: an e-mail address, `+http://…`, or a page
-/// about a crawler.
+/// Reports whether the header has a contact in a form that crawlers use: an e-mail address,
+/// `+http://…`, or the address of a crawler's page.
 fn has_crawlers_contact(header: &Header<'_>) -> bool {
     let marked = |part: &Part| {
         part.address.start.checked_sub(1).is_some_and(|before| header.bytes[before] == b'+')
@@ -158,7 +161,7 @@ fn has_crawlers_contact(header: &Header<'_>) -> bool {
     header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).any(marked) || has_page_of_crawler(header)
 }
 
-/// Whether an address in the header is a page about a crawler:
+/// Reports whether the header contains the address of a crawler's page, such as
 /// `https://example.com/about/bot.html`.
 fn has_page_of_crawler(header: &Header<'_>) -> bool {
     header.parts.iter().any(|part| {
@@ -231,7 +234,7 @@ mod tests {
         ] {
             assert!(!of_maker(crawler), "{crawler}");
         }
-        // A word in the host's name does not count as one in the page's path.
+        // A crawler's word must be in the path of the page; in the host name it does not count.
         assert!(of_maker("Foo/1.0 (Linux; http://bot.example)"));
     }
 
@@ -257,7 +260,8 @@ mod tests {
             "Foo/1.0 (+http://foo.fm)",
             "Foo/1.0 +http://foo.example",
             "Foo/1.0; +http://foo.example",
-            // Search engines, and pages on other sites.
+            // The first two are search engines; the hosts of the others are not named after a
+            // product.
             "Foo-Search/0.86 (+http://www.foo-search.example)",
             "Foo/1.0 (image search) (+http://foo.example)",
             "Foo/1.0 (+http://help.foo.example)",

@@ -1,4 +1,5 @@
-//! Purposes stated by pieces of words: `crawl`, `fetch`, `feed`, `webhook`, `player`.
+//! Purposes of clients, which pieces of words in their headers suggest: `crawl`, `fetch`, `feed`,
+//! `webhook`, `player`.
 
 use std::sync::LazyLock;
 
@@ -7,25 +8,29 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
 use super::crawler::Category;
 use super::name_index::ends_with;
 
-/// The purpose that a piece of a word states for its product.
+/// The purpose of a product that a piece of a word suggests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// It crawls; nothing else has such a name, even in a browser's header.
+    /// The product crawls. Only crawlers have such names, so the word counts even in a browser's
+    /// header.
     Crawls,
-    /// It is a bot. Like `Crawls`, but some bots monitor a site for its owner.
+    /// The product is a bot. It is treated like [`Crawls`](Self::Crawls), but other words may state
+    /// the purpose: some bots monitor a site for its owner.
     IsBot,
-    /// It fetches, checks or collects. Sufficient if the header is not a browser's.
+    /// The product fetches, checks or collects. This declares a crawler if the header is not a
+    /// browser's.
     Collects(Option<Category>),
-    /// It probes health, validates or delivers hooks.
+    /// The product probes the health of a server, validates domains or delivers webhooks.
     Serves,
-    /// It plays, reads or browses for a person: the address next to it is its maker's.
+    /// The product plays, reads or browses for a person. The address next to its name is its
+    /// maker's.
     Presents,
-    /// None: the word only contains another one.
+    /// The word suggests no purpose, although it contains a piece that does.
     Unrelated,
 }
 
-/// Pieces of words. A piece of at most five letters does not match across a word boundary: `fuboTV`
-/// does not contain `bot`.
+/// Pieces of words and the purposes that they suggest. A piece of at most five letters does not
+/// match across a word boundary: in `fuboTV`, the `bo` and the `T` belong to different words.
 const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Crawls, &["crawl", "spider", "scrape", "scraping", "scrapp", "slurp"]),
     (Purpose::IsBot, &["robot", "bot"]),
@@ -48,11 +53,12 @@ const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Serves, &["readiness", "loadbalancer", "load balancer", "load-balancer", "notifications", "ipn"]),
     (Purpose::Serves, &["cron", "cronjob", "cronless", "cronitor", "letsencrypt", "sectigo"]),
     (Purpose::Serves, &["validation server", "domain validation"]),
-    // `acme` alone is also a common example name for a company.
+    // `acme` alone does not count, because it is also a common example name for a company.
     (Purpose::Serves, &["acme-challenge", "acme challenge", "acme-client", "acme client", "acmeclient", "acme.sh"]),
 ];
 
-/// Finds the pieces of words; the number of a pattern is its index in the list.
+/// An automaton that finds the pieces, and the list of pieces. The number of a pattern is the index
+/// of its piece in the list.
 static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     let stems: Vec<_> =
         PURPOSES.iter().flat_map(|(purpose, stems)| stems.iter().map(|stem| (*stem, *purpose))).collect();
@@ -66,26 +72,27 @@ static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     (automaton, stems)
 });
 
-/// Whether a contact address names what its owner delivers or probes:
+/// Reports whether a contact address contains `webhook` or `healthcheck`:
 /// `(+https://stripe.com/docs/webhooks)`.
 pub(super) fn is_address_of_service(address: &[u8]) -> bool {
-    // All of the stems end with `k`, which is rare in addresses.
+    // All pieces that are searched for end with `k`, which is rare in addresses.
     memchr::memchr2_iter(b'k', b'K', address)
         .map(|at| &address[..=at])
         .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends_with(text, stem)))
 }
 
-/// Returns the purposes that the words of `text` state, from left to right, each with its position.
+/// Returns the purposes that the words of `text` suggest, from left to right, each with its
+/// position.
 pub(super) fn purposes(text: &[u8]) -> impl Iterator<Item = (usize, Purpose)> {
     counted(text).map(|(hit, _, purpose)| (hit.start(), purpose))
 }
 
-/// Whether the words say that their product crawls.
+/// Reports whether the words suggest that their product crawls or is a bot.
 pub(super) fn crawls(text: &[u8]) -> bool {
     purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
-/// Finds the pieces of words that state a purpose.
+/// Finds the pieces of words that suggest a purpose.
 fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
     let (automaton, stems) = &*STEMS;
     automaton.find_iter(text).filter_map(move |hit| {
@@ -93,20 +100,22 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
         let word = &text[hit.range()];
         let (next, after) = (text.get(hit.end()), text.get(hit.end() + 1));
         let begins = is_border(text, hit.start());
-        // `fuboTV` contains `bot` only across a word boundary.
+        // In `fuboTV`, `boT` crosses a word boundary: its first letter is in lower case and its
+        // last letter in upper case.
         let in_one_word = word.last().is_some_and(u8::is_ascii_lowercase) || word[0].is_ascii_uppercase();
         let plural = matches!(next, Some(b's' | b'S')) && after.is_none_or(|after| !after.is_ascii_alphabetic());
-        // `BOTECH` is one word, `BOTScanner` is two.
+        // `BOTECH` is one word, but `BOTScanner` is two words.
         let goes_on = word.iter().all(u8::is_ascii_uppercase)
             && next.is_some_and(u8::is_ascii_uppercase)
             && !after.is_some_and(u8::is_ascii_lowercase);
         let ends = next.is_none_or(|next| !next.is_ascii_lowercase()) && !goes_on;
-        // Short pieces are also syllables of other words.
+        // Short pieces are also syllables of unrelated words, so they must be at the beginning or
+        // at the end of a word.
         let counts = match *stem {
             "bot" | "robot" => ends || plural,
             "cron" | "dcv" | "ipn" | "ocsp" => begins && ends,
             "rss" | "probe" | "index" | "seo" | "pod" | "audit" => begins || ends,
-            // `scanner` counts wherever it is, `Toscana` does not.
+            // `scanner` counts in any position, but `scan` in `Toscana` does not.
             "scan" => begins || ends || next.is_some_and(|next| next.eq_ignore_ascii_case(&b'n')),
             "url" => begins && !text[..hit.start()].last().is_some_and(u8::is_ascii_lowercase),
             "cast" => ends,
@@ -117,8 +126,8 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
     })
 }
 
-/// Whether a word begins at a position: `WebCron` and `XMLUrl` contain `Cron` and `Url`; `CURL` and
-/// `PyCurl` do not.
+/// Reports whether a word begins at a position. `WebCron` and `XMLUrl` contain the words `Cron` and
+/// `Url`; `CURL` and `PyCurl` do not contain `url` as a word.
 fn is_border(text: &[u8], start: usize) -> bool {
     let Some(before) = start.checked_sub(1).map(|before| text[before]) else { return true };
     let is_lower = |at: usize| text.get(at).is_some_and(u8::is_ascii_lowercase);
@@ -126,23 +135,22 @@ fn is_border(text: &[u8], start: usize) -> bool {
         || text[start].is_ascii_uppercase() && (before.is_ascii_lowercase() || is_lower(start + 1))
 }
 
-/// Whether a word ends with the name of a program for people: `MediaPlayer`, `Peapod`. Excludes
-/// `reader`, because some crawlers have such names.
+/// Reports whether a word ends with a word for a program for people: `MediaPlayer`, `Peapod`.
+/// `reader` does not count, because the names of some crawlers end with it.
 pub(super) fn ends_as_program(word: &[u8]) -> bool {
     counted(word)
         .any(|(hit, stem, purpose)| purpose == Purpose::Presents && stem != "reader" && hit.end() == word.len())
 }
 
-/// Whether a word begins with a crawler's word and continues with another: `SpiderOak`, but not
-/// `SpiderBot`.
+/// Reports whether a word begins with `spider`, `bot` or the like and continues with something
+/// unrelated: `SpiderOak`, but not `SpiderBot`.
 pub(super) fn goes_on_as_other(word: &[u8]) -> bool {
     let mut hits = counted(word).filter(|(_, _, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot));
     hits.next().is_some_and(|(hit, ..)| hit.start() == 0 && word.get(hit.end()).is_some_and(u8::is_ascii_uppercase))
         && hits.next().is_none()
 }
 
-/// Whether the host of an address belongs to audio media: `https://player.example`,
-/// `https://example.fm`.
+/// Reports whether a host belongs to audio media, such as `player.example` or `example.fm`.
 pub(super) fn is_host_of_media(host: &[u8]) -> bool {
     let (name, domain) = host.split_at(host.iter().rposition(|byte| *byte == b'.').unwrap_or(host.len()));
     let is_media = |stem: &str| {
@@ -156,7 +164,8 @@ pub(super) fn is_host_of_media(host: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Each stem with five words that state its purpose, and five that do not, though they look alike.
+    /// Checks each piece with five words that suggest its purpose, and with five similar words that
+    /// do not.
     #[test]
     fn every_stem_counts_where_it_is_a_word_and_nowhere_else() {
         let rows: Vec<Vec<Vec<&str>>> = include_str!("../../../tests/cases/words.tsv")

@@ -1,8 +1,9 @@
-//! Recognises the agents of a header, and the agent behind a name written by a person.
+//! Recognises the agents of a header, and the agent that people mean by a name.
 //!
-//! A string written by a person is first looked up as a name. If it is not a name, it is read as a
-//! header. A header must contain what a registered crawler's name requires (`Stripe` is also a
-//! word); a name need not, and a control token is never sent.
+//! A string from a person is first looked up as a name in the registry; only if it is not found, it
+//! is treated as a header. There are two differences. A header must contain the strings that a
+//! registered crawler requires in addition to its name (`Stripe` is also a word), but a person may
+//! write the name alone. And a person may mean a control token, which is never sent in a header.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -18,8 +19,8 @@ use super::purpose::crawls;
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
-/// Recognises agents for one robots.txt: the crawlers of the registry, and others that the file
-/// names.
+/// Recognises agents for one robots.txt: the crawlers of the registry, and other crawlers that the
+/// file names.
 ///
 /// ```
 /// use robots_core::agent::{Class, Recognizer, Registry};
@@ -41,24 +42,23 @@ pub struct Recognizer {
     names: FileNames,
 }
 
-/// How a name was understood.
+/// The meaning of a string that a person wrote as the name of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NamedAs {
-    /// `*`: a crawler that no group names.
+    /// `*`, which means a crawler that no group names.
     Star,
-    /// The name of a registered crawler, one of its header names, or the product token that it
-    /// obeys first.
+    /// The name of a registered crawler, one of its header names, or its first product token.
     Registered,
     /// A `User-Agent` header as sent.
     Header,
-    /// A name that no registered crawler has. It is treated as the product token of a crawler,
-    /// which obeys the group of that name, or else `*`.
+    /// A name that no registered crawler has. It is treated as the product token of a crawler. This
+    /// crawler obeys the group of that name or, if there is none, the groups for `*`.
     Unregistered,
 }
 
 impl Recognizer {
-    /// Prepares the names of a file. The registry is shared, not copied.
+    /// Creates a recognizer for the names of a file. The registry is shared, not copied.
     pub fn new(registry: Arc<Registry>, file: &RobotsTxt) -> Self {
         let names = FileNames::new(&registry, file);
         Self { registry, names }
@@ -70,19 +70,20 @@ impl Recognizer {
         &self.registry
     }
 
-    /// Returns the agent that one field line of `User-Agent` names first, which gives the sender
-    /// its name. A decision considers all [`Recognizer::agents`].
+    /// Returns the agent that one `User-Agent` line names first; records call the sender by its
+    /// name. For a decision, use all [`Recognizer::agents`].
     ///
-    /// Any bytes are accepted, and the whole line is read, however long.
+    /// The line may contain any bytes, and all of it is examined, however long it is.
     pub fn identify(&self, field: &[u8]) -> Agent {
         self.agents(field).first().clone()
     }
 
-    /// Returns all agents that one field line of `User-Agent` names, so that no name hides behind
-    /// another. These are every registered crawler, each once, and then the agent of the rest of
-    /// the line, if that contains a name of the file or declares a crawler. Only the first link
-    /// previewer counts: messengers list the others whose cards they read. If no registered name is
-    /// found, there is one agent.
+    /// Returns all agents that one `User-Agent` line names, so that no crawler can hide behind
+    /// another name. These are all registered crawlers, each once, and then the agent of the rest
+    /// of the line if the rest contains a name of the file or declares a crawler. If the line names
+    /// several link previewers, only the first is returned: messengers list the other previewers
+    /// whose metadata they also understand. If the line names no registered crawler, there is
+    /// exactly one agent.
     ///
     /// ```
     /// use robots_core::agent::{Recognizer, Registry};
@@ -104,12 +105,12 @@ impl Recognizer {
         Agents::new(Agent::of((*first).clone()), further.chain(own))
     }
 
-    /// Returns the agent that a person means on a command line or in a file of expectations. The
-    /// name may be `*`, a registered name, header name or product token, a whole `User-Agent`
-    /// header, or the product token of an unregistered crawler.
+    /// Returns the agent that people mean by a name on a command line or in a file of expectations.
+    /// The name may be `*`, the name, a header name or the first product token of a registered
+    /// crawler, a whole `User-Agent` header, or the product token of an unregistered crawler.
     ///
-    /// Also returns how the name was understood. A header may name several agents; a request is
-    /// judged for each of them.
+    /// Also returns which of these the name is. A header may name several agents; callers should
+    /// consider all of them.
     ///
     /// ```
     /// use robots_core::agent::{Class, NamedAs, Recognizer, Registry};
@@ -118,7 +119,7 @@ impl Recognizer {
     /// let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
     /// let (named_as, stripe) = recognizer.resolve("Stripe");
     /// assert_eq!((named_as, stripe.first().crawler()), (NamedAs::Registered, Some("Stripe")));
-    /// // A header needs more than the word.
+    /// // In a header, this word alone is not enough.
     /// assert_eq!(recognizer.identify(b"Stripe").crawler(), None);
     ///
     /// let (named_as, unknown) = recognizer.resolve("NeverSeenBot");
@@ -141,8 +142,9 @@ impl Recognizer {
         }
     }
 
-    /// Returns the agent in the rest of a header, without the registered names at these places. The
-    /// rest must declare a crawler or contain a name from the file.
+    /// Returns the agent in the rest of a header that names registered crawlers; `places` are the
+    /// ranges of their names. `None` if the rest neither declares a crawler nor contains any name
+    /// from the file.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;
@@ -155,7 +157,8 @@ impl Recognizer {
         (name.is_some() || declares).then_some(agent)
     }
 
-    /// Returns the agent of a header that names no registered crawler, except perhaps a framework.
+    /// Returns the agent of a header that names no registered crawler. It may name a framework:
+    /// `framework` is true if one was found outside versions.
     fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
         let reader = ClaimReader::of(header);
         if let Some((framework, place)) = self.registry.framework(header, framework) {
@@ -165,8 +168,8 @@ impl Recognizer {
         claimed(reader.claim(), name)
     }
 
-    /// Returns the crawler whose product precedes a framework's name, or the framework if there is
-    /// none.
+    /// Returns the crawler whose product comes before a framework's name. If there is no such
+    /// product, returns the framework itself.
     fn built_with(
         &self,
         framework: &Arc<Crawler>,
@@ -178,33 +181,34 @@ impl Recognizer {
         let name = self.names.find(header, reader);
         let own = ProductToken::from_name(product.as_bytes()).filter(|own| Some(own) != name && may_claim(own));
         let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens.iter().cloned());
-        // A federated server that is built with such software also fetches for people.
+        // Some frameworks are software for federated servers, which fetch pages to create previews
+        // for people. So the category of a previewer also applies to the server that is built with
+        // it.
         let category = Some(framework.category).filter(|own| *own == Category::Preview && !crawls(product.as_bytes()));
         Agent::claimed(Claim { class: Class::Declared, category, product: Some(product) }, tokens.collect())
     }
 }
 
-/// Returns the agent of a claim: it obeys the group of the file's name in its header, or else that
-/// of its own product.
+/// Returns the agent of a claim. It obeys the group of the name in the file that its header
+/// contains; if there is no such name, the group of its own product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
     Agent::claimed(claim, name.cloned().into_iter().chain(own).collect())
 }
 
-/// The registered crawlers that a header names, and where. There are at most as many as the
-/// registry has rows.
+/// The registered crawlers that a header names, and the places of their names.
 #[derive(Debug, Default)]
 pub(super) struct NamedCrawlers<'r> {
-    /// In the order of the header, each once; without frameworks, and without previewers after the
-    /// first one.
+    /// The crawlers in the order of the header, each once. Frameworks and all previewers except the
+    /// first are left out.
     pub(super) crawlers: Vec<&'r Arc<Crawler>>,
     /// The ranges of all registered names, in the order of the header.
     pub(super) places: Vec<Range<usize>>,
     /// Whether the header names a framework.
     pub(super) framework: bool,
-    /// The addresses of the crawlers after the first one, because a header of 64 KiB may repeat
-    /// thousands of names.
+    /// Pointers to the crawlers after the first one. With this set, repeated names are found
+    /// quickly: a header of 64 KiB may repeat thousands of names.
     further: HashSet<*const Crawler>,
     previewer: bool,
 }
@@ -229,7 +233,8 @@ impl<'r> NamedCrawlers<'r> {
             None => true,
             Some(first) => !Arc::ptr_eq(first, crawler) && self.further.insert(Arc::as_ptr(crawler)),
         };
-        // Messengers list the previewers whose cards they read.
+        // Messengers list all previewers whose metadata they understand, so only the first
+        // previewer counts.
         if is_new && !(is_previewer && self.previewer) {
             self.previewer |= is_previewer;
             self.crawlers.push(crawler);
@@ -239,12 +244,12 @@ impl<'r> NamedCrawlers<'r> {
 
 impl Registry {
     /// Returns the first framework that a header names, and its position. Versions are always
-    /// searched. Words that may name crawlers are searched only if `speaks` is set: the previous
-    /// lookup has found a framework among them.
+    /// searched. Words that may name crawlers are searched only if `speaks` is true, which means
+    /// that [`NamedCrawlers::of`] has found a framework among these words.
     ///
-    /// The framework is what a crawler was built with, not which crawler it is:
-    /// `FooBot/Nutch-1.10`, `FooBot/1.0 (Scrapy 2.11; …)`. The product in front of the framework's
-    /// name is the crawler, however the two are joined.
+    /// A crawler is built with the framework, but the framework is not the crawler: in
+    /// `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the product before the framework's
+    /// name is the crawler.
     pub(super) fn framework<'r>(&'r self, header: &Header<'_>, speaks: bool) -> Option<(&'r Arc<Crawler>, usize)> {
         if !speaks && !header.has_named_version {
             return None;
@@ -260,12 +265,12 @@ impl Registry {
         })
     }
 
-    /// Returns the crawler that is listed under this name, has it as a header name, or obeys it
-    /// first.
+    /// Returns the registered crawler with this name, this header name or, as its first token, this
+    /// product token.
     fn named(&self, name: &str) -> Option<&Arc<Crawler>> {
         let by_name = || self.crawlers.iter().find(|crawler| crawler.name.eq_ignore_ascii_case(name));
         let by_header = || self.with_header_name(name.as_bytes());
-        // With a path or a version it would be a header.
+        // A string with a version or punctuation is a header, not a token.
         let token = ProductToken::from_name(name.as_bytes()).filter(|_| !name.contains(['/', '(', ';', ',']));
         let by_token =
             || token.and_then(|token| self.crawlers.iter().find(|crawler| crawler.tokens.first() == Some(&token)));
@@ -282,7 +287,8 @@ fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: us
     parts.find_map(|part| Some(header.product_before(part, place)).filter(|product| !product.is_empty()))
 }
 
-/// Whether this is a single word that is not the name of a browser, library or application.
+/// Reports whether a string is a single word that is not the name of a browser, library or
+/// application.
 fn is_name(name: &str, identified: &Agent) -> bool {
     if name.contains(|char: char| char.is_whitespace() || matches!(char, '/' | '(' | ';' | ',')) {
         return false;
@@ -332,7 +338,7 @@ mod tests {
         assert_eq!(agent(file, "Bar/1 Foo/1").tokens()[0], ProductToken::new("bar"));
     }
 
-    /// The crawlers that a header names.
+    /// Returns the names of the registered crawlers that a header names.
     fn crawlers(header: &str) -> Vec<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
         let agents = recognizer.agents(header.as_bytes());
@@ -346,7 +352,7 @@ mod tests {
             ("Mozilla/5.0 (compatible; CCBot/2.0; GPTBot/1.0)", &["CCBot", "GPTBot"][..]),
             ("Googlebot/2.1 GPTBot/1.0", &["Googlebot", "GPTBot"]),
             ("GPTBot CCBot/2.0 (compatible; gptbot/1.2)", &["GPTBot", "CCBot"]),
-            // A name inside another one does not count.
+            // A name inside a longer name does not count.
             ("Googlebot-Image/1.0 Googlebot/2.1", &["Googlebot-Image", "Googlebot"]),
             ("Googlebot-Image/1.0", &["Googlebot-Image"]),
             ("TelegramBot (like TwitterBot)", &["TelegramBot"]),

@@ -1,9 +1,9 @@
-//! The services that send people to a site, recognised by the host in a `Referer`: chatgpt.com is
-//! OpenAI's.
+//! The services that send people to a site. They are recognised by the host in a `Referer`:
+//! chatgpt.com, for example, is OpenAI's.
 //!
-//! A host is looked up in the registry's column `referers`: as it is, as a subdomain, and as a name
-//! under the domains of countries. Each lookup uses a slice, so a request costs a few lookups and
-//! no allocation.
+//! A host is looked up among the `referers` of all rows of the registry: as it is, as a subdomain,
+//! and as a name under a country's domain. A request takes a few lookups and no allocation, because
+//! all keys are slices of the host.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::rules::Authority;
 /// Maximum length of a host that is looked up, in bytes.
 const MAX_HOST_LENGTH: usize = 64;
 
-/// Accepted schemes. Applications name themselves with their own:
+/// Accepted schemes. Applications send a URL with a scheme of their own:
 /// `android-app://com.google.android.googlequicksearchbox/`.
 const SCHEMES: [&[u8]; 3] = [b"https", b"http", b"android-app"];
 
-/// A service of a crawler's operator that sends people to the pages it shows.
+/// A service of a crawler's operator that sends people to the pages that the service shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Referrer {
-    /// The operator, as rows of the registry name it.
+    /// The operator, as in the registry's rows.
     pub operator: String,
     /// The host as written in the registry, such as `chatgpt.com`, `.bing.com` or `google.*`.
     pub host: String,
@@ -30,8 +30,8 @@ pub struct Referrer {
 /// Index of the hosts of all rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReferrerIndex {
-    /// Keys: `chatgpt.com` for the host, `.bing.com` for it and its subdomains, `google.` for a
-    /// name under country domains.
+    /// The services by key: `chatgpt.com` for a single host, `.bing.com` for a host and its
+    /// subdomains, and `google.` for a name under all country domains.
     services: HashMap<Box<[u8]>, Arc<Referrer>>,
 }
 
@@ -50,7 +50,7 @@ impl ReferrerIndex {
         Self { services }
     }
 
-    /// Returns the service of the page in a `Referer`.
+    /// Returns the service whose page is in a `Referer`.
     pub(super) fn of_url(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
         let (scheme, authority, _) = Authority::of_url(referer)?;
         let host = authority.host.strip_suffix(b".").unwrap_or(authority.host);
@@ -60,7 +60,8 @@ impl ReferrerIndex {
         {
             return None;
         }
-        // In lower case and with a leading dot, so that every key is a slice of it.
+        // The buffer contains the host in lower case after a dot, so that every key is a slice of
+        // the buffer.
         let mut octets = [b'.'; MAX_HOST_LENGTH + 1];
         let dotted = &mut octets[..=host.len()];
         dotted[1..].copy_from_slice(host);
@@ -74,8 +75,8 @@ impl ReferrerIndex {
     }
 }
 
-/// Returns the length of the domain after a name that is registered in many countries: `com`, `de`,
-/// `cat`, `co.uk`, `com.br`.
+/// Returns the length of the domain that follows a name such as `google.` in many countries: `com`,
+/// `de`, `cat`, `co.uk`, `com.br`. `None` if the name is not followed by such a domain alone.
 fn country_domain(name: &[u8]) -> Option<usize> {
     let is_country = |label: &[u8]| label.len() == 2 && label.iter().all(u8::is_ascii_lowercase);
     let (before, last) = name.split_at(memchr::memrchr(b'.', name)? + 1);
@@ -86,7 +87,7 @@ fn country_domain(name: &[u8]) -> Option<usize> {
     (is_country(last) || matches!(last, b"com" | b"cat")).then_some(last.len())
 }
 
-/// Whether a host is in a form that the registry accepts.
+/// Reports whether a host is in a form that the registry accepts.
 pub(super) fn is_host(host: &str) -> bool {
     let name = host.strip_prefix('.').unwrap_or(host);
     let name = name.strip_suffix(".*").filter(|_| !host.starts_with('.')).unwrap_or(name);
@@ -127,7 +128,7 @@ mod tests {
             ("https://claude.ai/chat", Some("Anthropic")),
             ("https://kagi.com/", Some("Kagi")),
             ("https://you.com/", Some("You.com")),
-            // Storage, mail and other people's documents do not send visitors.
+            // Hosts for storage, mail and documents do not send visitors to pages that they show.
             ("https://lh3.googleusercontent.com/", None),
             ("https://mail.google.com/", None),
             ("https://www.microsoft.com/", None),

@@ -1,4 +1,4 @@
-//! The known crawlers, and the detection of changes to them that are rarely intended.
+//! The registry of known crawlers, and the detection of changes to it that are rarely intended.
 
 use std::collections::{HashMap, HashSet};
 use std::iter;
@@ -15,14 +15,15 @@ use crate::rules::ProductToken;
 #[cfg(feature = "signatures")]
 use super::agents::Agent;
 
-/// The known crawlers: their names in headers and in robots.txt, and the groups that they obey.
+/// The registry of known crawlers: their names in headers and in robots.txt, and the groups that
+/// they obey.
 ///
-/// Immutable. One per process is enough, however many files are served.
+/// A registry is immutable. One registry per process is enough, however many files are served.
 #[derive(Clone, Debug)]
 pub struct Registry {
     pub(super) crawlers: Vec<Arc<Crawler>>,
     tokens: HashSet<ProductToken>,
-    /// Header names; the value is the index of the crawler.
+    /// The header names. The value of a name is the index of its crawler.
     index: NameIndex,
     referrers: ReferrerIndex,
 }
@@ -39,14 +40,14 @@ impl Registry {
         &BUILTIN
     }
 
-    /// Returns this registry with further rows. A new name adds a crawler, a known one replaces it,
-    /// and [`RegistryRow::Remove`] removes one.
+    /// Returns a copy of this registry, changed by these rows. Rows with new names add crawlers,
+    /// rows with known names replace crawlers, and [`RegistryRow::Remove`] removes a crawler.
     ///
     /// # Errors
     ///
-    /// Fails for a value that no crawler can have, two rows with the same name, two crawlers with
-    /// the same header name, or the removal of an unknown crawler. The error names the row, its
-    /// field, the problem and the correction. The registry itself is not changed.
+    /// Returns an error if a value is invalid, if two rows have the same name or two crawlers the
+    /// same header name, or if a crawler to remove is unknown. The error contains the row, its
+    /// field, the problem and the correction.
     ///
     /// ```
     /// use robots_core::agent::{Category, Crawler, Registry, RegistryRow};
@@ -60,11 +61,11 @@ impl Registry {
         &self,
         rows: impl IntoIterator<Item = R>,
     ) -> Result<Self, RegistryError> {
-        // A removed crawler leaves a gap, so that the others keep their positions.
+        // A removed crawler leaves a gap, so that the other crawlers keep their positions.
         let mut crawlers: Vec<Option<Arc<Crawler>>> = self.crawlers.iter().cloned().map(Some).collect();
         let places: HashMap<String, usize> =
             self.crawlers.iter().enumerate().map(|(at, crawler)| (crawler.name.to_ascii_lowercase(), at)).collect();
-        // The names of the rows in lower case, with their positions.
+        // The names of the rows in lower case, with the positions of the rows.
         let mut named: HashMap<String, usize> = HashMap::new();
         for (at, row) in rows.into_iter().enumerate() {
             let change = row.into();
@@ -105,23 +106,24 @@ impl Registry {
         Self { index, tokens, referrers, crawlers }
     }
 
-    /// Iterates over every crawler, in the order of the rows.
+    /// Iterates over all crawlers, in the order of the rows.
     pub fn crawlers(&self) -> impl ExactSizeIterator<Item = &Crawler> {
         self.crawlers.iter().map(AsRef::as_ref)
     }
 
-    /// Iterates over every crawler as the agent of a request.
+    /// Iterates over all crawlers, each as the agent of a request.
     #[cfg(feature = "signatures")]
     pub(crate) fn agents(&self) -> impl Iterator<Item = Agent> {
         self.crawlers.iter().cloned().map(Agent::of)
     }
 
-    /// Returns the crawler listed under this name, ignoring case.
+    /// Returns the crawler with this name. Case is ignored.
     pub fn crawler(&self, name: &str) -> Option<&Crawler> {
         self.crawlers().find(|crawler| crawler.name.eq_ignore_ascii_case(name))
     }
 
-    /// Returns the service that sent a person, recognised by the host in the request's `Referer`.
+    /// Returns the service that a person comes from, recognised by the host in the request's
+    /// `Referer`.
     ///
     /// ```
     /// let registry = robots_core::agent::Registry::builtin();
@@ -134,22 +136,23 @@ impl Registry {
         self.referrers.of_url(referer)
     }
 
-    /// Reports whether a crawler obeys this token.
+    /// Reports whether a crawler of the registry obeys groups for this token.
     #[doc(hidden)]
     pub fn knows(&self, token: &ProductToken) -> bool {
         self.tokens.contains(token)
     }
 
-    /// Returns the crawler with exactly this header name, whatever else it requires in headers.
+    /// Returns the crawler with exactly this header name. The further strings that the crawler
+    /// requires in headers are ignored.
     pub(super) fn with_header_name(&self, name: &[u8]) -> Option<&Arc<Crawler>> {
         self.crawlers.get(self.index.exact(name)? as usize)
     }
 
-    /// Finds the crawlers that a header names, in order, each with the range of its name. A word
-    /// inside a name cannot begin another one.
+    /// Finds the crawlers that a header names, in the order of the header, each with the range of
+    /// its name. A word inside a name cannot begin another name.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
-        // A crawler whose required strings are missing is not tried again: otherwise every mention
-        // would search the header.
+        // Crawlers whose required strings are missing. They are remembered, because otherwise each
+        // occurrence of the name would search the header again.
         let mut refused = Vec::new();
         let mut end_of_name = 0;
         header.words().filter(|word| word.may_name_a_crawler()).filter_map(move |word| {
@@ -162,8 +165,8 @@ impl Registry {
         })
     }
 
-    /// Returns the crawler whose name begins at a word, and the end of the name; the longest name
-    /// counts.
+    /// Returns the crawler whose name begins at a word, and the end of the name. If several names
+    /// begin at the word, the longest counts.
     pub(super) fn named_at(
         &self,
         word: &Word,
@@ -186,7 +189,8 @@ impl Registry {
         Some((self.crawlers.get(name.value as usize)?, end))
     }
 
-    /// Whether the header contains what the crawler's name requires.
+    /// Reports whether the header contains one of the strings that the crawler requires in addition
+    /// to its name.
     fn accepts(&self, crawler: u32, header: &Header<'_>, refused: &mut Vec<u32>) -> bool {
         let mut required = self.crawlers[crawler as usize].requires.iter().peekable();
         if required.peek().is_none() {
@@ -202,9 +206,9 @@ impl Registry {
         accepted
     }
 
-    /// Returns the changes in `next` that are large and rarely intended, each as a clause: many
-    /// crawlers are gone, or an important row has changed. Empty if `next` can replace this
-    /// registry without confirmation.
+    /// Returns the changes from this registry to `next` that are large and rarely intended, each as
+    /// a clause: many crawlers are gone, or an important row has changed. The result is empty if
+    /// `next` can replace this registry without confirmation.
     ///
     /// ```
     /// use robots_core::agent::{Registry, RegistryRow};
@@ -251,7 +255,8 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
             if other == crawler.name {
                 continue;
             }
-            // At least one of the two is among these rows; the others were checked before.
+            // At least one of the two crawlers is among these rows: the crawlers of the original
+            // registry were checked before.
             let row = [&crawler.name, other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
             let message = format!(
                 "the header name \"{name}\" belongs to \"{other}\" and to \"{}\": leave it to one of them",
@@ -414,7 +419,7 @@ mod tests {
             assert!(error.message.contains(said), "{error}");
             assert_eq!(error.to_string(), format!("row {}, {field}: {}", at + 1, error.message));
         }
-        // A name that one row gives up may be used by another.
+        // If one row no longer has a name, another row may use it.
         let taken = [row("OneBot"), with_header_names("A", &["One Bot"])];
         assert_eq!(found(&two().extended_with(taken).unwrap(), "One Bot/1"), Some("A"));
     }

@@ -1,18 +1,19 @@
-//! Blocks or allows crawlers by the smallest edit of a file; an edit counts only once it is proved.
+//! Blocks or allows crawlers by the smallest edit of a file. An edit is returned only if it is
+//! proved to have exactly the requested effect.
 //!
-//! 1. A crawler is blocked if it may fetch nothing, and allowed if no rule is about the whole site.
-//!    Narrower rules stay.
-//! 2. A group that is for no other crawler is changed. A group that is also for others loses the
-//!    crawler's name and otherwise stays as it is.
-//! 3. An allowed crawler obeys the rules it had in addition to those about the whole site: the
-//!    rules of its group, or else those it obeys without a group. It keeps the delays and
-//!    preferences of its group.
-//! 4. A crawler that obeyed the group of another crawler (`Googlebot-Image` obeys that of
-//!    `Googlebot`) is named in the group whose rules it obeyed.
-//! 5. If a new group is added below a group without rules, the latter gets an empty rule. Otherwise
-//!    crawlers would read the two as one group.
-//! 6. The result is compared with the original file. It is accepted only if every crawler in the
-//!    request has the requested access and no other crawler's verdicts or delays change.
+//! 1. A crawler is blocked if it may not fetch any path. It is allowed if no rule disallows the
+//!    whole site to it; rules for parts of the site stay.
+//! 2. A group that is only for crawlers to edit is changed. If a group is also for others, only the
+//!    name of the edited crawler is removed from it.
+//! 3. An allowed crawler keeps the rules of its group, except rules about the whole site. If its
+//!    group has no other rules, it gets the rules that it obeys without a group. It keeps the
+//!    delays and preferences of its group.
+//! 4. If another crawler obeyed the group of an edited crawler (`Googlebot-Image` obeys the group
+//!    of `Googlebot`), its name is added to the group whose rules it obeyed.
+//! 5. If a new group is added below a group without rules, an empty rule is added to that group.
+//!    Otherwise crawlers would read both as one group.
+//! 6. The result is compared with the original file. It is accepted only if every edited crawler
+//!    has the requested access, and if the verdicts and delays of all other crawlers are unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -26,29 +27,31 @@ use crate::agent::{Agent, Registry};
 use crate::rules::append::{GroupLine, group_lines};
 use crate::rules::{Access, Group, Name, ProductToken, Reading, RobotsTxt, Rule, RuleSet, Selection, ValueError};
 
-/// A file whose rules were changed for some crawlers.
+/// A file after an edit that blocks or allows crawlers.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EditedFile {
-    /// The edited file; the same bytes if every crawler already had the requested access.
+    /// The edited file. Its bytes are unchanged if every crawler already had the requested access.
     pub robots: RobotsTxt,
     /// The effect of the edit.
     pub diff: Diff,
-    /// Crawlers that obeyed the group of an edited crawler. The edited file names them, so that
-    /// they keep their rules.
+    /// Other crawlers that obeyed the group of an edited crawler. The edited file contains their
+    /// names, so that they keep their rules.
     pub kept: Vec<String>,
 }
 
 impl EditedFile {
-    /// Blocks each of these crawlers from the whole site ([`Access::Disallow`]), or allows it
-    /// ([`Access::Allow`]). A robots.txt cannot tell crawlers with the same own token apart.
-    /// Comments, line ends and all other lines stay.
+    /// Blocks each of these crawlers from the whole site ([`Access::Disallow`]) or allows it
+    /// ([`Access::Allow`]). Crawlers with the same token are edited together, because a robots.txt
+    /// cannot distinguish them. Comments, line ends and all other lines stay unchanged.
     ///
-    /// Stops once `goes_on` returns false. `goes_on` is called often, and may look at a clock.
+    /// Once `goes_on` returns false, the comparison stops and an error is returned. `goes_on` is
+    /// called often, and may read a clock.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the crawler if the result cannot be proved to be as requested.
+    /// Returns an error if the result cannot be proved to be as requested. The error contains the
+    /// name of the crawler.
     ///
     /// ```
     /// use robots_core::agent::{Agent, Registry};
@@ -124,8 +127,9 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
     rules.select(agent.tokens(), agent.fallback())
 }
 
-/// Checks the rules as well as the matcher's verdicts. A longer rule may cover the path that an
-/// allow rule is tried with, so the matcher alone would miss what the allow rule opens.
+/// Reports whether a crawler with these groups has the requested access. For a block, verdicts on
+/// sample paths are not enough: a longer rule may decide on the sample path of an allow rule that
+/// opens other paths. So the rules themselves are checked as well.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
     match access {
@@ -136,22 +140,23 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     }
 }
 
-/// Last line of a group without rules; its comment explains the line to readers of the file.
+/// Line that is added to a group without rules. Its comment explains the line to people who read
+/// the file.
 const GROUP_END: &[u8] = b"Disallow: # nothing; names without a rule would share the next group";
 
-/// Reports whether the groups disallow some paths other than the whole site.
+/// Reports whether the groups disallow parts of the site.
 fn has_narrower(groups: &[Group<'_>]) -> bool {
     groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)))
 }
 
-/// Returns the name to write in robots.txt: the crawler's name if that is its token, otherwise the
-/// token.
+/// Returns the name to write in robots.txt: the crawler's name if it is equal to the token,
+/// otherwise the token.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// The edits of one file for crawlers that are to have the same access.
+/// The edits of one file that give the same access to several crawlers.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,
@@ -159,11 +164,13 @@ struct Draft<'f, 'a> {
     lines: Vec<Vec<GroupLine>>,
     /// Own tokens of the crawlers that do not yet have the requested access.
     own: HashSet<ProductToken>,
-    /// Crawlers that obey a group only because no group names them, by the index of that group.
+    /// Names of crawlers that obey the group of an edited crawler because no group names them, by
+    /// the index of the group.
     stay: BTreeMap<usize, BTreeSet<String>>,
-    /// Groups that were for no other crawler, by index, and whether each still exists.
+    /// Groups that were changed because they are only for edited crawlers, by index, and whether
+    /// each still exists.
     changed: BTreeMap<usize, bool>,
-    /// Names of the new groups, by the lines of the group.
+    /// New groups: the names of each group, by its lines.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
     edits: Vec<Edit>,
     removed: BTreeSet<usize>,
@@ -193,8 +200,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         draft
     }
 
-    /// Finds the crawlers that have no group of their own and would obey the group of an edited
-    /// crawler.
+    /// Finds the crawlers that no group names and that obey the group of an edited crawler.
     fn find_followers(&mut self) {
         let rules = self.file.rules();
         let mut seen = HashSet::new();
@@ -232,8 +238,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         !tokens.is_empty() && tokens.iter().all(|token| self.own.contains(token))
     }
 
-    /// Removes a crawler from groups that are also for others, and changes the groups that are not.
-    /// If none of the latter is left, adds a new group for the crawler.
+    /// Gives one crawler the requested access. Removes its name from groups that are also for
+    /// others, and changes groups that are only for edited crawlers. If no changed group is left,
+    /// adds a new group for the crawler.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -244,8 +251,8 @@ impl<'f, 'a> Draft<'f, 'a> {
             }
             if self.stay.contains_key(&at) || !group.names().all(|name| self.is_theirs(name)) {
                 shared.push(group);
-                // A name that also stands for another crawler stays; the proof shows whether that
-                // matters.
+                // A name that also stands for another crawler is not removed. If this matters, the
+                // proof rejects the edit.
                 for name in names {
                     if self.is_theirs(name) {
                         self.removed.insert(line_of(name));
@@ -275,14 +282,15 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.new.entry(lines).or_default().push(spelled(agent.crawler().unwrap_or_default(), own));
     }
 
-    /// Returns the rules that a crawler obeys if it has no group of its own. Other edited crawlers,
-    /// whose groups it could obey, are left out.
+    /// Returns the groups that a crawler obeys if no group names it. Groups of other edited
+    /// crawlers do not count.
     fn otherwise(&self, agent: &Agent, family: &[ProductToken]) -> Selection<'f> {
         let family: Vec<_> = family.iter().filter(|token| !self.own.contains(*token)).cloned().collect();
         self.file.rules().select(&family, agent.fallback())
     }
 
-    /// Changes a group that is for no other crawler; returns false if nothing is left of it.
+    /// Changes a group that is only for edited crawlers. Returns false if the whole group is
+    /// removed.
     fn change(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         let is_left = match self.access {
             Access::Disallow => {
@@ -295,8 +303,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         is_left
     }
 
-    /// Removes the rules that allow something. The first of them is replaced by `Disallow: /`,
-    /// unless the group already has such a rule.
+    /// Removes the allow rules and empty disallow rules of a group. The first of them is replaced
+    /// by `Disallow: /`, unless the group already disallows the whole site.
     fn shut(&mut self, group: Group<'_>) {
         let opens = |rule: &Rule<'_>| rule.access() == Access::Allow || rule.pattern().is_empty();
         let mut opening = group.rules().filter(opens).map(|rule| rule.line() - 1);
@@ -315,8 +323,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(opening);
     }
 
-    /// Removes the rules about the whole site, or the whole group if it has no other lines; returns
-    /// whether the group is left.
+    /// Removes the rules about the whole site, or the whole group if it has no other lines. Returns
+    /// whether the group still exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -335,8 +343,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         false
     }
 
-    /// Returns the lines for an allowed crawler: the narrower rules and all other lines of its
-    /// groups, or else the lines that it obeys without those groups.
+    /// Returns the lines of a new group for an allowed crawler: the rules of its groups for parts
+    /// of the site, with their other lines. If its groups have no such rules, returns the rules
+    /// that it obeys without these groups.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);
         let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
@@ -348,8 +357,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         lines
     }
 
-    /// Returns the rules of the groups, except those about the whole site. If no other rule
-    /// disallows something, returns an empty `Disallow:`.
+    /// Returns the rules of the groups for parts of the site. If none of them disallows a path,
+    /// returns an empty `Disallow:`.
     fn rules<'g>(&self, groups: impl Iterator<Item = Group<'g>>) -> Vec<Vec<u8>> {
         let groups: Vec<_> = groups.collect();
         if !has_narrower(&groups) {
@@ -370,8 +379,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.bytes()[self.file.lines()[line].content()].to_vec()
     }
 
-    /// Returns the line of the last name of a group that blocks its crawlers and has no other
-    /// lines.
+    /// Returns the line of the last name of a group that blocks its crawlers from the whole site
+    /// and has no other lines; `None` if there is no such group.
     fn shut_group(&self) -> Option<usize> {
         let mut groups = self.file.robots.groups().enumerate();
         let (_, group) = groups.find(|(at, group)| {
@@ -395,8 +404,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         added.extend_from_slice(end);
     }
 
-    /// Removes one of two blank lines that a removal would leave next to each other, or at the end
-    /// of the file.
+    /// If a removal would leave two adjacent blank lines, or a blank line at the end of the file,
+    /// removes one of them.
     fn remove_double_blanks(&mut self) {
         let lines = self.file.lines();
         let is_blank = |line: usize| lines.get(line).is_none_or(|line| line.bytes().trim_ascii().is_empty());
@@ -408,8 +417,8 @@ impl<'f, 'a> Draft<'f, 'a> {
             let is_whole = self.added.range(start..=end).all(|(at, _)| *at == self.file.bytes().len())
                 && (first..=last).all(|line| !self.file.bytes()[self.file.whole_line(line)].contains(&b'#'));
             if is_whole && (first == 0 || is_blank(first - 1)) {
-                // At the end of the file, the blank line before the removed lines goes: a new group
-                // adds its own.
+                // At the end of the file, the blank line before the removed lines is removed,
+                // because a new group adds its own.
                 let is_end = self.file.whole_line(last + 1).is_empty();
                 blanks.extend(if is_end { first.checked_sub(1) } else { Some(last + 1) });
             }
@@ -417,7 +426,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(blanks);
     }
 
-    /// Names crawlers that obeyed another crawler's group in the group whose rules they obeyed.
+    /// Adds the names of the crawlers in `stay` to the groups whose rules they obeyed.
     fn name_followers(&mut self) {
         for (at, names) in std::mem::take(&mut self.stay) {
             let last = self.file.robots.groups().nth(at).and_then(|group| group.names().last());
@@ -426,8 +435,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Adds the new groups at the end of the file. Blocked names join an existing group that only
-    /// blocks.
+    /// Adds the new groups at the end of the file. If a group exists that only blocks its crawlers,
+    /// the names of blocked crawlers are added to it instead.
     fn add_new_groups(&mut self) {
         let end = self.file.bytes().len();
         let blank = self.file.lines().iter().rev().take_while(|line| line.bytes().trim_ascii().is_empty());
@@ -452,8 +461,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Returns the last line of the file's last group if that group has no rule. A new group below
-    /// it would be read as part of it.
+    /// Returns the last line of the file's last group if that group has no rule: crawlers would
+    /// read a new group below it as part of it.
     fn open_group(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));
@@ -472,8 +481,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         let mut edits = self.edits;
         edits.extend(self.added.into_iter().map(|(at, text)| Edit::insert(at, text)));
         edits.extend(self.removed.into_iter().map(|line| {
-            // A comment after a field stays. The line itself goes even if a comment above it turns
-            // a lint off, because that comment has lost its line.
+            // A comment after the field is kept. The line is removed even if a comment above it
+            // turns a lint off for it.
             self.file.without_field(line).unwrap_or_else(|| Edit::remove(self.file.whole_line(line)))
         }));
         Edit::apply(self.file.bytes(), &edits)

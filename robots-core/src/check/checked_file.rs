@@ -1,5 +1,5 @@
-//! The file that lints and fixes examine, with facts that several of them need. Also removes and
-//! adds lines without changing others.
+//! The file that lints and fixes examine, with data that several of them need. It also creates
+//! edits that remove and add lines.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -13,16 +13,16 @@ use crate::rules::{
     Authority, Directive, Field, Group, Line, LineKind, Name, ProductToken, Reading, RobotsTxt, RuleSet,
 };
 
-/// A file that is checked and whose findings are fixed.
+/// A file to check and to fix.
 pub(super) struct CheckedFile<'a> {
     pub(super) robots: &'a RobotsTxt,
     pub(super) site: &'a SiteContext,
     /// Codes of all lints.
     pub(super) codes: &'a [&'static str],
-    /// Name on the first user-agent line; rules before it belong to no group.
+    /// Name on the first user-agent line. Rules before it do not belong to any group.
     pub(super) first_name: Option<Name<'a>>,
     pub(super) crawlers: CrawlersByToken<'a>,
-    // These are computed once, because many findings may need them.
+    // The following values are computed once, on first use, because many findings may need them.
     lines: OnceCell<Vec<Line<'a>>>,
     groups: OnceCell<AlikeGroups<'a>>,
     rules: OnceCell<RuleSet>,
@@ -30,17 +30,17 @@ pub(super) struct CheckedFile<'a> {
     hosts_with_tls: OnceCell<HashSet<Vec<u8>>>,
 }
 
-/// The groups of a file, and which of them are for the same crawlers.
+/// The groups of a file, with an index of groups for the same crawlers.
 #[derive(Default)]
 pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
     /// For each group, the index of the first group with the same names.
     pub(super) first_alike: Vec<usize>,
-    /// Indices of all groups with the same names, by the index of the first.
+    /// Indexes of all groups with the same names, by the index of the first of them.
     pub(super) alike: HashMap<usize, Vec<usize>>,
-    /// Numbers of the lines that repeat a name of the same group.
+    /// Numbers of user-agent lines that repeat a name of the same group.
     pub(super) repeated: HashSet<usize>,
-    /// For each group, whether it has a name that is not empty.
+    /// For each group, whether it has at least one name that is not empty.
     pub(super) is_named: Vec<bool>,
 }
 
@@ -74,12 +74,13 @@ impl<'a> CheckedFile<'a> {
         self.robots.fields().map(|(line, field, _)| (line.number, field))
     }
 
-    /// Returns every line; other methods take a line's index in this slice.
+    /// Returns all lines. Other methods identify a line by its index in this slice.
     pub(super) fn lines(&self) -> &[Line<'a>] {
         self.lines.get_or_init(|| self.robots.lines().collect())
     }
 
-    /// Returns the file as it is enforced, compiled on first use.
+    /// Returns the rules of the file in the reading that is enforced. They are compiled on first
+    /// use.
     pub(super) fn rules(&self) -> &RuleSet {
         self.rules.get_or_init(|| {
             let registry = &self.site.registry;
@@ -87,7 +88,7 @@ impl<'a> CheckedFile<'a> {
         })
     }
 
-    /// Returns the hosts of https sitemaps, with their ports, in lower case.
+    /// Returns the hosts of all sitemaps with an https URL, with their ports, in lower case.
     pub(super) fn hosts_with_tls(&self) -> &HashSet<Vec<u8>> {
         self.hosts_with_tls.get_or_init(|| {
             let host = |url: &[u8]| {
@@ -149,7 +150,7 @@ impl<'a> CheckedFile<'a> {
         start..end
     }
 
-    /// Returns the line end of the file's first line, which new lines use too.
+    /// Returns the line end of the file's first line. New lines get the same line end.
     pub(super) fn line_end(&self) -> &'static [u8] {
         let file = self.bytes();
         match memchr::memchr2(b'\n', b'\r', file) {
@@ -159,8 +160,8 @@ impl<'a> CheckedFile<'a> {
         }
     }
 
-    /// Returns the edit that removes a line. `None` if a comment above it turns a lint off, because
-    /// the comment would then apply to another line.
+    /// Returns the edit that removes a line. `None` if a comment above the line turns a lint off,
+    /// because the comment would then apply to another line.
     pub(super) fn without_line(&self, line: usize) -> Option<Edit> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(self.whole_line(line)))
     }
@@ -179,8 +180,9 @@ impl<'a> CheckedFile<'a> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(at.range.start..comment))
     }
 
-    /// Returns the edit that inserts a line before another. `None` if a comment above that line
-    /// turns a lint off for it.
+    /// Returns the edit that inserts a line before the line with index `line`. `None` if a comment
+    /// above that line turns a lint off for it, because the comment would then apply to the new
+    /// line.
     pub(super) fn line_before(&self, line: usize, text: &[u8]) -> Option<Edit> {
         let at = self.lines().get(line)?.range.start;
         (!self.has_allowance_above(line)).then(|| Edit::insert(at, [text, self.line_end()].concat()))
@@ -195,7 +197,8 @@ impl<'a> CheckedFile<'a> {
     }
 
     /// Returns the origin (scheme and host) that all sitemaps of the file share. If no sitemap has
-    /// an origin, returns that of the known host, with https.
+    /// an origin, returns the https origin of the site's host, if
+    /// [`Options::site_host`](super::Options::site_host) is set.
     pub(super) fn own_origin(&self) -> Option<&[u8]> {
         let find = || {
             let mut origins = self.robots.sitemaps().filter_map(|sitemap| {
@@ -253,18 +256,18 @@ impl<'a> AlikeGroups<'a> {
     }
 }
 
-/// Returns the key for comparing names; `None` for `*` and for names without a token.
+/// Returns the token of a name, for comparing names; `None` for `*` and for names without a token.
 pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
     if name.is_star() { None } else { ProductToken::from_name(name.value()) }
 }
 
-/// Start of a comment that turns lints off, after `#` and blanks.
+/// Start of a comment that turns lints off, after the `#` and white space.
 const MARK: &[u8] = b"robots-check:";
 
-/// The lints that comments of a file turn off, in the order of the file: `# robots-check:
-/// allow(secret-path, duplicate-group)`.
+/// The lints that comments of a file turn off, in the order of the file. Such a comment is `#
+/// robots-check: allow(secret-path, duplicate-group)`.
 ///
-/// A comment after other text applies to its own line; a comment without other text applies to the
+/// A comment after a field applies to its own line. A comment on a line of its own applies to the
 /// next line.
 #[derive(Debug, Default)]
 pub(super) struct Allowed<'a>(Vec<(Range<usize>, &'a [u8])>);
@@ -272,7 +275,7 @@ pub(super) struct Allowed<'a>(Vec<(Range<usize>, &'a [u8])>);
 impl<'a> Allowed<'a> {
     pub(super) fn of(robots: &'a RobotsTxt) -> Self {
         let mut allowed = Self::default();
-        // Almost no file has such a comment.
+        // Most files have no such comment and need no further search.
         if memchr::memmem::find(robots.bytes(), MARK).is_none() {
             return allowed;
         }
@@ -297,7 +300,7 @@ impl<'a> Allowed<'a> {
     }
 }
 
-/// Returns the places of the lint codes that a line's comment lists.
+/// Returns the ranges of the lint codes in the comment of a line.
 pub(super) fn codes(line: &Line<'_>) -> impl Iterator<Item = Range<usize>> {
     let octets = line.bytes();
     let list = list(octets).unwrap_or(0..0);
@@ -310,7 +313,7 @@ pub(super) fn codes(line: &Line<'_>) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Returns the place of the text between the parentheses.
+/// Returns the range of the text between the parentheses.
 fn list(line: &[u8]) -> Option<Range<usize>> {
     let comment = memchr::memchr(b'#', line)?;
     let rest = line[comment + 1..].trim_ascii_start().strip_prefix(MARK)?.trim_ascii_start().strip_prefix(b"allow(")?;

@@ -1,4 +1,4 @@
-//! The crawlers of the registry, by their own token.
+//! The crawlers of the registry by their tokens, and guesses at misspelled names.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -8,23 +8,25 @@ use strsim::generic_damerau_levenshtein;
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
-/// Minimum length of a name to guess from, in bytes. Shorter names are similar to too many others.
+/// Minimum length of a name, in bytes, to guess the crawler that is meant. Shorter names are
+/// similar to too many names.
 const MIN_GUESS_LENGTH: usize = 6;
 
-/// Minimum length, in bytes, of a name that may be that of a search engine or an assistant.
-/// Crawlers are named after those.
+/// Minimum length, in bytes, of a name that may be the name of a search engine or an assistant. The
+/// names of their crawlers begin with such a name.
 const MIN_BRAND_LENGTH: usize = 3;
 
-/// Suffixes of the names of such crawlers.
+/// Suffixes that the names of crawlers have after the name of a search engine or an assistant.
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
 
-/// Maximum number of crawlers suggested for the name of an operator.
+/// Maximum number of crawlers that are suggested for the name of an operator.
 const OF_OPERATOR: usize = 3;
 
-/// Maximum number of unknown names per file that are compared with the known ones; bounds the cost.
+/// Maximum number of unknown names per file that are compared with known names. This bounds the
+/// cost.
 const GUESSES: usize = 64;
 
-/// The crawlers of a registry, by token.
+/// The crawlers of a registry, by their own tokens.
 pub(super) struct CrawlersByToken<'r> {
     pub(super) registry: &'r Registry,
     by_token: OnceCell<HashMap<&'r [u8], &'r Crawler>>,
@@ -35,18 +37,18 @@ impl<'r> CrawlersByToken<'r> {
         Self { registry, by_token: OnceCell::new() }
     }
 
-    /// Returns the crawler whose own token is this name.
+    /// Returns the crawler whose own token is the token of this name.
     pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
         self.of_token(&ProductToken::from_name(name.value())?)
     }
 
-    /// Returns the crawler whose own token this is.
+    /// Returns the crawler with this own token.
     pub(super) fn of_token(&self, token: &ProductToken) -> Option<&'r Crawler> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
-    /// Returns the name of the crawler that a longer value declares, such as a whole header, or a
-    /// name and its version.
+    /// Returns the name of the crawler that a longer value declares, such as a whole header, or
+    /// `GPTBot/1.2`.
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
         let named = self.of_token(&declared);
@@ -58,14 +60,14 @@ impl<'r> CrawlersByToken<'r> {
         name.is_star() || self.named(name).is_some_and(|crawler| crawler.category == Category::Search)
     }
 
-    /// Returns unknown names that are similar to known ones, each with the names that were probably
-    /// meant.
+    /// Returns the unknown names that are similar to names of crawlers, each with the names that
+    /// were probably meant.
     pub(super) fn misspelled<'a>(
         &self,
         names: impl Iterator<Item = Name<'a>>,
     ) -> impl Iterator<Item = (Name<'a>, Vec<&'r str>)> {
         let mut seen = HashSet::new();
-        // A line with several names must first be split.
+        // Lines with several names are left out, because they must be split first.
         let is_list = |name: &Name<'_>| name.value().iter().any(|octet| matches!(octet, b',' | b';'));
         names
             .filter(move |name| !name.is_star() && !is_list(name))
@@ -76,8 +78,8 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
-    /// Reports whether no crawler obeys this token and it is long enough to guess from. A token
-    /// with a blank is not a typing error.
+    /// Reports whether no crawler obeys this token, and the token is long enough for a guess.
+    /// Tokens with spaces are not treated as typing errors.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')
@@ -125,7 +127,8 @@ impl<'r> CrawlersByToken<'r> {
             let mut by_token: HashMap<&[u8], &Crawler> = HashMap::new();
             for crawler in self.registry.crawlers() {
                 let Some(own) = crawler.tokens.first() else { continue };
-                // If several crawlers share a token, prefers the one with that name.
+                // If several crawlers share a token, the crawler whose name is the token is
+                // preferred.
                 let bears = own.as_bytes().eq_ignore_ascii_case(crawler.name.as_bytes());
                 if bears || !by_token.contains_key(own.as_bytes()) {
                     by_token.insert(own.as_bytes(), crawler);
@@ -137,14 +140,13 @@ impl<'r> CrawlersByToken<'r> {
 }
 
 impl Registry {
-    /// Returns the crawlers that were probably meant by a name, as in
-    /// `"ClaudeBot" or "Claude-User"`. `None` if the name belongs to a crawler or to a group of the
-    /// file.
+    /// Returns the crawlers that were probably meant by a name, as in `"ClaudeBot" or
+    /// "Claude-User"`. `None` if the name is known, because a crawler or the file has it.
     #[doc(hidden)]
     pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
         let token = ProductToken::from_name(name.as_bytes())?;
         let mut names = robots.groups().flat_map(|group| group.names());
-        // The groups are searched only for a name that no crawler has.
+        // The groups are searched only if no crawler has the name.
         let mut has_group = || names.any(|group| ProductToken::from_name(group.value()).as_ref() == Some(&token));
         let crawlers = CrawlersByToken::new(self);
         if self.crawler(name.trim()).is_some() || !crawlers.is_unknown(&token) || has_group() {
@@ -159,7 +161,7 @@ pub(super) fn any_of(names: &[&str]) -> String {
     names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" or ")
 }
 
-/// Returns the number of letters of a name that may be wrong.
+/// Returns the number of letters that may be wrong in a name of this length.
 const fn allowance(length: usize) -> usize {
     if length < 10 { 1 } else { 2 }
 }

@@ -1,4 +1,4 @@
-//! The directives that crawlers know, and the nearest directive to an unknown name.
+//! The directives that crawlers know, and guesses at misspelled directives.
 
 use std::ops::Range;
 
@@ -7,10 +7,11 @@ use strsim::damerau_levenshtein;
 use super::invisible::without_invisible;
 use crate::rules::{Directive, Field, Line, LineKind, RobotsTxt, starts_with};
 
-/// Maximum length of a name to guess from, in bytes. Longer names are text, not misspellings.
+/// Maximum length of a name, in bytes, to guess the directive that is meant. Longer names are text,
+/// not misspellings.
 const MAX_GUESS_LENGTH: usize = 24;
 
-/// Reports whether some crawler knows this field's name, possibly as a misspelling.
+/// Reports whether a crawler knows the name of this field, possibly as an accepted misspelling.
 pub(super) fn is_known(field: &Field<'_>) -> bool {
     field.directive != Directive::Other || is_spelled(field.name)
 }
@@ -22,26 +23,27 @@ pub(super) fn is_spelled(name: &[u8]) -> bool {
         || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Returns the directive at the start of a name that contains part of the value. This happens if
-/// the colon after the directive is missing and the value contains one: `Disallow
+/// Returns the directive at the start of a name that also contains part of the value. Such names
+/// occur if the colon after the directive is missing and the value contains a colon: `Disallow
 /// /wiki/Special:Search`.
 pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     let word = first_word(field.name);
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
-/// Reports whether a field is an allow or disallow rule whose value is the whole path, because its
-/// colon is not missing.
+/// Reports whether a field is an allow or disallow rule with the whole path as its value. If the
+/// colon after the directive is missing, part of the path may be in the name instead.
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }
 
-/// Returns the lines that contain several directives, each with the place of the second one. Their
-/// line ends were lost, or replaced by something else (blanks, `\n` as two characters, `<br>`,
-/// U+2028). Crawlers read one directive per line, with everything after it as its value.
+/// Returns the lines that contain several directives, each with the range of the name of the second
+/// directive. The line ends of such lines were lost, or replaced by other characters (spaces, `\n`
+/// as two characters, `<br>`, U+2028). Crawlers read one directive per line, with everything after
+/// it as its value.
 ///
-/// If the file has no rule, comments are searched too: a file whose lines were joined after a
-/// comment is one long comment.
+/// If the file has no rule, comments are searched, too: if the first line is a comment and all
+/// lines were joined, the whole file is one comment.
 pub(super) fn joined_lines(robots: &RobotsTxt) -> impl Iterator<Item = (Line<'_>, Range<usize>)> {
     let has_rules = robots.groups().any(|group| group.rules().len() > 0);
     robots.lines().filter_map(move |line| {
@@ -63,9 +65,9 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
     }
 }
 
-/// Returns the place of a directive's name that ends right before a colon. A name that is also an
-/// ordinary word does not count within a longer word. It does not count in a path either if no
-/// blank follows the colon, such as `/wiki/Host:Setup` or `/*host:`.
+/// Returns the range of a directive's name that ends right before a colon. A name that is also an
+/// ordinary word, such as `host`, does not count within a longer word. Within a path, it counts
+/// only if white space follows the colon, so `/wiki/Host:Setup` and `/*host:` contain no directive.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {
@@ -80,7 +82,7 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let is_apart = || match before {
         [.., b'\\', b'n' | b'r'] => true,
         [.., octet] if octet.is_ascii_alphanumeric() || b"_-./=&?%".contains(octet) => false,
-        // The end of an HTML tag is not part of a path.
+        // A `>` is the end of an HTML tag and not part of a path.
         [.., octet] if octet.is_ascii_punctuation() && *octet != b'>' => {
             text.get(colon + 1).is_some_and(u8::is_ascii_whitespace)
         }
@@ -89,8 +91,8 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     (!is_word || is_apart()).then_some(before.len()..head.len())
 }
 
-/// Returns the directive that a name would be without its invisible characters, such as a byte
-/// order mark inside a file. `None` if the name has no such characters, or is still not a
+/// Returns the directive that remains of a name without its invisible characters, such as a byte
+/// order mark inside a file. `None` if the name has no such characters, or if the rest is not a
 /// directive.
 pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
     let visible = without_invisible(name)?;
@@ -99,7 +101,7 @@ pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
 }
 
 impl Field<'_> {
-    /// Returns the range of name and value.
+    /// Returns the range from the beginning of the name to the end of the value.
     pub(super) fn range(&self) -> Range<usize> {
         self.name_range.start..self.value_range.end.max(self.name_range.end)
     }
@@ -120,7 +122,7 @@ pub(super) fn is_url(value: &[u8]) -> bool {
     [&b"http://"[..], b"https://"].iter().any(|scheme| starts_with(value, scheme))
 }
 
-/// Returns the text before the first blank.
+/// Returns the text before the first white space.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr2(b' ', b'\t', text).unwrap_or(text.len())]
 }
@@ -141,8 +143,9 @@ pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
 }
 
 /// Reports whether a file is a robots.txt: one of its lines is a field that crawlers know, or it
-/// contains only comments and blank lines. Error messages, JSON, YAML and Git LFS pointers have
-/// lines with a colon too. Any of them, served instead of a robots.txt, would open the site.
+/// contains only comments and blank lines. Error messages, JSON, YAML and Git LFS pointers also
+/// have lines with a colon, but must not be accepted: served as a robots.txt, they would open the
+/// site.
 pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     let mut is_text = false;
     for line in robots.lines() {
@@ -155,10 +158,10 @@ pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     !is_text
 }
 
-/// Reports whether this is a field that the author of a robots.txt would write. Crawlers compare
-/// names as prefixes and accept white space instead of a colon, so they also read `DisallowedHost:
-/// …`, `User agent not allowed: …` and `Host unreachable` as fields. Such a line is parsed as
-/// crawlers parse it, but does not make the file a robots.txt.
+/// Reports whether an author of a robots.txt would write this field. Crawlers compare names as
+/// prefixes and accept white space instead of a colon, so they also read `DisallowedHost: …`, `User
+/// agent not allowed: …` and `Host unreachable` as fields. Such lines are parsed in the same way,
+/// but they do not show that a file is a robots.txt.
 fn is_meant(field: &Field<'_>) -> bool {
     if !is_known(field) {
         return false;
@@ -178,7 +181,7 @@ fn is_meant(field: &Field<'_>) -> bool {
             (word, &name[word.len()..])
         }
     };
-    // Up to the length of "Disallowed" with one letter too many.
+    // The limit is the length of "Disallowed" plus one superfluous letter.
     let is_short = !matches!(field.directive, Directive::Allow | Directive::Disallow) || word.len() <= 11;
     let rest = rest.trim_ascii();
     is_short && (rest.is_empty() || is_path(rest) || rest.starts_with(b"http"))

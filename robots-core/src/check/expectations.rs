@@ -1,4 +1,4 @@
-//! The verdicts that a file is expected to give: which agents may fetch which paths.
+//! Expected verdicts of a file: which agents may fetch which paths.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,8 +10,8 @@ use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
 /// Agents, paths, and the expected verdict for each pair.
 ///
-/// An agent is a name as in [`Recognizer::resolve`]: a registered name, a product token, `*` for a
-/// crawler that no group names, or a whole `User-Agent` header.
+/// An agent is given by a string that [`Recognizer::resolve`] understands: a registered name, a
+/// product token, `*` for a crawler that no group names, or a whole `User-Agent` header.
 ///
 /// ```
 /// use robots_core::agent::Registry;
@@ -41,18 +41,18 @@ struct Expectation {
     paths: Vec<String>,
 }
 
-/// The result of comparing the verdicts of a file with the expected ones.
+/// The result of comparing the verdicts of a file with the expected verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[must_use]
 #[non_exhaustive]
 pub struct ExpectationOutcome {
-    /// Number of pairs that were judged.
+    /// Number of pairs of agent and path that were evaluated.
     pub evaluated: usize,
-    /// Pairs that are not as expected, in the order of the expectations.
+    /// Pairs with another verdict than expected, in the order of the expectations.
     pub unmet: Vec<Unmet>,
-    /// One line for each agent name that is unknown but similar to that of a crawler; the line
-    /// suggests that crawler. An expectation about a crawler that does not exist protects nothing.
+    /// One line for each unknown agent name that is similar to the name of a crawler. The line
+    /// suggests that crawler, because an expectation about a misspelled crawler protects nothing.
     pub misspelled: Vec<String>,
 }
 
@@ -61,7 +61,8 @@ pub struct ExpectationOutcome {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Unmet {
-    /// Index of the expectation that the pair belongs to, from 0 in the order they were added.
+    /// Index of the expectation that the pair belongs to. Expectations are counted from 0 in the
+    /// order of their addition.
     pub expectation: usize,
     /// Agent, as given.
     pub agent: String,
@@ -69,8 +70,8 @@ pub struct Unmet {
     pub path: String,
     /// Verdict of the file.
     pub access: Access,
-    /// Whether a group of the file applies to the agent: one that names it, or the group for `*` if
-    /// the agent obeys that.
+    /// Whether a group of the file applies to the agent: a group that names it, or the group for
+    /// `*` if the agent obeys `*`.
     pub has_group: bool,
     /// The rule that decides; `None` if no rule matches.
     pub rule: Option<Decider>,
@@ -95,18 +96,18 @@ impl fmt::Display for Unmet {
 }
 
 impl Expectations {
-    /// Creates an empty list of expectations; the registry identifies the agents.
+    /// Creates an empty list of expectations. The registry is used to recognise the agents.
     pub const fn new(registry: Arc<Registry>) -> Self {
         Self { registry, list: Vec::new() }
     }
 
-    /// Returns the agents in the expectations, as they were written.
+    /// Returns the agents of the expectations, as they were written.
     #[doc(hidden)]
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         self.list.iter().flat_map(|expectation| &expectation.agents).map(String::as_str)
     }
 
-    /// Adds an expectation: this access for each of the agents and each of the paths.
+    /// Adds an expectation: each of these agents must have this access to each of these paths.
     pub fn expect<A: Into<String>, P: Into<String>>(
         mut self,
         access: Access,
@@ -119,7 +120,7 @@ impl Expectations {
         self
     }
 
-    /// Judges every pair by the rules of the file.
+    /// Compares the verdict on every pair with the expected verdict.
     pub fn evaluate(&self, robots: &RobotsTxt) -> ExpectationOutcome {
         let rules = robots.compile_with(Reading::Standard, |name| self.registry.stands_for(name.value()));
         let recognizer = Recognizer::new(self.registry.clone(), robots);
@@ -134,7 +135,7 @@ impl Expectations {
                 for path in &expectation.paths {
                     outcome.evaluated += 1;
                     let request = RequestPath::new(path.as_bytes());
-                    // RFC 9309, section 2.2.2: `/robots.txt` is always allowed.
+                    // `/robots.txt` is always allowed (RFC 9309, section 2.2.2).
                     let verdict = subject.select(&rules).verdict(&request);
                     let access = if request.is_robots_txt() { Access::Allow } else { verdict.access() };
                     if access != expectation.access {
@@ -155,14 +156,14 @@ impl Expectations {
 }
 
 impl ExpectationOutcome {
-    /// Reports whether every pair is as expected and no agent is misspelled.
+    /// Reports whether every pair has the expected verdict and no agent is misspelled.
     pub fn is_met(&self) -> bool {
         self.unmet.is_empty() && self.misspelled.is_empty()
     }
 }
 
-/// Writes one line for each misspelled agent and each unmet pair; empty if everything is as
-/// expected.
+/// Writes one line for each misspelled agent and for each pair with another verdict than expected.
+/// Writes nothing if the expectations are met.
 impl fmt::Display for ExpectationOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.misspelled.iter().try_for_each(|line| writeln!(f, "{line}"))?;
@@ -204,7 +205,7 @@ mod tests {
         let slip = outcome(shut, "Goglebot");
         assert!(slip.unmet.is_empty() && !slip.is_met());
         assert_eq!(slip.to_string(), "no crawler and no group is called \"Goglebot\": did you mean \"Googlebot\"?\n");
-        // The everyday name of a crawler, and that of an operator.
+        // The everyday name of a crawler, and the name of an assistant.
         for (name, meant) in
             [("Google", "\"Googlebot\""), ("Claude", "\"ClaudeBot\" or \"Claude-User\" or \"Claude-SearchBot\"")]
         {
@@ -215,7 +216,7 @@ mod tests {
         }
         let operator = outcome(shut, "Anthropic").to_string();
         assert!(operator.contains("did you mean \"ClaudeBot\" or"), "{operator}");
-        // An unknown crawler, `*`, a crawler named by a group, and a header.
+        // The agents are an unknown crawler, `*`, one from the file, and a header.
         let own = "User-agent: Goglebot\nAllow: /\n";
         for (file, agent) in [(shut, "HouseBot"), (shut, "*"), (own, "Goglebot"), (shut, "Mozilla/5.0 (X11) Firefox/1")]
         {
@@ -240,7 +241,7 @@ mod tests {
             (unmet.expectation, unmet.access, unmet.rule.as_ref().map(|decider| decider.line), unmet.has_group),
             (1, Access::Disallow, Some(2), true)
         );
-        // It does not obey the group for `*`.
+        // AdsBot does not obey the group for `*`.
         let outcome = Expectations::new(Registry::builtin().clone())
             .expect(Access::Disallow, ["AdsBot-Google"], ["/x"])
             .evaluate(&robots);

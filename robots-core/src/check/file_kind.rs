@@ -1,4 +1,4 @@
-//! The kind of a file: rules, or something else that is only named robots.txt.
+//! The kind of a file: rules, or other content that is only called robots.txt.
 
 use std::ops::Range;
 
@@ -21,22 +21,22 @@ pub enum FileKind {
     Html,
     /// Text with two bytes per character, with or without a byte order mark.
     Utf16,
-    /// An image, an archive, or another file that was never text.
+    /// An image, an archive, or another file that is not text.
     Binary,
 }
 
 impl FileKind {
-    /// Message about a file without a known field.
+    /// Message about a file that has no field that crawlers know.
     #[doc(hidden)]
     pub const NO_ROBOTS_TXT: &str =
         "the file is not a robots.txt: it has no field that crawlers know, such as \"User-agent: *\"";
 
-    /// Advice for a site that wants no restrictions, which is also the effect of an empty file or
-    /// an error message.
+    /// Advice for sites that want no restrictions. An empty file or an error message has the same
+    /// effect, but looks like an accident.
     #[doc(hidden)]
     pub const NO_RESTRICTIONS: &str = "to restrict nothing, write \"User-agent: *\" with an empty \"Disallow:\"";
 
-    /// Returns the kind of a file, judged by its content.
+    /// Returns the kind of a file according to its content.
     pub fn of(robots: &RobotsTxt) -> Self {
         if utf_16_form(robots.bytes()).is_some() {
             Self::Utf16
@@ -51,7 +51,7 @@ impl FileKind {
         }
     }
 
-    /// Returns the reason why crawlers can read no rule of a file, whatever a person sees in it;
+    /// Returns the reason why crawlers find no rules in a file, even if an editor shows rules;
     /// `None` if the file is text.
     ///
     /// ```
@@ -77,17 +77,17 @@ impl FileKind {
     }
 }
 
-/// Number of leading bytes that show whether a file is an archive or an image, whatever follows.
+/// Number of leading bytes that are enough to recognise an archive or an image.
 const HEAD: usize = 512;
 
 /// Number of NUL bytes that text may contain by accident.
 const FEW: usize = 4;
 
-/// Reports whether a file was never text, or has lost too much of it to be intended.
+/// Reports whether a file is not text, or is text that has lost large blocks.
 ///
 /// Text in an old encoding contains bytes that are not UTF-8, and any text may contain a control
-/// character or a few NULs. But only images and archives consist largely of both, and only archives
-/// and files with lost blocks are full of NULs.
+/// character or a few NULs. But only images and archives contain many invalid bytes and many
+/// control characters, and only archives and files with lost blocks contain many NULs.
 pub(super) fn is_binary(file: &[u8]) -> bool {
     is_made_of_others(file) || is_made_of_others(&file[..file.len().min(HEAD)])
 }
@@ -99,14 +99,14 @@ fn is_made_of_others(octets: &[u8]) -> bool {
     if nuls > FEW && nuls * 100 > octets.len() {
         return true;
     }
-    // Most files contain no control character at all and are not examined further.
+    // This condition comes first, because most files contain no control characters.
     controls * 32 > octets.len() && {
         let invalid: usize = octets.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
         (controls + invalid) * 5 > octets.len()
     }
 }
 
-/// Order of the two bytes of a character.
+/// The order of the two bytes of a character in UTF-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Utf16Form {
     LittleEndian,
@@ -132,13 +132,13 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     }
 }
 
-/// Beginnings of web pages. Other tags are left out: rules wrapped in `<pre>` are still rules to a
-/// crawler.
+/// Beginnings of web pages. Other tags are left out, because crawlers also find rules within a
+/// `<pre>` element.
 const BEGINNINGS: [&[u8]; 9] =
     [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
 
-/// Returns the place of the first tag if the file is a web page: it begins as pages do, or it
-/// begins with any tag and no line is a field that crawlers know, as in an error message in HTML.
+/// Returns the range of the first tag if the file is a web page: it begins like a web page, or it
+/// begins with any tag and has no field that crawlers know, like an error message in HTML.
 pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     let file = robots.bytes();
     let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file).trim_ascii_start();

@@ -1,4 +1,5 @@
-//! Findings of lints about places in a file, and the collector that lints report them to.
+//! Findings of lints, which are about places in a file, and the collector that lints report them
+//! to.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,33 +12,35 @@ use crate::keywords;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Severity {
-    /// Worth knowing; often intended.
+    /// Something worth knowing, which is often intended.
     Note,
-    /// Some crawlers read the line differently than it looks, or it does more than most files want.
+    /// Some crawlers interpret the line in another way than its author probably intended, or the
+    /// line has a larger effect than most sites want.
     Warning,
-    /// The line does not do what it says.
+    /// The line does not have the effect that it seems to have.
     Error,
 }
 
-/// Something that a lint found, and its place.
+/// A problem that a lint found, and its place in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Finding {
-    /// Permanent kebab-case code of the lint; see [`lint`](super::Lint::of_code()).
+    /// Permanent kebab-case code of the lint. [`Lint::of_code`](super::Lint::of_code()) returns the
+    /// lint.
     pub code: &'static str,
     /// Severity.
     pub severity: Severity,
     /// Line where the finding begins, from 1.
     pub line: usize,
-    /// Byte of the line where the finding begins, from 1; a byte order mark does not count.
+    /// Byte of the line where the finding begins, from 1. A byte order mark is not counted.
     pub column: usize,
-    /// Byte range of the file that the finding is about; may be empty, and never extends past the
-    /// end of the file.
+    /// Byte range of the file that the finding is about. It may be empty, and it never extends past
+    /// the end of the file.
     pub span: Range<usize>,
-    /// The crawler that the finding is about, or the first of several: its name in the file or the
-    /// registry, without control characters. `None` if the finding is about the file or every
-    /// agent.
+    /// Name of the crawler that the finding is about, or of the first of several crawlers, as in
+    /// the file or the registry, without control characters. `None` if the finding is not about
+    /// particular crawlers.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub agent: Option<Box<str>>,
     /// The problem, in one line without control characters.
@@ -47,7 +50,7 @@ pub struct Finding {
 }
 
 impl Severity {
-    /// All severities, the worst first.
+    /// All severities; the worst comes first.
     pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
 }
 
@@ -58,9 +61,9 @@ keywords!(Severity, "a severity", {
 });
 
 impl Finding {
-    /// Maximum number of findings of one lint in a [`Report`](super::Report), unless
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) sets another. The rest are
-    /// only counted. Bounds the cost of a garbage file.
+    /// Default maximum number of findings of one lint in a [`Report`](super::Report), which
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) can change. Further
+    /// findings are only counted. This bounds the cost of files full of garbage.
     pub const MAX_PER_LINT: usize = 100;
 }
 
@@ -72,17 +75,17 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The findings of one lint. Past the limit, findings are only counted and their messages never
+/// The findings of one lint. Findings beyond the limit are only counted, and their messages are not
 /// formatted.
 pub(super) struct Sink {
     pub(super) code: &'static str,
     pub(super) severity: Severity,
-    /// Severity that is configured for every finding of the lint.
+    /// Severity that the options set for all findings of the lint.
     pub(super) forced: Option<Severity>,
     pub(super) file_length: usize,
     /// Maximum number of findings that are kept.
     pub(super) most: usize,
-    /// Ranges where the file itself turns the lint off.
+    /// Ranges where comments of the file turn the lint off.
     pub(super) allowed: Vec<Range<usize>>,
     /// Ranges of the lines that the lint skips.
     pub(super) left_out: Rc<[Range<usize>]>,
@@ -90,7 +93,7 @@ pub(super) struct Sink {
     pub(super) omitted: [usize; 3],
 }
 
-/// A finding just reported; a help line can be added to it.
+/// A finding that was just reported. A help line can be added to it.
 pub(super) struct ReportedFinding<'s>(Option<&'s mut Finding>);
 
 impl Sink {
@@ -118,7 +121,7 @@ impl Sink {
         let finding = Finding {
             code: self.code,
             severity,
-            // The report fills in line and column once the findings are sorted.
+            // The report sets line and column after it has sorted the findings.
             line: 0,
             column: 0,
             span: span.start.min(end)..end,
@@ -141,7 +144,7 @@ impl Sink {
 }
 
 impl ReportedFinding<'_> {
-    /// Sets the crawler that the finding is about, or the first of several.
+    /// Sets the crawler that the finding is about, or the first of several crawlers.
     pub(super) fn of_agent(mut self, name: &[u8]) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.agent = Some(Quoted(name).to_string().trim_matches('"').into());
@@ -156,8 +159,8 @@ impl ReportedFinding<'_> {
         }
     }
 
-    /// Sets the help line if the finding is kept; for help that is too expensive to compute
-    /// otherwise.
+    /// Computes and sets the help line, but only if the finding is kept. Use this for help that is
+    /// expensive to compute.
     pub(super) fn help_with(self, help: impl FnOnce() -> Option<String>) {
         if let Some(finding) = self.0 {
             finding.help = help();

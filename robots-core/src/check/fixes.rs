@@ -1,4 +1,4 @@
-//! Corrections of findings, and the edits of the file's bytes that make them.
+//! Fixes of findings, and the edits that they consist of.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,11 +9,11 @@ keyword_enum! {
     /// Whether a [`Fix`] may be applied without a person reviewing it.
     #[derive(PartialOrd, Ord)]
     Safety, "a safety", {
-        /// No verdict, delay or other line changes for any crawler under any reading, and the
-        /// finding is gone.
+        /// The finding is gone, and no verdict, delay or other line changes for any crawler under
+        /// any reading.
         Safe = "safe",
-        /// The effect changes, another correction may be meant, or a proof would have cost too
-        /// much.
+        /// The effect changes, another correction may be meant, or a proof of safety would have
+        /// cost too much.
         Unsafe = "unsafe",
     }
 }
@@ -24,23 +24,24 @@ keyword_enum! {
 pub struct Fix {
     /// Whether the fix may be applied without a person reviewing it.
     pub safety: Safety,
-    /// The edits, in the order of the file; never empty. They do not overlap.
+    /// The edits in the order of the file. There is at least one, and they do not overlap.
     pub edits: Vec<Edit>,
 }
 
 /// The fixes of the findings of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fixes {
-    /// The fixes, each once, however many findings it corrects.
+    /// The fixes. A fix that corrects several findings is contained only once.
     pub(super) fixes: Vec<Fix>,
-    /// Index of the fix of each finding that has one, by the index of the finding.
+    /// Indexes of the fixes, by the index of the finding. Findings without a fix are missing.
     pub(super) by_finding: BTreeMap<usize, usize>,
 }
 
 impl Fixes {
-    /// Returns the fix of a finding, by its index in [`Report::findings`](super::Report::findings);
-    /// `None` if only a person can correct it. Findings that the same edits correct share one fix:
-    /// the reference is the same.
+    /// Returns the fix of a finding; `finding` is its index in
+    /// [`Report::findings`](super::Report::findings). `None` if only a person can correct the
+    /// finding. If the same edits correct several findings, the returned reference is the same for
+    /// all of them.
     pub fn get(&self, finding: usize) -> Option<&Fix> {
         self.fixes.get(*self.by_finding.get(&finding)?)
     }
@@ -52,8 +53,8 @@ impl Fixes {
     }
 }
 
-/// Maximum number of bytes that each get an edit of their own if all are replaced by the same text.
-/// More get one common edit, because an edit takes about 80 bytes of memory.
+/// Maximum number of bytes that are replaced by one edit each. If there are more, one common edit
+/// replaces all of them, because an edit takes about 80 bytes of memory.
 const MAX_SEPARATE_WORK: usize = 1 << 16;
 
 /// A range of bytes of a file, and their replacement.
@@ -62,9 +63,9 @@ const MAX_SEPARATE_WORK: usize = 1 << 16;
 pub struct Edit {
     /// Start of the range.
     pub start: usize,
-    /// End of the range, exclusive; equal to `start` if the edit only inserts.
+    /// End of the range, exclusive. It is equal to `start` if the edit only inserts bytes.
     pub end: usize,
-    /// Replacement bytes; empty if the edit only removes.
+    /// Replacement bytes; empty if the edit only removes bytes.
     pub replacement: Vec<u8>,
 }
 
@@ -81,8 +82,8 @@ impl Edit {
         Self::new(at..at, text)
     }
 
-    /// Returns the edits that replace each of these bytes with `text`; `octets` must be in the
-    /// order of the file.
+    /// Returns the edits that replace each byte at the positions in `octets` with `text`. The
+    /// positions must be in the order of the file.
     pub(super) fn each(file: &[u8], octets: impl Iterator<Item = usize> + Clone, text: &str) -> Vec<Self> {
         let apart = octets.clone().map(|at| Self::new(at..at + 1, text));
         let Some(start) = octets.clone().nth(MAX_SEPARATE_WORK).and_then(|_| octets.clone().next()) else {
@@ -97,8 +98,8 @@ impl Edit {
         vec![Self::new(start..end, replacement)]
     }
 
-    /// Reports whether two edits cannot both be applied because they overlap or their order is
-    /// unclear.
+    /// Reports whether two edits cannot both be applied, because they overlap or because their
+    /// order is unclear.
     pub(super) const fn conflicts(&self, other: &Self) -> bool {
         if self.start == self.end || other.start == other.end {
             return self.start <= other.end && other.start <= self.end;
@@ -106,8 +107,8 @@ impl Edit {
         self.start < other.end && other.start < self.end
     }
 
-    /// Returns the file with the edits applied. No two of them may conflict; their order does not
-    /// matter.
+    /// Returns the file with the edits applied. The edits may be in any order, but must not
+    /// conflict with each other.
     pub(super) fn apply<'e>(file: &[u8], edits: impl IntoIterator<Item = &'e Self>) -> Vec<u8> {
         let mut edits: Vec<&Self> = edits.into_iter().collect();
         edits.sort_unstable();

@@ -1,7 +1,7 @@
-//! Invisible characters, which hide what a name, value or path means.
+//! Invisible characters, which hide the meaning of a name, value or path.
 
-/// Removes invisible characters, which no path contains, and non-ASCII white space at both ends.
-/// `None` if there are none, or if the text is not UTF-8.
+/// Returns the text without invisible characters, which no path contains, and without non-ASCII
+/// white space at both ends. `None` if there are no such characters, or if the text is not UTF-8.
 pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     if text.is_ascii() {
         return None;
@@ -14,8 +14,8 @@ pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     let is_letter = |char: Option<char>| char.is_some_and(|char| !char.is_ascii());
     while let Some(char) = chars.next() {
         let is_seen = match char {
-            // Scripts such as Persian and Hindi join or separate letters with these, and emoji are
-            // joined with one.
+            // Persian, Hindi and other languages need these characters between letters, and one of
+            // them joins emoji.
             '\u{200c}' | '\u{200d}' => is_letter(before) && is_letter(chars.peek().copied()),
             _ => !is_invisible(char),
         };
@@ -28,7 +28,7 @@ pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     (seen.len() < text.len()).then(|| seen.to_owned())
 }
 
-/// Reports whether a character has no width, or only controls how others are displayed.
+/// Reports whether a character has no width, or only controls how other characters are displayed.
 const fn is_invisible(char: char) -> bool {
     matches!(
         char,
@@ -50,7 +50,7 @@ mod tests {
             ("/a\u{200d}", Some("/a")),
             ("/a\u{a0}b", None),
             ("/caf\u{e9}", None),
-            // "Does not" in Persian.
+            // This is a Persian verb form.
             ("/\u{645}\u{6cc}\u{200c}\u{634}", None),
             ("/a", None),
         ] {

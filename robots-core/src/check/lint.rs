@@ -1,8 +1,8 @@
-//! A lint: a code, its reason, examples, a function and its fix.
+//! A lint: its code, its reason, examples, a function that finds problems, and a fix.
 //!
-//! **Lints do not know their table.** A lint is its code, its examples, a pass over a `CheckedFile`
-//! and possibly a fix. The table lists the lints, and the check walks the file once for all of
-//! them.
+//! **Lints do not depend on the table that lists them.** A lint consists of its code, its examples,
+//! a pass over a `CheckedFile` and possibly a fix. The check walks over the file once for all lints
+//! in the table.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::file_kind::FileKind;
 use super::quote::{pieces, write_piece};
 
-// The items that lints are written with.
+// Lints are written with the following items.
 pub(super) use super::checked_file::CheckedFile;
 pub(super) use super::crawlers::any_of;
 pub(super) use super::directives::{is_known, is_rule, is_spelled, is_url, lost_colon};
@@ -24,23 +24,23 @@ pub(super) use crate::rules::{
     Rule, crawl_delay, starts_with,
 };
 
-/// One check, as data: what `--explain` shows, and the code that runs.
+/// A lint: its description, which `--explain` shows, and the code that runs.
 #[non_exhaustive]
 pub struct Lint {
     /// Permanent kebab-case code.
     pub code: &'static str,
-    /// Severity of most of its findings.
+    /// Severity of most findings of the lint.
     pub severity: Severity,
-    /// Its finding, in a few words.
+    /// A description of the findings, in a few words.
     pub summary: &'static str,
-    /// Why the finding matters, in one paragraph.
+    /// The reason why findings matter, in one paragraph.
     pub why: &'static str,
     /// A file that has a finding of this lint.
     pub bad: Example,
     /// The same file without the finding.
     pub good: Example,
     pub(super) pass: Pass,
-    /// Fix of its findings; `None` if the file does not show what is meant.
+    /// Fix of the findings; `None` if only a person can correct them.
     pub(super) fix: Option<LintFix>,
 }
 
@@ -50,50 +50,51 @@ pub struct Example {
     pub(super) head: &'static [u8],
     pub(super) unit: &'static [u8],
     pub(super) times: usize,
-    /// Names of crawlers that the configuration refuses; a few lints are only about the
-    /// configuration.
+    /// Names of crawlers that the configuration refuses, for lints about the configuration.
     pub(super) refused: &'static [&'static str],
 }
 
-/// How a lint walks the file. All lints share one walk over the lines.
+/// The part of the file that the function of a lint is called for. All lints share one walk over
+/// the lines.
 #[derive(Clone, Copy)]
 pub(super) enum Pass {
-    /// Once per file.
+    /// The function is called once per file.
     File(fn(&CheckedFile<'_>, &mut Sink)),
-    /// Once, if the file is of this kind. The other passes only run over text: to most of them
-    /// every line of a web page is wrong.
+    /// The function is called once if the file is of this kind. All other passes run only for text,
+    /// because most lints would report every line of a web page.
     OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
-    /// For every group.
+    /// The function is called for every group.
     Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
-    /// For every name of a group.
+    /// The function is called for every name of a group.
     Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
-    /// For every line that contains several directives, with the place of the second one. The other
-    /// passes skip such a line: to most of them its value is wrong, and their fixes would correct
-    /// something else than intended.
+    /// The function is called for every line that contains several directives, with the range of
+    /// the second directive's name. All other passes skip such lines, because most lints would
+    /// report the value, and their fixes would not correct the real problem.
     Joined(fn(&Line<'_>, Range<usize>, &mut Sink)),
-    /// For every line.
+    /// The function is called for every line.
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
-    /// For every line that is a field.
+    /// The function is called for every line that is a field.
     Field(fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
-    /// For every field of this name, correctly spelled.
+    /// The function is called for every field with this name, correctly spelled.
     Named(&'static str, fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
 }
 
-/// How the findings of a lint are corrected.
+/// The fix of a lint: a function that returns the edits for a finding.
 #[derive(Clone, Copy)]
 pub(super) struct LintFix {
     pub(super) edits: EditFinding,
-    /// Whether the file does not show which of two corrections is meant. Such a fix is never safe,
-    /// whatever it changes.
+    /// Whether there are two possible corrections, and the file does not show which is meant. Such
+    /// a fix is never safe, even if it does not change the effect.
     pub(super) is_choice: bool,
     pub(super) shared: Option<SharedCorrection>,
 }
 
-/// Returns a key that findings share if the same edits correct them; the edits are then made once
-/// for all of them. `None` for a finding with edits of its own.
+/// A function that returns the same key for all findings that the same edits correct, so that the
+/// edits are computed once. It returns `None` for a finding with its own edits.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
-/// Returns the edits that correct a finding; `None` if it is unclear what is meant.
+/// A function that returns the edits that correct a finding, or `None` if it is unclear what is
+/// meant.
 pub(super) type EditFinding = fn(&CheckedFile<'_>, &Finding) -> Option<Vec<Edit>>;
 
 impl LintFix {
@@ -101,16 +102,16 @@ impl LintFix {
         Self { edits, is_choice: false, shared: None }
     }
 
-    /// Removes the line, or only its field if a comment follows.
+    /// A fix that removes the line, or only the field if a comment follows it.
     pub(super) const DROP_FIELD: Self =
         Self::new(|file, finding| Some(vec![file.without_field(file.line_of(finding))?]));
 
-    /// Creates a fix for something that may also be meant differently.
+    /// Creates a fix for findings with two possible corrections.
     pub(super) const fn choice(edits: EditFinding) -> Self {
         Self { edits, is_choice: true, shared: None }
     }
 
-    /// Lets the same edits correct several findings.
+    /// Sets the function that tells which findings the same edits correct.
     pub(super) const fn shared_by(self, shared: SharedCorrection) -> Self {
         Self { shared: Some(shared), ..self }
     }
@@ -132,7 +133,7 @@ impl Example {
         Self { head, unit: b"", times: 0, refused: &[] }
     }
 
-    /// Creates an example from a head and a unit that is repeated, for lints about size.
+    /// Creates an example from a beginning and a repeated part, for lints about size.
     pub(super) const fn repeated(head: &'static [u8], unit: &'static [u8], times: usize) -> Self {
         Self { head, unit, times, refused: &[] }
     }
@@ -151,8 +152,8 @@ impl Example {
     }
 }
 
-/// Formats the example for a person to read: a repeated unit is shown once, and non-printing
-/// characters are escaped.
+/// Formats the example for people: a repeated part is shown once, and non-printing characters are
+/// escaped.
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (octets, times) in [(self.head, 1), (self.unit, self.times)] {

@@ -1,23 +1,24 @@
-//! Checks a robots.txt before crawlers read it: for editors, CI and admin pages.
+//! Checks a robots.txt before crawlers fetch it. This module is for editors, CI and admin pages.
 //!
 //! [`check`] runs every [`Lint`] over a document and collects their [`Finding`]s in a [`Report`]. A
 //! finding has a permanent code, a severity, a place in the file, a message and often a help line.
-//! Lints are about how crawlers read a line, not about style: an ordinary file without mistakes has
-//! no findings.
+//! Lints are about the effect of a line on crawlers, not about style: an ordinary file without
+//! mistakes has no findings.
 //!
-//! [`fix()`] corrects findings; a safe [`Fix`] is proved to change no verdict for any crawler.
+//! [`fix()`] corrects findings. A safe [`Fix`] is proved not to change any verdict for any crawler.
 //!
-//! [`EditedFile`] blocks or allows crawlers by the smallest edit that is proved to do so.
+//! [`EditedFile`] blocks or allows crawlers by the smallest edit, which is proved to have exactly
+//! this effect.
 //!
-//! [`diff()`] shows the effect of a change of the file on each crawler. [`DrasticChange::between`]
-//! reports whether the change closes or opens the site at large. [`Expectations`] list verdicts
-//! that must stay.
+//! [`diff()`] finds the effect of a change of the file on each crawler. [`DrasticChange::between`]
+//! reports whether the change closes or opens most of the site. [`Expectations`] contain verdicts
+//! that a file must give.
 //!
 //! A comment `# robots-check: allow(code)` turns a lint off for its line, or for the next line if
 //! the comment is on a line of its own. [`Options`] turn a lint off for the whole file or give it
 //! another severity.
 //!
-//! This module is pure: it reads no files and prints nothing.
+//! This module does not read files and does not print anything.
 //!
 //! ```
 //! use robots_core::check::{Options, Severity, check};

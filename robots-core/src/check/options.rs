@@ -1,5 +1,5 @@
-//! Options of a check: which lints run, the severity of their findings, and facts from outside the
-//! file.
+//! Options of a check: the lints that run, the severity of their findings, and facts about the
+//! site.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use super::lint::Lint;
 use crate::agent::Registry;
 use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
 
-/// Options of a check. By default every lint runs with its own severity, the registry is the
-/// built-in one, only `/.well-known/` is exempt, and no crawler is refused.
+/// Options of a check. By default, all lints run with their own severities, the registry is the
+/// built-in registry, only `/.well-known/` is exempt, and no crawler is refused.
 ///
-/// Equal options produce the same findings for the same file. Two registries are equal only if they
-/// are the same object.
+/// Equal options produce the same findings for the same file. Registries are compared by identity:
+/// two equal copies are different.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Options {
@@ -28,7 +28,7 @@ pub(super) enum Level {
 }
 
 impl Options {
-    /// Creates the default options: every lint is on, with its own severity.
+    /// Creates the default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -38,7 +38,7 @@ impl Options {
         self.with_level(lint, Level::Off)
     }
 
-    /// Gives every finding of a lint this severity.
+    /// Sets the severity of all findings of a lint.
     pub fn report_as(self, lint: &'static Lint, severity: Severity) -> Self {
         self.with_level(lint, Level::At(severity))
     }
@@ -49,34 +49,35 @@ impl Options {
         self
     }
 
-    /// Adds path patterns (as in robots.txt) whose requests are never judged. Default: `/.well-known/`. A second call adds to the first.
+    /// Adds path patterns (as in robots.txt) whose requests are exempt from enforcement. Default:
+    /// `/.well-known/`. A second call adds to the first.
     ///
     /// # Errors
     ///
-    /// Returns an error if one of them begins with neither `/` nor `*`, because it would match no
+    /// Returns an error if a pattern begins with neither `/` nor `*`, because it would match no
     /// path.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.site.exempt.extend(PathPattern::parse_all(patterns)?);
         Ok(self)
     }
 
-    /// Sets the crawlers that are refused what the file disallows to them, by their registered
-    /// names. Default: none. Only crawlers of search engines that people use
+    /// Sets the crawlers whose disallowed requests the site refuses, by their names in the
+    /// registry. Default: none. Only crawlers of search engines that people use
     /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings. A
-    /// [`Policy`](crate::policy::Policy) refuses these only if an override tells it to.
+    /// [`Policy`](crate::policy::Policy) refuses their requests only if an override requires this.
     pub fn refused_crawlers<C: Into<RefusedCrawler>>(mut self, crawlers: impl IntoIterator<Item = C>) -> Self {
         self.site.refused = crawlers.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets a host of the site, which help lines use for addresses without a host. Default: none.
+    /// Sets a host of the site. Help lines add it to addresses without a host. Default: none.
     pub fn site_host(mut self, host: impl Into<String>) -> Self {
         self.site.host = Some(host.into());
         self
     }
 
-    /// Sets the maximum number of findings of each lint in the report; the rest are only counted.
-    /// Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
+    /// Sets the maximum number of findings of each lint in the report; further findings are only
+    /// counted. Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
         self.most = Some(most);
         self
@@ -88,27 +89,28 @@ impl Options {
         self
     }
 
-    /// Returns the configured level of a lint. A severity applies to all its findings.
+    /// Returns the configured level of a lint; `None` if the lint is not configured.
     pub(super) fn level(&self, lint: &Lint) -> Option<Level> {
         self.levels.iter().find(|(code, _)| *code == lint.code).map(|(_, level)| *level)
     }
 }
 
 impl Lint {
-    /// Returns the options for its examples; a few lints are only about the configuration.
+    /// Returns the options that the examples of this lint need. The examples of a few lints need
+    /// refused crawlers.
     #[doc(hidden)]
     pub fn example_options(&self) -> Options {
         Options::new().refused_crawlers(self.bad.refused.iter().copied())
     }
 }
 
-/// The facts about the site in the options.
+/// Facts about the site, from the options.
 #[derive(Clone, Debug)]
 pub(super) struct SiteContext {
     pub(super) registry: Arc<Registry>,
-    /// Patterns of paths whose requests are never judged.
+    /// Patterns of paths whose requests are exempt from enforcement.
     pub(super) exempt: Vec<PathPattern>,
-    /// Crawlers that are refused what the file disallows.
+    /// Crawlers whose disallowed requests the site refuses.
     pub(super) refused: Vec<RefusedCrawler>,
     /// A host of the site.
     pub(super) host: Option<String>,
@@ -121,7 +123,7 @@ impl Default for SiteContext {
     }
 }
 
-/// Registries are equal only if they are the same object.
+/// Compares registries by identity.
 impl PartialEq for SiteContext {
     fn eq(&self, other: &Self) -> bool {
         let Self { registry, exempt, refused, host } = self;
@@ -130,11 +132,12 @@ impl PartialEq for SiteContext {
     }
 }
 
-/// A registered crawler that the site refuses what the file disallows to it, for
+/// A registered crawler whose disallowed requests the site refuses, for
 /// [`Options::refused_crawlers`](super::Options::refused_crawlers).
 ///
-/// By default, every rule refuses it, and the groups of `*` apply to it if its registry entry says
-/// that it obeys them. A name alone can be converted to a `RefusedCrawler`.
+/// By default, requests that any rule disallows are refused, and the groups for `*` apply to the
+/// crawler if it obeys them according to the registry. A name alone can be converted to a
+/// `RefusedCrawler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct RefusedCrawler {
@@ -143,7 +146,7 @@ pub struct RefusedCrawler {
     rules: RefusedRules,
 }
 
-/// The rules that refuse the crawler.
+/// The rules whose disallowed requests are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RefusedRules {
     AllBut(Vec<PathPattern>),
@@ -156,13 +159,13 @@ impl RefusedCrawler {
         Self { name: name.into(), fallback: Fallback::Star, rules: RefusedRules::AllBut(Vec::new()) }
     }
 
-    /// Ignores the groups of `*`: the site applies only groups that name the crawler.
+    /// Ignores the groups for `*`. Use this if the site applies only groups that name the crawler.
     pub fn ignore_wildcard_group(self) -> Self {
         Self { fallback: Fallback::Nothing, ..self }
     }
 
-    /// Refuses the crawler by every rule except those with these patterns, in any of their
-    /// spellings.
+    /// Excludes the rules with these patterns, in any spelling: requests that they disallow are not
+    /// refused.
     ///
     /// # Errors
     ///
@@ -172,7 +175,8 @@ impl RefusedCrawler {
         Ok(Self { rules: RefusedRules::AllBut(parsed(patterns)?), ..self })
     }
 
-    /// Refuses the crawler only by rules with these patterns, in any of their spellings.
+    /// Restricts the refusals to the rules with these patterns, in any spelling: only requests that
+    /// they disallow are refused.
     ///
     /// # Errors
     ///
@@ -184,7 +188,7 @@ impl RefusedCrawler {
 
     pub(super) fn is_refused_by(&self, rule: Rule<'_>) -> bool {
         let names = |patterns: &[PathPattern]| {
-            // Most sites have no override for a pattern; then the rule is not parsed.
+            // Most sites have no override for a pattern, so the rule need not be parsed.
             !patterns.is_empty() && {
                 let rule = PathPattern::new(rule.pattern(), Reading::Standard);
                 patterns.iter().any(|pattern| pattern.is_spelling_of(&rule))

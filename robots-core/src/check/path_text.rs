@@ -1,18 +1,19 @@
-//! Mistakes in path values: hosts, file name extensions, several paths at once, invisible
-//! characters.
+//! Recognises mistakes in path values: hosts, file name extensions, several paths in one value, and
+//! invisible characters.
 
 use super::directives::{is_rule, is_url};
 use super::invisible::without_invisible;
 use super::pattern::is_expression;
 use crate::rules::Field;
 
-/// File name extensions that rules are written for.
+/// File name extensions that occur in rules.
 const FILE_ENDINGS: &str = "7z action ashx asmx asp aspx avi axd bak bmp bz2 cfm cgi conf css csv dll do doc docx eot epub exe \
                             flv gif gz htm html ico inc ini jpeg jpg js json jsp jspx log m4v map md mov mp3 mp4 mpeg mpg odt \
                             ogg old pdf php php3 php4 php5 phtml pl png ppt pptx ps py rar rb rss rtf sh shtml sql svg swf tar \
                             tgz tif tiff tpl ttf txt wav webm webp wmv woff woff2 wsdl xhtml xls xlsx xml yaml yml zip";
 
-/// Top-level domains that folder names rarely end with, unlike `.api`, `.education` or `.ng`.
+/// Top-level domains that are rarely the end of folder names. `.api`, `.education` and `.ng` are
+/// missing, because folder names do end with them.
 const TOP_LEVELS: &str = "at au be biz br ca ch cn com cz de dk edu es eu example fi fr gov hu info io it jp kr mx net nl org pt ru se \
                           test tr ua uk us za";
 
@@ -21,24 +22,24 @@ pub(super) fn is_file_ending(name: &[u8]) -> bool {
     is_one_of(name, FILE_ENDINGS)
 }
 
-/// Reports whether `text` is one of these words, ignoring case.
+/// Reports whether `text` is one of these words. Case is ignored.
 pub(super) fn is_one_of(text: &[u8], words: &str) -> bool {
     words.split(' ').any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Evidence that a host precedes a path.
+/// The evidence for a host at the beginning of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostEvidence {
-    /// It is the host of the site.
+    /// The text is the host of the site.
     Own,
-    /// It begins with `www.`.
+    /// The text begins with `www.`.
     Www,
-    /// It ends like many hosts.
+    /// The text ends with a common top-level domain.
     Form,
 }
 
-/// Splits `shop.example/old/` into the host and the rest, which is empty or begins with a slash.
-/// `own` is a host of the site.
+/// Splits a value such as `shop.example/old/` into the host and the rest, which is empty or begins
+/// with a slash. `own` is the host of the site, if it is known.
 pub(super) fn split_host<'p>(text: &'p [u8], own: Option<&[u8]>) -> Option<(&'p [u8], HostEvidence, &'p [u8])> {
     let (authority, rest) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
     let is_port = |at: &usize| authority[at + 1..].iter().all(u8::is_ascii_digit);
@@ -76,28 +77,28 @@ fn strip_www(host: &[u8]) -> &[u8] {
     }
 }
 
-/// Reports whether a field is a rule with one path. Lists of paths are left to `several-paths` and
-/// `space-in-path`.
+/// Reports whether the field is a rule with only one path. The lints `several-paths` and
+/// `space-in-path` report rules with several paths.
 pub(super) fn has_one_path(field: &Field<'_>) -> bool {
     is_rule(field) && several_paths(field.value).is_none()
 }
 
 /// Returns the paths of a value that are separated by commas, semicolons or bars, with or without
-/// blanks (`/a, /b`).
+/// spaces (`/a, /b`). `None` if the value does not contain several paths.
 pub(super) fn joined_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     value.iter().any(is_joint).then(|| several_paths(value))?
 }
 
-/// Returns the paths of a value that contains several, separated by blanks or other separators.
-/// `None` if it is one path, however many commas it contains (`/a,b.html`).
+/// Returns the paths of a value that contains several paths, separated by spaces or other
+/// separators. `None` if the value is one path, which may contain commas (`/a,b.html`).
 pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     let is_between = |octet: &u8| is_joint(octet) || is_blank(octet);
     if !value.iter().any(is_between) || is_expression(value) {
         return None;
     }
     let paths: Vec<_> = value.split(is_between).map(without_quotes).filter(|path| !path.is_empty()).collect();
-    // Without blanks, the separator may be part of one path: `/redirect?to=/a,/b`, or `/offer,*/`
-    // on sites with commas in paths.
+    // Without spaces, the separator may be part of a single path: `/redirect?to=/a,/b`, or
+    // `/offer,*/` on sites with commas in paths.
     let is_apart = value.iter().any(is_blank);
     let query = paths.iter().position(|path| path.contains(&b'?')).unwrap_or(paths.len());
     let is_ending = |path: &[u8]| path.strip_prefix(b"/").unwrap_or(path).starts_with(b"*.");
@@ -111,8 +112,8 @@ pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     (paths.len() > 1 && (0..paths.len()).all(is_one)).then_some(paths)
 }
 
-/// Reports whether `text` begins like a path: with a slash, with a `*` and what usually follows it,
-/// or as a whole URL.
+/// Reports whether `text` begins like a path: with a slash, with a `*` and a character that usually
+/// follows it, or as a whole URL.
 pub(super) fn is_path(text: &[u8]) -> bool {
     matches!(text, [b'/', ..] | [b'*', b'/' | b'.' | b'?', ..]) || is_url(text)
 }

@@ -1,29 +1,30 @@
-//! Path patterns: compares them with one another, and distinguishes them from regular expressions.
+//! Compares path patterns with one another, and distinguishes them from regular expressions.
 
 use crate::rules::{PathPattern, Reading};
 
-/// Placeholder for any sequence of bytes in the text of a pattern; no path and no pattern of a file
-/// contains it.
+/// Placeholder for any sequence of bytes in the canonical form of a pattern. Neither paths nor
+/// patterns in files contain this byte.
 const ANY: u8 = 0;
 
-/// A pattern in a normal form that all patterns matching the same paths share, as far as `*`, `$`
-/// and escapes are concerned.
+/// The canonical form of a pattern. Two patterns that differ only in the spelling of `*`, `$` and
+/// escapes, and so match the same paths, have the same canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
-    /// The text with [`ANY`] for any sequence of bytes, including one at the end if the pattern
-    /// matches any continuation. There are several if a byte may occur in a path or in a query.
+    /// The pattern with [`ANY`] in place of each `*`, and at the end if the pattern is not anchored
+    /// there. There are several forms if a byte of the pattern may match in the path or in the
+    /// query.
     texts: Vec<Vec<u8>>,
 }
 
 impl Canonical {
-    /// Returns the normal form of a rule's pattern; `None` if it matches nothing or everything,
-    /// because it lacks a leading slash or is empty.
+    /// Returns the canonical form of a rule's pattern. `None` if the pattern is empty or has no
+    /// leading slash or `*`.
     pub(super) fn of(written: &[u8]) -> Option<Self> {
         if !matches!(written, [b'/' | b'*', ..]) {
             return None;
         }
         let mut texts: Vec<_> = PathPattern::new(written, Reading::Standard).with_runs(ANY).collect();
-        // Every path begins with a slash, so a sequence before it may be empty.
+        // `*` alone matches the same paths as `/`, because every path begins with a slash.
         for text in texts.iter_mut().filter(|text| **text == [ANY]) {
             text.insert(0, b'/');
         }
@@ -32,7 +33,7 @@ impl Canonical {
 
     /// Reports whether `other` also matches every path that this pattern matches.
     pub(super) fn is_within(&self, other: &PathPattern) -> bool {
-        // `ANY` can be any bytes, so only a `*` of the other pattern is certain to match it.
+        // `ANY` stands for any bytes, so only a `*` of the other pattern can match it.
         self.texts.iter().all(|text| other.matches(text))
     }
 
@@ -41,7 +42,7 @@ impl Canonical {
         self.texts[0].split(|octet| *octet == ANY).next().unwrap_or_default()
     }
 
-    /// Reports whether there are placeholders anywhere but at the end.
+    /// Reports whether there are placeholders before the end.
     pub(super) fn has_runs_inside(&self) -> bool {
         let text = &self.texts[0];
         memchr::memchr(ANY, text).is_some_and(|at| at + 1 < text.len())
@@ -60,7 +61,8 @@ pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns a pattern as all readings spell it: escaped, with the digits of escapes in upper case.
+/// Returns a pattern in a spelling that all readings treat as equal: bytes from 0x80 are escaped,
+/// and the digits of escapes are in upper case.
 pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     let mut text = escaped(pattern);
     let mut at = 0;
@@ -77,12 +79,13 @@ pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns a pattern that matches the same paths, with each run of `*` reduced to one and none at
-/// the end.
+/// Returns a pattern that matches the same paths: several `*` in sequence are reduced to one, and a
+/// `*` at the end is removed.
 pub(super) fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
     pattern.dedup_by(|next, last| *next == b'*' && *last == b'*');
     let kept = pattern.strip_suffix(b"*$").or_else(|| pattern.strip_suffix(b"*")).map_or(pattern.len(), <[u8]>::len);
-    // A `$` as the last byte would mean the end of the path.
+    // If a `$` precedes it, a `*` at the end is kept: as the last byte, the `$` would mean the end
+    // of the path.
     if !pattern[..kept].ends_with(b"$") {
         pattern.truncate(kept);
     }
@@ -95,26 +98,28 @@ pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathP
 }
 
 /// Reports whether a pattern contains syntax that is used only in regular expressions, not in URLs
-/// or patterns: `[0-9]`, `(a|b)`, `\d`, `/.*`. `/index.*`, `/a+b`, `/*?$` and `/filter[price]` may
-/// be intended as written.
+/// or patterns: `[0-9]`, `(a|b)`, `\d`, `/.*`. Returns `false` for `/index.*`, `/a+b`, `/*?$` and
+/// `/filter[price]`, because they may be intended as written.
 pub(super) fn is_expression(pattern: &[u8]) -> bool {
     let has_choice = |rest: &[u8]| rest.iter().take_while(|octet| **octet != b')').any(|octet| *octet == b'|');
     (0..pattern.len()).any(|at| is_sign(&pattern[..at], &pattern[at..]))
         || pattern.split(|octet| *octet == b'(').skip(1).any(has_choice)
 }
 
-/// Reports whether such syntax begins at `rest`; `before` is the text in front of it.
+/// Reports whether syntax of regular expressions begins at `rest`; `before` is the text before it.
 fn is_sign(before: &[u8], rest: &[u8]) -> bool {
-    // What may follow a repetition in an expression.
+    // These bytes may follow a repetition in a regular expression.
     let is_end = |rest: &[u8]| matches!(rest, [] | [b'$' | b'/' | b'(' | b')' | b'\\', ..]);
     match rest {
         [b'[', b'^', ..] | [b'(', b'?', ..] | [b'/' | b'(', b'.', b'*' | b'+', ..] => true,
         [b']' | b')' | b'.', b'{', b'0'..=b'9', ..] => true,
         [b'.' | b']' | b')', b'+', rest @ ..] | [b')', b'?', rest @ ..] => is_end(rest),
         [b'.', b'*', b'$'] => before.last().is_some_and(u8::is_ascii_alphanumeric),
-        // A slash that may be missing; `/?$` is the home page with an empty query.
+        // `/?` before the `$` is an optional slash. A pattern that is only `/?$` is not an
+        // expression: it is the home page with an empty query.
         [b'/', b'?', b'$'] => before.last().is_some_and(|octet| *octet != b'*'),
-        // A range, followed by the end, more ranges, or punctuation; `[e-mail]` has none of these.
+        // The end of the class, another range or punctuation follows a range. `[e-mail]` is not a
+        // class, because letters follow.
         [b'[', from, b'-', to, next, rest @ ..] if from.is_ascii_alphanumeric() => {
             from < to && (matches!(next, b']' | b'_' | b'.') || rest.starts_with(b"-"))
         }
@@ -128,18 +133,18 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
     }
 }
 
-/// Reports whether a character class begins here that contains only punctuation: `[&%]`, but not
-/// `[]`, `[*]` or `[price]`.
+/// Reports whether `rest` begins with a character class that contains only punctuation: `[&%]`, but
+/// not `[]`, `[*]` or `[price]`.
 fn is_class_of_marks(rest: &[u8]) -> bool {
-    /// Maximum length of a class, in bytes; bounds the cost of a pattern full of brackets.
+    /// Maximum length of a class, in bytes. This bounds the cost of patterns full of brackets.
     const MAX_CLASS: usize = 16;
     let Some(end) = memchr::memchr(b']', &rest[..rest.len().min(MAX_CLASS)]) else { return false };
     let is_mark = |octet: &u8| octet.is_ascii_punctuation() && !matches!(octet, b'*' | b'$' | b'[');
     end > 0 && rest[..end].iter().all(is_mark)
 }
 
-/// Returns the pattern that matches the same paths as an expression: `/foo` for `^/foo.*$`. `None`
-/// unless the expression uses only "any text" and anchors.
+/// Returns the pattern that matches the same paths as a regular expression: `/foo` for `^/foo.*$`.
+/// `None` if the expression uses syntax other than `.*` and anchors.
 pub(super) fn of_expression(expression: &[u8]) -> Option<Vec<u8>> {
     let (mut rest, is_anchored) = expression.strip_prefix(b"^").map_or((expression, false), |rest| (rest, true));
     let mut pattern = Vec::with_capacity(rest.len() + 2);
@@ -207,7 +212,7 @@ mod tests {
             ("/x*y", "/*y", true),
             ("/*y", "/x*y", false),
             ("/%40a", "/@", true),
-            // Within a query they differ.
+            // Within a query, `%3A` and `:` are different.
             ("/*%3A", "/*:", false),
             ("/a*%3Ab", "/a*%3A", true),
         ] {

@@ -1,19 +1,20 @@
-//! Values of the file in messages: quoted, on one line, safe for a terminal, of bounded length.
+//! Formats values of the file for messages: in quotes, on one line, safe for a terminal, and of
+//! limited length.
 
 use std::fmt;
 
 use crate::rules::keyword::first_few;
 
-/// Maximum number of characters of a value that a message shows.
+/// Maximum number of characters of a value in a message.
 const SHOWN: usize = 60;
 
-/// A value of the file in double quotes. Non-printing characters are escaped, and a long value is
-/// cut with `…`.
+/// Formats a value of the file in double quotes. Non-printing characters are escaped, and a long
+/// value is cut and ends with `…`.
 pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A character has at most four bytes; a longer value is cut anyway.
+        // Bytes beyond this limit cannot be shown, because a character has at most four bytes.
         let head = &self.0[..self.0.len().min(4 * (SHOWN + 1))];
         f.write_str("\"")?;
         for (shown, piece) in pieces(head).enumerate() {
@@ -27,7 +28,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Returns the text between quotes, as spreadsheets and word processors leave them around a value;
+/// Returns the text between quotes that spreadsheets and word processors leave around a value;
 /// `None` if there are no quotes.
 pub(super) fn unquoted(value: &[u8]) -> Option<&[u8]> {
     const QUOTES: [(&str, &str); 4] = [("\"", "\""), ("'", "'"), ("\u{201c}", "\u{201d}"), ("\u{2018}", "\u{2019}")];
@@ -35,7 +36,7 @@ pub(super) fn unquoted(value: &[u8]) -> Option<&[u8]> {
     QUOTES.iter().find_map(inner).filter(|inner| !inner.is_empty())
 }
 
-/// Returns the first three of several values, quoted, and the number of the others.
+/// Formats the first three values in quotes, and the number of the other values.
 pub(super) fn quoted_list<'a>(values: impl ExactSizeIterator<Item = &'a [u8]>) -> String {
     first_few(values.map(Quoted), 3)
 }
@@ -45,11 +46,11 @@ pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
     text.utf8_chunks().flat_map(|chunk| chunk.valid().chars().map(Ok).chain(chunk.invalid().iter().copied().map(Err)))
 }
 
-/// Writes a piece, escaped unless it is printable.
+/// Writes a character or byte; it is escaped unless it is printable.
 pub(super) fn write_piece(f: &mut fmt::Formatter<'_>, piece: Result<char, u8>) -> fmt::Result {
     match piece {
         Ok(char @ ('"' | '\'' | '\\')) => write!(f, "{char}"),
-        // Unicode classifies these as printable, but they are invisible.
+        // Unicode classifies these characters as printable, but they are invisible.
         Ok(char @ ('\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')) => {
             write!(f, "{}", char.escape_unicode())
         }

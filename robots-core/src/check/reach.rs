@@ -1,15 +1,15 @@
-//! How much of a site the rules of one crawler leave open, by the rules alone: nothing, the home
-//! page, or more.
+//! Determines from the rules for one crawler, without trying paths, how much of the site they leave
+//! open: nothing, only the home page, or more.
 
 use std::fmt;
 
 use crate::rules::{Access, Group, Reading, Rule, priority};
 
-/// How much of a site is closed, the most first.
+/// The closed part of a site; the largest comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Extent {
     All,
-    /// Closed except for the home page, by `Allow: /$`.
+    /// The site is closed except for the home page, which `Allow: /$` opens.
     AllButHomePage,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for Extent {
     }
 }
 
-/// How much of the site the rules of one token close and open.
+/// The rules for one token that close and open the site.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach<'r> {
     /// The disallow rule that matches every path, and its priority.
@@ -59,8 +59,9 @@ impl<'r> Reach<'r> {
         Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
     }
 
-    /// Returns the rule that leaves nothing to fetch except possibly the home page, and how much it
-    /// closes. An allow rule of equal priority would override it.
+    /// Returns the rule that closes the whole site, except possibly the home page, and the closed
+    /// part. `None` if there is no such rule, or if an allow rule of at least equal priority
+    /// overrides it.
     pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
         Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))

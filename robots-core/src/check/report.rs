@@ -1,4 +1,4 @@
-//! All findings about a file, in the order of the file.
+//! The report: all findings about a file, in the order of the file.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -20,11 +20,11 @@ const SUMMARISED: usize = 3;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Report {
-    /// The findings, sorted by their start; at most
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) of each lint.
+    /// The findings, sorted by their start. There are at most
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) findings of each lint.
     pub findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],
-    /// The omitted findings, by the code of the lint.
+    /// The numbers of omitted findings per severity, by the code of the lint.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) omitted_of: Vec<(&'static str, [usize; 3])>,
     /// Fixes of the findings; empty unless [`Report::with_fixes`] was called.
@@ -45,7 +45,8 @@ impl Report {
                 *total += more;
             }
         }
-        // The sort is stable: findings at one place stay in the order of the table of lints.
+        // The sort is stable, so findings at the same place stay in the order of the table of
+        // lints.
         report.findings.sort_by_key(|finding| finding.span.start);
         locate(robots, &mut report.findings);
         report
@@ -56,13 +57,13 @@ impl Report {
         Severity::ALL.into_iter().find(|severity| self.count(*severity) > 0)
     }
 
-    /// Counts the findings of this severity, including those of [`Report::omitted`].
+    /// Counts the findings of this severity, including omitted findings.
     pub fn count(&self, severity: Severity) -> usize {
         let held = self.findings.iter().filter(|finding| finding.severity == severity).count();
         held + self.omitted[severity as usize]
     }
 
-    /// Counts the findings of one lint and severity, including those of [`Report::omitted`].
+    /// Counts the findings of one lint and severity, including omitted findings.
     pub fn count_of(&self, code: &str, severity: Severity) -> usize {
         let is_one = |finding: &&Finding| finding.code == code && finding.severity == severity;
         let omitted =
@@ -70,8 +71,8 @@ impl Report {
         self.findings.iter().filter(is_one).count() + omitted.sum::<usize>()
     }
 
-    /// Returns the errors, then the warnings, each in the order of the file: the findings that must
-    /// reach the person who publishes the file.
+    /// Returns the errors, then the warnings, both in the order of the file. The person who
+    /// publishes the file must see these findings.
     #[doc(hidden)]
     pub fn faults(&self) -> impl Iterator<Item = &Finding> {
         let of = |severity| self.findings.iter().filter(move |finding| finding.severity == severity);
@@ -80,7 +81,7 @@ impl Report {
 
     /// Returns the number of errors and warnings, and the first three of [`Report::faults`], in one
     /// line: `1 error and 2 warnings: 2:11: error: …; 4:1: warning: …; …`, or `2 warnings: 4:1: …;
-    /// 7:1: …` if all have one severity. `None` if there are neither.
+    /// 7:1: …` if all have the same severity. `None` if there are no errors and no warnings.
     pub fn summary(&self) -> Option<String> {
         let counted = |severity: Severity| match self.count(severity) {
             0 => None,
@@ -104,7 +105,8 @@ impl Report {
         Some(format!("{}: {}{more}", counts.join(" and "), shown.join("; ")))
     }
 
-    /// Returns the number of findings that were counted but not kept.
+    /// Returns the number of omitted findings: findings beyond the limit for their lint, which are
+    /// only counted.
     #[doc(hidden)]
     pub fn omitted(&self) -> usize {
         self.omitted.iter().sum()
@@ -125,7 +127,7 @@ fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
     let mut findings = findings.iter_mut().peekable();
     let mut lines = robots.lines().peekable();
     while let Some(line) = lines.next() {
-        // A finding in a line end belongs to the line before it.
+        // A finding within a line end belongs to the line that ends there.
         let next = lines.peek().map_or(usize::MAX, |next| next.range.start);
         while let Some(finding) = findings.next_if(|finding| finding.span.start < next) {
             finding.line = line.number;
@@ -135,7 +137,7 @@ fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
     }
 }
 
-/// Runs every lint that `options` leave on.
+/// Runs all lints that `options` do not turn off.
 ///
 /// The cost grows with the size of the file, whatever its content.
 pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
@@ -199,8 +201,8 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
     Report::new(robots, sinks)
 }
 
-/// Returns the lines that contain several directives, each with the place of the second one; empty
-/// if the lint about them is off.
+/// Returns the lines that contain several directives, each with the range of the second directive's
+/// name. Lines where the lint about them is turned off are left out.
 fn joined<'r>(robots: &'r RobotsTxt, allowed: &Allowed<'_>, options: &Options) -> Vec<(Line<'r>, Range<usize>)> {
     let is_of_joined = |lint: &&Lint| matches!(lint.pass, Pass::Joined(_));
     let is_on = |lint: &&Lint| !matches!(options.level(lint), Some(Level::Off));

@@ -1,11 +1,11 @@
-//! The kind of network that an address belongs to: whether it can identify a client, and which
-//! redirects a server at this address may send.
+//! The class of an address: the kind of network that it belongs to. The class decides whether an
+//! address can identify clients, and where a server at this address may redirect to.
 //!
-//! A fetch is sent from inside the operator's network. A server that redirects it chooses an
-//! address, and must not be able to choose one that only this machine or its network can reach: an
-//! admin interface on the loopback, or the metadata service of a cloud on a link-local address. The
-//! check uses the address of the connection, after name resolution, because a name may resolve
-//! differently each time (DNS rebinding).
+//! Fetches are sent from inside the operator's network. A server that redirects a fetch chooses its
+//! next address. It must not be able to choose an address that only this machine or its network can
+//! reach, such as an admin interface on the loopback, or the metadata service of a cloud on a
+//! link-local address. The check uses the address of the connection, after name resolution, because
+//! a name may resolve differently each time (DNS rebinding).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,24 +15,25 @@ use crate::agent::UndecidedReason;
 /// The kind of network that an address belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressClass {
-    /// Reachable from everywhere.
+    /// Reachable from the whole Internet.
     Public,
-    /// In an organisation's own network: RFC 1918, shared address space (RFC 6598), unique local
-    /// (RFC 4193) and the older site-local addresses.
+    /// Reachable only within an organisation's network: private (RFC 1918), shared (RFC 6598),
+    /// unique local (RFC 4193) and the older site-local addresses.
     Private,
-    /// This machine. Includes the unspecified address: connecting to it reaches this machine.
+    /// This machine. The unspecified address is included, because a connection to it reaches this
+    /// machine.
     Loopback,
-    /// Only in the attached network: RFC 3927, RFC 4291.
+    /// Reachable only within the attached network (RFC 3927, RFC 4291).
     LinkLocal,
-    /// Multicast, reserved or for benchmarks.
+    /// Multicast addresses, reserved addresses and addresses for benchmarks.
     Special,
-    /// For documentation; never routed.
+    /// For documentation only; never routed.
     Documentation,
 }
 
 impl AddressClass {
-    /// Classifies an address. An address that embeds an IPv4 address is classified by the IPv4
-    /// address.
+    /// Returns the class of an address. If an IPv6 address embeds an IPv4 address, that address
+    /// decides.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self::of_v4(address),
@@ -40,8 +41,8 @@ impl AddressClass {
         }
     }
 
-    /// Reports whether a server of this class may redirect to an address of class `to`: within a
-    /// class, or from a less public to a more public one.
+    /// Reports whether a server with an address of this class may redirect to an address of class
+    /// `to`. Redirects within a class and to a more public class are allowed.
     pub const fn may_redirect_to(self, to: Self) -> bool {
         match to {
             Self::Public => true,
@@ -59,7 +60,8 @@ impl AddressClass {
             [169, 254, ..] => Self::LinkLocal,
             [0 | 224.., ..] => Self::Special,
             [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => Self::Documentation,
-            // IETF protocol assignments, the former anycast address of 6to4 relays, benchmarks.
+            // These ranges are for IETF protocol assignments, the former anycast address of 6to4
+            // relays, and benchmarks.
             [192, 0, 0, _] | [192, 88, 99, _] | [198, 18 | 19, ..] => Self::Special,
             _ => Self::Public,
         }
@@ -71,17 +73,17 @@ impl AddressClass {
             [0xFE80..=0xFEBF, ..] => Self::LinkLocal,
             [0xFC00..=0xFDFF | 0xFEC0..=0xFEFF, ..] => Self::Private,
             [0x2001, 0xDB8, ..] | [0x3FFF, 0..=0xFFF, ..] => Self::Documentation,
-            // IETF protocol assignments (Teredo among them).
+            // This range is for IETF protocol assignments, among them Teredo.
             [0x2001, 0..=0x1FF, ..] => Self::Special,
-            // RFC 4291, section 2.4: global unicast. Nothing else is assigned for it.
+            // Global unicast (RFC 4291, section 2.4). No other range is assigned for this purpose.
             [0x2000..=0x3FFF, ..] => Self::Public,
             _ => Self::Special,
         }
     }
 }
 
-/// Returns the IPv4 address that an IPv6 address leads to: mapped, compatible, translated (SIIT),
-/// NAT64 or 6to4.
+/// Returns the IPv4 address that an IPv6 address embeds: mapped, compatible, translated (SIIT),
+/// NAT64 or 6to4. `None` for other addresses.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let from = |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {
@@ -106,10 +108,12 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// An address that a claim can be judged by: the client's own, and publicly reachable.
+/// A client address that is evidence for or against a claim: it is the client's own address, and
+/// publicly reachable.
 ///
-/// An IPv4 address mapped into IPv6 counts as the IPv4 address. Documentation addresses (RFC 5737,
-/// RFC 3849) count as public: no client has one, but examples and tests use them.
+/// An IPv4 address that is mapped into IPv6 is treated as the IPv4 address. Documentation addresses
+/// (RFC 5737, RFC 3849) are treated as public: clients never have them, but examples and tests use
+/// them.
 ///
 /// ```
 /// use robots_core::agent::UndecidedReason;
@@ -130,9 +134,9 @@ impl PublicAddress {
     ///
     /// # Errors
     ///
-    /// [`UndecidedReason::Address`] if the address is missing, private (RFC 1918, RFC 4193), shared
-    /// (RFC 6598), reserved, local to this machine or link, or the address of a trusted proxy: a
-    /// request through a proxy proves nothing about the client.
+    /// Returns [`UndecidedReason::Address`] if the address is unknown, private (RFC 1918, RFC
+    /// 4193), shared (RFC 6598), reserved, or local to this machine or link. Returns it also for
+    /// the address of a trusted proxy, because that address proves nothing about the client.
     pub fn of(address: Option<IpAddr>, is_trusted_proxy: impl FnOnce(IpAddr) -> bool) -> Result<Self, UndecidedReason> {
         let address = address.ok_or(UndecidedReason::Address)?.to_canonical();
         let is_public = matches!(AddressClass::of(address), AddressClass::Public | AddressClass::Documentation);
@@ -223,7 +227,7 @@ mod tests {
         ] {
             assert_eq!(allowed(from).collect::<Vec<_>>(), to, "from {from}");
         }
-        // No chain of redirects reaches an address that a single redirect may not.
+        // A chain of redirects must not reach an address that a single redirect must not reach.
         for from in classes {
             for (by, to) in allowed(from).flat_map(|by| allowed(by).map(move |to| (by, to))) {
                 assert!(from.may_redirect_to(to), "{from} to {to} by {by}");

@@ -12,18 +12,21 @@ use crate::agent::{Crawler, Identity, IdentityMethod, Refutation, UndecidedReaso
 #[cfg(feature = "signatures")]
 use super::signature::{DirectoryUrl, KeySet, MessageHead, SignatureCheck};
 
-/// The kind of sender that a request claims to come from.
+/// The kind of claim that a request makes about its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ClaimKind {
     /// No crawler.
     Unclaimed,
-    /// The `User-Agent` names no crawler, but the `Signature-Agent` names the signer.
-    #[cfg_attr(not(feature = "signatures"), allow(dead_code, reason = "only signatures bring such claims"))]
+    /// Only the `Signature-Agent` names the signer; the `User-Agent` names no crawler.
+    #[cfg_attr(
+        not(feature = "signatures"),
+        allow(dead_code, reason = "only the feature `signatures` creates such claims")
+    )]
     Signer,
     /// A crawler.
     Crawler,
-    /// A fetcher that acts for a person, from the operator's addresses or from the person's own
-    /// device.
+    /// A fetcher that acts for a person. Its requests come from the operator's addresses or from
+    /// the person's own device.
     UserTriggered,
 }
 
@@ -33,29 +36,30 @@ pub(super) enum ClaimKind {
 pub(super) struct Examination {
     claim: ClaimKind,
     signature: Option<MethodOutcome>,
-    /// Outcome of the operator's lists, if there are any.
+    /// Outcome of the operator's lists; `None` if there are no lists or the method was not tried.
     pub(super) range: Option<MethodOutcome>,
-    /// Outcome of the names of the address, if the operator has host name patterns.
+    /// Outcome of the address's reverse DNS names; `None` if the operator has no patterns for such
+    /// names or the method was not tried.
     pub(super) rdns: Option<MethodOutcome>,
-    /// Whether the names of the operator's addresses are unreliable. They then verify, but do not
-    /// refute.
+    /// Whether reverse DNS names of the operator's addresses are unreliable. They then verify
+    /// claims, but do not refute them.
     pub(super) is_rdns_weak: bool,
-    /// Whether the claimed crawler's operator publishes keys. They are not tried on a request
-    /// without a signature.
+    /// Whether the claimed crawler's operator publishes keys, so that a request without a signature
+    /// is undecided if no other method was tried.
     pub(super) is_signing: bool,
 }
 
 impl Examination {
-    /// Creates the examination of a claim, before any method was tried.
+    /// Creates the examination of a claim. No method has been tried yet.
     pub(super) const fn of(claim: ClaimKind) -> Self {
         Self { claim, signature: None, range: None, rdns: None, is_rdns_weak: false, is_signing: false }
     }
 
-    /// Adds the outcome of the request's signatures for this claim. Without signatures, the method
-    /// is not tried.
+    /// Adds the outcome of the request's signatures for this claim. Does nothing if the request has
+    /// no signatures.
     ///
-    /// `directories` are the directories of the claimed crawler's operator. `None` means that the
-    /// claim names no known operator; then any configured directory counts.
+    /// `directories` are the key directories of the claimed crawler's operator. If it is `None`,
+    /// the operator is unknown, and signatures with keys of any configured directory count.
     #[cfg(feature = "signatures")]
     pub(super) fn signatures(self, checks: &[SignatureCheck], directories: Option<&[DirectoryUrl]>) -> Self {
         let outcomes = checks.iter().filter_map(|check| check.outcome_for(directories));
@@ -67,28 +71,30 @@ impl Examination {
         Self { signature: outcomes.min_by_key(strength), ..self }
     }
 
-    /// Reports whether a name lookup could still change the identity: a crawler is claimed, but not
-    /// verified.
+    /// Reports whether a lookup of reverse DNS names could still change the identity, because a
+    /// crawler is claimed but not yet verified.
     pub(super) fn wants_rdns(&self) -> bool {
         let is_verified = [self.signature, self.range].contains(&Some(MethodOutcome::Verified));
         self.is_of_crawler() && !is_verified && self.rdns.is_none()
     }
 
-    /// Returns the identity: the first method that verified, or else the first undecided one. If
-    /// none is undecided and one failed, the claim is refuted.
+    /// Returns the identity. If a method verified the claim, the first such method counts.
+    /// Otherwise, if a method is undecided, the first such reason counts. Otherwise, a failed
+    /// method refutes the claim.
     ///
-    /// A doubt that the sender can cause at will does not outweigh an address that failed. A
-    /// signature with an unknown key costs nothing, and the holder of an address controls whether
-    /// and what its reverse zone answers. An operator's lists are complete by themselves. Names are
-    /// a second chance, which such an answer ends. Without proof that the resolver answers for the
-    /// operator, names could not be tried at all.
+    /// If the check of the address failed, undecided outcomes that the sender can cause are
+    /// ignored. Otherwise, an impostor could avoid the refutation: anybody can send a signature
+    /// with an unknown key, and the holder of an address controls the answers of its reverse zone.
+    /// This also covers a resolver that has not lately verified an address of the operator, because
+    /// the operator's lists are complete without names.
     ///
-    /// A user-triggered fetcher whose address fails is unverifiable, because it may run on a
-    /// person's device. An invalid signature still refutes it: the request itself contains the
-    /// false evidence. Without a claim, there is nothing to refute.
+    /// The claim of a user-triggered fetcher is unverifiable if the check of its address failed,
+    /// because the fetcher may run on a person's device. An invalid signature still refutes such a
+    /// claim, because the request itself contains the false evidence. A request without a claim
+    /// cannot be refuted.
     pub(super) fn conclude(&self) -> Identity {
-        // Addresses verify and refute only crawlers. A request without such a claim is judged only
-        // by its signature.
+        // Addresses are evidence only if the `User-Agent` claims a crawler. Otherwise, only the
+        // signature counts.
         let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
         let tried = [
             (IdentityMethod::Signature, self.signature),
@@ -128,7 +134,7 @@ impl Examination {
         matches!(self.claim, ClaimKind::Crawler | ClaimKind::UserTriggered)
     }
 
-    /// Reports whether a failure of the method refutes this claim.
+    /// Reports whether this claim is refuted if the method failed.
     fn counts(&self, method: IdentityMethod) -> bool {
         match method {
             IdentityMethod::Signature => true,
@@ -138,54 +144,57 @@ impl Examination {
     }
 }
 
-/// Reports whether the sender can cause this doubt, through the request or the reverse zone of its
-/// address.
+/// Reports whether the sender can cause this undecided outcome, through the request or through the
+/// reverse zone of its address.
 const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     use UndecidedReason::{
         AgentAbsent, Busy, ComponentNotCovered, DirectoryNotConfigured, KeyUnknownThere, ResolverFailure, TestKey,
         Timeout, Truncated, UnprovenResolver,
     };
     match method {
-        // Checks are limited per address that fails many.
+        // `Busy` is included, because only senders with many failed signatures are limited.
         IdentityMethod::Signature => {
             matches!(
                 reason,
                 AgentAbsent | ComponentNotCovered | DirectoryNotConfigured | KeyUnknownThere | TestKey | Busy
             )
         }
-        // `Busy` and `Pending` are our own: the lookup is still to come.
+        // `Busy` and `Pending` are not caused by the sender: the lookup has not been made yet.
         IdentityMethod::Rdns => matches!(reason, Timeout | ResolverFailure | Truncated | UnprovenResolver),
         IdentityMethod::Range => false,
     }
 }
 
-/// The available evidence. No method waits: with missing evidence, the outcome is undecided.
+/// The available evidence. No method of this trait may wait: if evidence is missing, the outcome is
+/// undecided.
 pub trait ClaimEvidence {
     /// Returns the outcome of the operator's lists for an address; `None` if the operator publishes
-    /// none.
+    /// no lists.
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
 
-    /// Returns the outcome of the names of an address; `None` if no names are known for the
-    /// operator's addresses.
+    /// Returns the outcome of the reverse DNS names of an address; `None` if no patterns are known
+    /// for the names of the operator's addresses.
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
 
-    /// Returns the keys of a directory, for a signature by the key with this thumbprint.
+    /// Returns the keys of a directory. `keyid` is the thumbprint of the key that made the
+    /// signature.
     ///
-    /// Without keys, returns the reason.
-    /// [`DirectoryNotConfigured`](UndecidedReason::DirectoryNotConfigured) means that neither the
-    /// registry nor the configuration names the directory; it is not fetched, because a request
-    /// must not choose what is fetched.
-    /// [`DirectoryUnavailable`](UndecidedReason::DirectoryUnavailable) means that it could not be
-    /// fetched yet. By default, no directory is configured.
+    /// If there are no keys, returns the reason.
+    /// [`DirectoryNotConfigured`](UndecidedReason::DirectoryNotConfigured) means that the directory
+    /// is listed neither in the registry nor in the configuration. Such a directory is not fetched,
+    /// because a request must not be able to choose what is fetched.
+    /// [`DirectoryUnavailable`](UndecidedReason::DirectoryUnavailable) means that the directory
+    /// could not be fetched yet. By default, no directory is configured.
     #[cfg(feature = "signatures")]
     fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> Result<Arc<KeySet>, UndecidedReason> {
         let _ = (directory, keyid, now);
         Err(UndecidedReason::DirectoryNotConfigured)
     }
 
-    /// Returns the outcomes of the signatures of a request from this address; `None` if it is not
-    /// signed. By default, all signatures are checked with [`keys`](Self::keys). An implementation
-    /// may cache results, and delay senders whose signatures fail.
+    /// Returns the outcomes of the signatures of a request from this address; `None` if the request
+    /// is not signed. By default, all signatures are checked with the keys that
+    /// [`keys`](Self::keys) returns. An implementation may cache results, and may limit the checks
+    /// for senders whose signatures fail.
     #[cfg(feature = "signatures")]
     fn signatures(
         &self,
@@ -198,39 +207,41 @@ pub trait ClaimEvidence {
     }
 }
 
-/// Maximum age of a list that still refutes.
+/// Maximum age of a list that refutes claims, whenever the address was first seen.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Minimum time between the first sight of an address and a confirmation that covers the address. A
-/// clock that was off by a day makes either time a day too early.
+/// Minimum time between the first request from an address and a later confirmation of the list, so
+/// that the list must contain the address. A day is needed, because the clock may have been wrong
+/// by a day at either time.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time that a confirmation may be ahead of now. If it is further ahead, the clock was or
-/// is wrong.
+/// Maximum time that a confirmation may be in the future. If it is further ahead, the clock was
+/// wrong or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// A list of an operator.
+/// A list of addresses from an operator, as evidence.
 ///
-/// A list verifies at any age, but refutes only while it is fresh: over four months, one list lost
-/// 119 of its 240 prefixes and gained 83, so an address that an old copy lacks may belong to the
-/// crawler by now.
+/// A list verifies claims at any age, but refutes them only if it is fresh. Within four months, one
+/// list lost 119 of its 240 prefixes and gained 83. So an address that is not in an old copy may
+/// belong to the crawler by now.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
     /// Addresses on the list.
     pub set: &'a RangeSet,
     /// Time of the last confirmation by the operator: the list was fetched, or the server answered
-    /// that it is unchanged. Without a confirmation, as for an embedded list, the list verifies but
-    /// never refutes.
+    /// that it is unchanged. If this is `None`, as for an embedded list, the list verifies claims
+    /// but never refutes them.
     pub confirmed: Option<SystemTime>,
 }
 
 impl ListEvidence<'_> {
-    /// Returns the outcome of a crawler's lists for an address. `None` represents a list that is
-    /// not loaded.
+    /// Returns the outcome of a crawler's lists for an address. A list that is not loaded is
+    /// `None`.
     ///
-    /// The claim is verified if one of the lists contains the address. It fails if none does and
-    /// each list can refute: it was confirmed at most 24 hours ago, or more than 24 hours after the
-    /// address was first seen with this claim.
+    /// The claim is verified if one of the lists contains the address. The outcome is a failure if
+    /// no list contains it and every list can refute the claim: a list can refute it if it was
+    /// confirmed at most 24 hours ago, or more than 24 hours after the address was first seen with
+    /// this claim.
     pub fn examine(
         lists: impl IntoIterator<Item = Option<Self>>,
         address: PublicAddress,
@@ -256,8 +267,8 @@ impl ListEvidence<'_> {
         }
     }
 
-    /// Combines the outcomes of several lists: one is enough to verify, and all must fail to
-    /// refute.
+    /// Combines the outcomes of several lists. One list is enough to verify the claim; to refute
+    /// it, all lists must fail.
     #[doc(hidden)]
     pub fn combine(outcomes: impl IntoIterator<Item = MethodOutcome>) -> MethodOutcome {
         const NOT_LOADED: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::NotLoaded);
@@ -265,7 +276,8 @@ impl ListEvidence<'_> {
         for outcome in outcomes {
             match (outcome, missed) {
                 (MethodOutcome::Verified, _) => return outcome,
-                // A missing list is more important to report than an old one.
+                // If one list is not loaded and another is stale, the first is reported, because it
+                // is the more important reason.
                 (_, Some(NOT_LOADED)) | (MethodOutcome::Failed(_), Some(_)) => {}
                 (outcome, _) => missed = Some(outcome),
             }
@@ -273,8 +285,8 @@ impl ListEvidence<'_> {
         missed.unwrap_or(NOT_LOADED)
     }
 
-    /// Reports whether a list that was confirmed at `confirmed` refutes claims at `now`, no matter
-    /// when the address was first seen.
+    /// Reports whether a list that was confirmed at `confirmed` is recent enough at `now` to refute
+    /// claims, whenever the address was first seen.
     pub fn is_fresh(confirmed: SystemTime, now: SystemTime) -> bool {
         match now.duration_since(confirmed) {
             Ok(age) => age <= FRESH,
@@ -300,7 +312,7 @@ mod tests {
     use crate::agent::Refutation;
 
     impl Examination {
-        /// Adds the outcome of a signature, whatever key made it.
+        /// Adds the outcome of a signature, regardless of its key.
         const fn signature(self, outcome: MethodOutcome) -> Self {
             Self { signature: Some(outcome), ..self }
         }
@@ -381,7 +393,7 @@ mod tests {
             assert_eq!(signed.weak_rdns(NO_NAME).conclude(), Identity::Undecided(reason));
             assert_eq!(signed.range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
             assert_eq!(signed.rdns(NO_NAME).conclude(), Identity::Refuted(Refutation::NoName));
-            // A missing result for the address still counts.
+            // An undecided outcome for the address still counts.
             assert_eq!(signed.range(STALE).rdns(NO_NAME).conclude(), Identity::Undecided(UndecidedReason::Stale));
         }
         for reason in [
@@ -473,12 +485,12 @@ mod tests {
             (Some(0), None, 25, STALE),
             (Some(0), Some(10), 24, FAILED),
             (Some(0), Some(10), 25, STALE),
-            // The address was known before the list was confirmed without it.
+            // The address was seen long before the list was confirmed, and the list does not
+            // contain it.
             (Some(35), Some(10), 400, FAILED),
             (Some(34), Some(10), 400, STALE),
             (Some(20), Some(20), 400, STALE),
-            // The clock was a day behind when the address was first seen, which was after the
-            // confirmation.
+            // The address was first seen after the confirmation, while the clock was a day behind.
             (Some(30), Some(31 - 24), 400, STALE),
             // The clock was set back, so the time of the confirmation proves nothing.
             (Some(30), None, 6, STALE),

@@ -1,12 +1,12 @@
-//! Entry points for the fuzz targets: the parsers of bytes from other parties, with the properties
-//! that must hold.
+//! Entry points for the fuzz targets. They call the parsers of bytes from other parties, and check
+//! properties that must hold.
 
 use super::published_list::RangeList;
 
 pub use super::signature::test_octets::{signature_base, structured_field};
 
-/// Parsing gives a complete list or an error, and a list never counts as shrunk compared with
-/// itself.
+/// Checks that parsing returns a complete list or an error, and that a list is not reported as
+/// shrunk compared with itself.
 pub fn range_list(octets: &[u8]) {
     let _ = RangeList::check_media_type(&String::from_utf8_lossy(octets));
     let Ok(list) = RangeList::parse(octets) else { return };
@@ -22,8 +22,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs the corpus of a fuzz target, so that an input which failed once is tried in every
-    /// build.
+    /// Runs the corpus of a fuzz target, so that inputs that once failed are tried in every build.
     fn corpus(target: &str, entry: fn(&[u8])) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
         // The package does not contain the corpus.

@@ -1,4 +1,5 @@
-//! Combines claim, registry and evidence: the only way from a request to its identity.
+//! Combines claim, registry and evidence. All code that determines the identity of a request uses
+//! this module.
 
 use std::time::SystemTime;
 
@@ -16,23 +17,23 @@ use crate::agent::{Agent, Category, Class, Crawler, Identity, UndecidedReason};
 #[non_exhaustive]
 pub struct IdentityRequest<'a> {
     agents: &'a [Agent],
-    /// The client's address, if it is evidence about the client.
+    /// The client's address; `None` if it proves nothing about the client.
     #[doc(hidden)]
     pub address: Option<PublicAddress>,
     #[cfg(feature = "signatures")]
     signed: Option<(&'a MessageHead<'a>, &'a Signers)>,
 }
 
-/// The sender of a request, as far as the evidence shows.
+/// The sender of a request, according to the evidence.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Identified<'a> {
     /// The result of verifying the claim.
     pub identity: Identity,
-    /// The crawler that the request claims to be, or that made a valid signature.
+    /// The crawler that the request claims to be from, or that made a valid signature.
     pub crawler: Option<&'a str>,
     /// The crawler that made a valid signature, if the `User-Agent` names no registered crawler.
-    /// Groups, policy and log then treat the request as that crawler's.
+    /// Groups, policy and log then treat the request as a request from that crawler.
     pub signer: Option<&'a Agent>,
     /// The registered crawler that the `User-Agent` names.
     #[doc(hidden)]
@@ -40,8 +41,8 @@ pub struct Identified<'a> {
 }
 
 impl<'a> IdentityRequest<'a> {
-    /// Creates a request with the agents that its `User-Agent` lines name, and with its client
-    /// address. `None` represents an address that proves nothing about the client
+    /// Creates a request with the agents that its `User-Agent` lines name, and with the client's
+    /// address. The address is `None` if it proves nothing about the client
     /// ([`PublicAddress::of`]).
     pub const fn new(agents: &'a [Agent], address: Option<PublicAddress>) -> Self {
         Self {
@@ -52,7 +53,7 @@ impl<'a> IdentityRequest<'a> {
         }
     }
 
-    /// Adds the request itself, whose signatures are checked, and the key directories.
+    /// Adds the head of the request, whose signatures are to be checked, and the key directories.
     #[cfg(feature = "signatures")]
     #[doc(hidden)]
     pub const fn signed(self, message: &'a MessageHead<'a>, signers: &'a Signers) -> Self {
@@ -61,15 +62,16 @@ impl<'a> IdentityRequest<'a> {
 
     /// Identifies the sender.
     ///
-    /// 1. A crawler that the `User-Agent` names is judged by the methods of its registry row, and
-    ///    by signatures of its operator. An unregistered crawler has no known operator; the
-    ///    signature of any configured operator identifies it.
-    /// 2. A request that names no crawler, but has a `Signature-Agent`, makes its claim through
-    ///    that field. A valid signature identifies the crawler, and an invalid one refutes the
-    ///    claim.
-    /// 3. With several agents, an impostor takes precedence, and a verified one comes last. If one
-    ///    agent verifies, other crawlers of the same operator do not count: AdsBot's addresses are
-    ///    not in Googlebot's list, and its header may name both.
+    /// 1. If the `User-Agent` names a registered crawler, the claim is checked by the methods in
+    ///    its registry row, and by signatures of its operator. The operator of an unregistered
+    ///    crawler is unknown, so a signature of any configured operator verifies the claim.
+    /// 2. If the `User-Agent` names no crawler but the request has a `Signature-Agent`, this field
+    ///    is the claim. A valid signature identifies the crawler, and an invalid signature refutes
+    ///    the claim.
+    /// 3. If there are several agents, the least proven identity counts, and a refuted claim before
+    ///    all others. If the claim to be one crawler is verified, the claims to be other crawlers
+    ///    of the same operator are ignored. For example, AdsBot's header may also name Googlebot,
+    ///    whose list does not contain AdsBot's addresses.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
         let checks = self.signed.and_then(|(message, _)| evidence.signatures(message, self.address, now));
@@ -96,14 +98,14 @@ impl<'a> IdentityRequest<'a> {
         now: SystemTime,
     ) -> Identified<'a> {
         let registered = agent.and_then(Agent::registered);
-        // A crawler that declares itself.
+        // A crawler that declares itself is not in the registry.
         let declared = agent.filter(|agent| registered.is_none() && agent.class() == Class::Declared);
         let kind = match registered {
             Some(crawler) if crawler.category == Category::UserFetch => ClaimKind::UserTriggered,
             Some(_) => ClaimKind::Crawler,
             None if declared.is_some() => ClaimKind::Crawler,
             #[cfg(feature = "signatures")]
-            // Without a signature, there is nothing to check.
+            // Without a signature, the `Signature-Agent` alone is not a claim.
             None if !checks.is_empty() && self.signed.is_some_and(|(message, _)| message.names_signer()) => {
                 ClaimKind::Signer
             }
@@ -151,7 +153,8 @@ impl<'a> IdentityRequest<'a> {
     }
 }
 
-/// Returns the operator of a registered crawler.
+/// Returns the operator of a registered crawler; `None` if the agent is not registered or has no
+/// operator.
 fn operator(agent: &Agent) -> Option<&str> {
     agent.registered().map(|crawler| crawler.operator.as_str()).filter(|operator| !operator.is_empty())
 }
@@ -165,8 +168,8 @@ fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'
     found.into_iter().map(|(_, found)| found).min_by_key(|found| rank(found.identity)).unwrap_or(unclaimed)
 }
 
-/// Orders identities by how little they prove. A refuted claim comes first: it proves an impostor,
-/// whatever else the request claims.
+/// Returns the rank of an identity; the least proven identity has the lowest rank. A refuted claim
+/// comes first, because it proves an impostor, whatever else the request claims.
 const fn rank(identity: Identity) -> u8 {
     match identity {
         Identity::Refuted(_) => 0,
@@ -187,7 +190,7 @@ mod tests {
     use crate::agent::{IdentityMethod, Recognizer, Refutation, Registry};
     use crate::rules::RobotsTxt;
 
-    /// Googlebot's lists and names: one address verifies by range, one by name, and one fails.
+    /// Evidence about Googlebot: one address is verified by range, one by its name, and one fails.
     struct Played;
 
     impl ClaimEvidence for Played {
@@ -233,7 +236,7 @@ mod tests {
         assert_eq!(identify(&[GOOGLEBOT], None), (Identity::Undecided(UndecidedReason::Address), google()));
         let (identity, crawler) = identify(&["ChatGPT-User/1.0"], Some(3));
         assert_eq!((identity, crawler.as_deref()), (Identity::Unverifiable, Some("ChatGPT-User")));
-        // The names of Baidu's addresses are weak evidence.
+        // The reverse DNS names of Baidu's addresses are weak evidence.
         let (identity, crawler) =
             identify(&["Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)"], Some(3));
         assert_eq!((identity, crawler.as_deref()), (Identity::Unverifiable, Some("Baiduspider")));

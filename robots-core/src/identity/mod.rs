@@ -1,28 +1,30 @@
-//! Verifies the identity of a crawler: from a claim and its evidence to an
-//! [`Identity`](crate::agent::Identity). For programs that have their own evidence; for a server on
-//! Tower, the `Verifier` of `tower-robots` does all of this.
+//! Verifies the identity of a crawler: combines a claim and the evidence into an
+//! [`Identity`](crate::agent::Identity). This module is for programs that obtain the evidence
+//! themselves. For a server on Tower, the `Verifier` of `tower-robots` obtains it.
 //!
-//! Three methods verify a claim: address ranges that the operator publishes, the names of an
-//! address, and a signature on the request. Nothing here fetches, resolves or reads the clock:
-//! lists, DNS answers, keys and the time are arguments.
+//! Three methods verify a claim: address ranges that the operator publishes, the reverse DNS names
+//! of an address, and a signature on the request. This module does not fetch documents, resolve
+//! names or read the clock: lists, DNS answers, keys and the time are arguments.
 //!
-//! 1. A claim is judged by the client's own address. A missing, private or reserved address, or the
-//!    address of a trusted proxy, decides nothing ([`PublicAddress`]).
+//! 1. Only the client's own address is evidence. An unknown, private or reserved address, or the
+//!    address of a trusted proxy, proves nothing ([`PublicAddress`]).
 //! 2. Methods are tried in the order signature, range, reverse DNS. The first method that confirms
 //!    the claim decides.
-//! 3. A claim is refuted only if every complete method that could be tried failed. With missing,
-//!    old or doubtful evidence, the claim is undecided.
-//! 4. A list verifies at any age. It refutes only if it was confirmed after the address was first
-//!    seen, or at most a day ago ([`ListEvidence`]).
-//! 5. A name of an address counts only if it is the operator's name and resolves back to that
-//!    address: the same name must satisfy both. A failure counts only while the
-//!    resolver is known to answer for that operator.
+//! 3. A claim is refuted only if every complete method that could be tried failed. If evidence is
+//!    missing, old or doubtful, the claim is undecided.
+//! 4. A list verifies claims at any age. It refutes a claim only if it was confirmed at most a day
+//!    ago, or more than a day after the address was first seen ([`ListEvidence`]).
+//! 5. A reverse DNS name of an address verifies a claim only if it is in the operator's domain and
+//!    resolves back to that address. A failure counts only if the resolver has lately verified an
+//!    address of that operator.
 //!
-//! If so many claims fail that the network path of the requests is in doubt, the caller should
-//! refute nothing; `Verifier` counts failures and does this.
+//! If very many claims fail, the addresses on the network path of the requests may be wrong, for
+//! example because of an unknown proxy. The caller should then not refute any claim. The `Verifier`
+//! counts failures for this purpose.
 //!
-//! Lists and signatures need features: `RangeList` and `DocumentError` need `identity`, and everything about signatures and keys needs `signatures`. The feature `verify` of
-//! `tower-robots` enables both. A [`RangeSet`] of your own prefixes needs neither.
+//! Lists and signatures need features: `RangeList` and `DocumentError` need `identity`, and
+//! everything about signatures and keys needs `signatures`. The feature `verify` of `tower-robots`
+//! enables both. A [`RangeSet`] of your own prefixes needs no feature.
 //!
 //! [`IdentityRequest::identify`] combines claim, registry and evidence. The layer, `explain` and
 //! `replay` all use it.
@@ -56,7 +58,8 @@ pub use self::range_set::RangeSet;
 #[cfg(feature = "signatures")]
 pub use self::signature::RequiredComponent;
 
-// For the `Verifier` of `tower-robots`. No promise: any release may change these.
+// The `Verifier` of `tower-robots` uses these items. They have no stability guarantee: any release
+// may change them.
 #[doc(hidden)]
 pub use self::name_pattern::NamePattern;
 #[cfg(feature = "identity")]
@@ -78,7 +81,7 @@ pub use self::signers::Signers;
 pub enum MethodOutcome {
     /// The method confirms the claim.
     Verified,
-    /// The request fails the method.
+    /// The method contradicts the claim.
     Failed(Refutation),
     /// The method cannot decide.
     Undecided(UndecidedReason),

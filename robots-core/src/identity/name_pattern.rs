@@ -1,4 +1,4 @@
-//! Patterns for the host names of a crawler's addresses.
+//! Patterns for the reverse DNS names of a crawler's addresses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,9 +8,9 @@ use crate::rules::ValueError;
 /// A suffix (`.googlebot.com`) or a pattern (`crawl-*-*-*-*.googlebot.com`) for host names. Names
 /// are compared label by label, and case is ignored.
 ///
-/// A suffix matches the names below it. In a pattern, `*` matches one or more bytes of one label,
-/// and a name must have as many labels as the pattern. So neither `xgooglebot.com` nor
-/// `googlebot.com.evil.example` counts as a name of Google.
+/// A suffix matches all names below the domain. In a pattern, a `*` matches one or more bytes of
+/// one label, and a name must have as many labels as the pattern. So neither `xgooglebot.com` nor
+/// `googlebot.com.evil.example` is treated as a name of Google.
 ///
 /// ```
 /// use robots_core::identity::NamePattern;
@@ -22,7 +22,7 @@ use crate::rules::ValueError;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NamePattern {
-    /// In lower case, without the leading dot of a suffix.
+    /// The pattern in lower case, without the leading dot of a suffix.
     text: Box<str>,
     is_suffix: bool,
 }
@@ -59,17 +59,17 @@ impl FromStr for NamePattern {
 
     /// # Errors
     ///
-    /// Returns an error if no name could match, or names of other operators could: the last two
-    /// labels must not contain `*`.
+    /// Returns an error if the pattern cannot match any name, or if it could match names of other
+    /// operators: the last two labels must not contain `*`.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let error = |fault: &str| ValueError::of_any(text, format_args!("is not a pattern of host names: {fault}"));
         if !text.is_ascii() {
-            return Err(error("write a name of another script in its \"xn--\" form"));
+            return Err(error("write names with non-ASCII letters in their \"xn--\" form"));
         }
         let lower = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
         let is_suffix = !lower.contains('*');
         if !is_suffix && lower.starts_with('.') {
-            return Err(error("a suffix cannot contain `*`: leave out the first dot, or the `*`"));
+            return Err(error("a suffix cannot contain `*`, so leave out the first dot or the `*`"));
         }
         let name = lower.strip_prefix('.').unwrap_or(&lower);
         if !is_name(name, |octet| is_label_octet(octet) || octet == b'*') {
@@ -77,18 +77,18 @@ impl FromStr for NamePattern {
             return Err(error(right));
         }
         let Some((below, top)) = name.rsplit_once('.') else {
-            return Err(error("names of other operators would match it: add the operator's domain"));
+            return Err(error("it would match names of other operators, so add the operator's domain"));
         };
         let domain = below.rsplit_once('.').map_or(below, |(_, domain)| domain);
         if top.contains('*') || domain.contains('*') {
-            return Err(error("names of other operators would match it: the last two labels must not contain `*`"));
+            return Err(error("it would match names of other operators, so write the last two labels without `*`"));
         }
         Ok(Self { text: name.into(), is_suffix })
     }
 }
 
-/// Reports whether a byte may be in a label. In the DNS, hyphens and underscores may be anywhere in
-/// a label.
+/// Reports whether a label may contain a byte. In the DNS, hyphens and underscores may be anywhere
+/// in a label.
 pub(super) const fn is_label_octet(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_')
 }
@@ -98,8 +98,8 @@ pub(super) fn is_name(name: &str, is_octet: impl Fn(u8) -> bool) -> bool {
     name.len() <= MAX_NAME_LENGTH && name.split('.').all(is_label)
 }
 
-/// Matches the literals between stars, each at the first possible place, and the last one at the
-/// end.
+/// Reports whether a label matches a pattern. The literals between the stars are matched one after
+/// the other, each at the first possible place, and the last literal at the end of the label.
 fn label_matches(label: &[u8], pattern: &[u8]) -> bool {
     let mut literals = pattern.split(|octet| *octet == b'*');
     let Some(mut rest) = literals.next().and_then(|first| without_prefix(label, first)) else { return false };
@@ -108,7 +108,7 @@ fn label_matches(label: &[u8], pattern: &[u8]) -> bool {
         return rest.is_empty();
     }
     while let Some(literal) = literals.next() {
-        // A star matches at least one byte.
+        // A star must match at least one byte.
         let Some(at) = (if literals.peek().is_none() {
             rest.len().checked_sub(literal.len()).filter(|at| rest[*at..].eq_ignore_ascii_case(literal))
         } else {
@@ -222,7 +222,7 @@ mod tests {
                 assert!(!pattern(text).matches(name), "{text}: {name}");
             }
         }
-        // Many stars that almost match take no noticeable time.
+        // A label that almost matches a pattern with many stars takes no noticeable time.
         let stars = pattern(&format!("{}b.example.com", "a*".repeat(20)));
         assert!(!stars.matches(&format!("{}.example.com", "a".repeat(63))));
     }

@@ -1,14 +1,14 @@
-//! Finds whether a list contains an address: with a table, and then a short search.
+//! A set of addresses. A lookup uses a table, and then a short search.
 
 use std::hint::select_unpredictable;
 use std::net::IpAddr;
 
 use crate::agent::Network;
 
-/// The addresses of a list: sorted ranges that neither overlap nor touch, in one sequence per
-/// address family.
+/// The addresses of a list, as sorted ranges that neither overlap nor touch. IPv4 and IPv6 ranges
+/// are stored separately.
 ///
-/// A lookup takes one step into a table, and a few more if many ranges are close together.
+/// A lookup takes one access to a table, and a few more steps if many ranges are close together.
 ///
 /// ```
 /// use robots_core::identity::RangeSet;
@@ -24,8 +24,8 @@ pub struct RangeSet {
     v4: Ranges<u32>,
     v4_index: SearchIndex,
     v6: Ranges<u128>,
-    /// The upper halves of the starts in `v6`. They are searched first, because they are half as
-    /// large and compared in one step.
+    /// The upper halves of the starts in `v6`. They are searched first, because 64-bit numbers are
+    /// smaller and faster to compare.
     v6_upper: Box<[u64]>,
     v6_index: SearchIndex,
 }
@@ -38,8 +38,8 @@ struct Ranges<T> {
 }
 
 impl RangeSet {
-    /// Reports whether the list contains an address. An IPv4 address mapped into IPv6 counts as the
-    /// IPv4 address.
+    /// Reports whether the list contains an address. An IPv4 address that is mapped into IPv6 is
+    /// treated as the IPv4 address.
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
         match address.to_canonical() {
@@ -55,8 +55,8 @@ impl RangeSet {
     fn contains_v6(&self, address: u128) -> bool {
         let upper = (address >> 64) as u64;
         let mut after = self.v6_index.not_above(&self.v6_upper, upper);
-        // Ranges within one /64 have the same upper half. Only then, the starts themselves are
-        // read.
+        // Several ranges within one /64 have the same upper half. Only in this case, the whole
+        // starts are compared.
         if after.checked_sub(1).and_then(|at| self.v6_upper.get(at)) == Some(&upper)
             && self.v6.starts[after - 1] > address
         {
@@ -76,9 +76,9 @@ impl RangeSet {
         self.v4.starts.len() + self.v6.starts.len()
     }
 
-    /// Reports whether another list lacks more than half of these addresses in one family. Families
-    /// are counted separately: a list has so many IPv6 addresses that its IPv4 addresses would not
-    /// matter in the total.
+    /// Reports whether another list lacks more than half of these IPv4 addresses, or more than half
+    /// of these IPv6 addresses. They are counted separately, because a list has so many IPv6
+    /// addresses that the IPv4 addresses would not matter in the total.
     #[doc(hidden)]
     pub fn lost_most_in(&self, other: &Self) -> bool {
         let v4 = (self.v4.shared_with(&other.v4), self.v4.addresses());
@@ -107,8 +107,8 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         let (mut starts, mut ends): (Vec<T>, Vec<T>) = (Vec::new(), Vec::new());
         for (start, end) in ranges {
             match ends.last_mut() {
-                // In 128 bits, the last IPv4 address has a successor. The last IPv6 address has
-                // none, and no range begins after it.
+                // The addition cannot overflow for IPv4, because it uses 128 bits. After the last
+                // IPv6 address, no range begins, so the saturated result is never compared.
                 Some(last) if start.into() <= (*last).into().saturating_add(1) => *last = (*last).max(end),
                 _ => {
                     starts.push(start);
@@ -119,7 +119,8 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         Self { starts: starts.into(), ends: ends.into() }
     }
 
-    /// Reports whether the range before this position contains an address.
+    /// Reports whether the range before position `place` contains an address. The range must begin
+    /// at or before the address.
     #[inline]
     fn ends_after(&self, place: usize, address: T) -> bool {
         place.checked_sub(1).and_then(|at| self.ends.get(at)).is_some_and(|end| address <= *end)
@@ -133,7 +134,7 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         self.iter().fold(0, |sum: u128, (start, end)| sum.saturating_add((end - start).saturating_add(1)))
     }
 
-    /// Returns the number of addresses in both.
+    /// Returns the number of addresses that both contain.
     fn shared_with(&self, other: &Self) -> u128 {
         let (mut left, mut right) = (self.iter().peekable(), other.iter().peekable());
         let mut shared: u128 = 0;
@@ -152,22 +153,24 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
     }
 }
 
-/// A table over sorted numbers. It divides the span from the first to the last number into about as
-/// many equal parts as there are numbers, and stores where each part begins.
+/// A search table for sorted numbers. It divides the span from the first to the last number into
+/// about as many equal parts as there are numbers, and stores the position of the first number of
+/// each part.
 ///
-/// Evenly spread numbers are found in one step, and numbers in a few clusters by a search within
-/// one cluster. That search has no branch that depends on the numbers: for unpredictable addresses,
-/// a branch predictor would be wrong half of the time.
+/// If the numbers are evenly spread, a lookup takes one step. If they form a few clusters, it takes
+/// a binary search within one cluster. That search has no branch that depends on the numbers,
+/// because the branch predictor would be wrong half of the time for unpredictable addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchIndex {
     first: u64,
     shift: u32,
-    /// Number of elements before each part, followed by the total.
+    /// The number of elements before each part, and the total number at the end.
     parts: Box<[u32]>,
 }
 
 impl SearchIndex {
-    /// Creates the table for sorted numbers. A list has at most 50,000.
+    /// Creates the table for sorted numbers. There must be fewer than 2^32 numbers; a list has at
+    /// most 50,000.
     pub(super) fn of<T: Copy + Into<u64>>(sorted: &[T]) -> Self {
         let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Self::default() };
         let (first, last): (u64, u64) = ((*first).into(), (*last).into());
@@ -186,7 +189,7 @@ impl SearchIndex {
         Self { first, shift, parts: parts.into() }
     }
 
-    /// Returns how many of the numbers are at most `number`.
+    /// Returns the count of those numbers in `sorted` that are at most `number`.
     #[inline]
     pub(super) fn not_above<T: Copy + Into<u64>>(&self, sorted: &[T], number: u64) -> usize {
         let Some(distance) = number.checked_sub(self.first) else { return 0 };
@@ -254,7 +257,7 @@ mod tests {
             (&["10.0.0.0/25", "10.0.1.0/25", "2001:db8::/64"], false),
             (&["10.0.0.0/25", "2001:db8::/48", "2001:db8:1::/64"], true),
             (&["10.0.0.0/23", "2001:db8::/65"], true),
-            // As large as before, but a different list.
+            // The new list is as large as the previous list, but contains other addresses.
             (&["10.9.0.0/23", "2001:db8::/63", "2001:db8:1::/64"], true),
             (&["10.0.0.0/23"], true),
             (&["2001:db8::/32"], true),
@@ -267,7 +270,8 @@ mod tests {
     }
 
     fn prefix() -> impl Strategy<Value = Network> {
-        // Few different bytes, so that ranges overlap, touch and repeat.
+        // The prefixes consist of only a few different bytes, so that ranges overlap, touch and
+        // repeat.
         let v4 = (prop::array::uniform4(prop::sample::select(vec![0_u8, 1, 2, 127, 128, 255])), 0_u32..=32).prop_map(
             |(octets, length)| {
                 let bits = u32::from_be_bytes(octets) & u32::MAX.checked_shl(32 - length).unwrap_or(0);
@@ -284,7 +288,7 @@ mod tests {
         prop_oneof![v4, v6].prop_map(|text| text.parse().expect("a prefix"))
     }
 
-    /// Compares with each prefix separately, bit by bit.
+    /// Reports whether a prefix contains the address, by comparing each prefix bit by bit.
     fn scan(prefixes: &[Network], address: IpAddr) -> bool {
         let octets = |address: IpAddr| match address.to_canonical() {
             IpAddr::V4(address) => address.octets().to_vec(),
@@ -308,7 +312,7 @@ mod tests {
             others in prop::collection::vec(any::<IpAddr>(), 0..8),
         ) {
             let list: RangeSet = prefixes.iter().copied().collect();
-            // At the edges of every range, and just outside them.
+            // Addresses at the edges of every range and just outside them.
             let edges = prefixes.iter().flat_map(|prefix| {
                 let v4 = prefix.v4().into_iter().flat_map(|(first, last)| {
                     [first, last, first.wrapping_sub(1), last.wrapping_add(1)].map(|bits| IpAddr::from(bits.to_be_bytes()))

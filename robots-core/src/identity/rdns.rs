@@ -1,5 +1,5 @@
-//! Forward-confirmed reverse DNS without a resolver: determines the next query, and interprets the
-//! responses.
+//! Forward-confirmed reverse DNS. This module determines the next query and interprets the
+//! responses; the caller has the resolver.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -17,14 +17,15 @@ const MAX_NAMES: usize = 4;
 /// Maximum number of addresses of a name that are checked.
 const MAX_ADDRESSES: usize = 8;
 
-/// How long a verified address of an operator proves that the resolver answers for the operator.
+/// A verified address of an operator proves for this long that the resolver returns names for the
+/// operator's addresses.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 
-/// The check of one address.
+/// The check of one address by reverse DNS.
 ///
-/// The owner of a resolver calls [`step`](Self::step) to get a query, sends it as an absolute name,
-/// and passes the response to [`answer`](Self::answer), until `step` returns the outcome: at most
-/// five queries.
+/// The caller gets a query from [`step`](Self::step), sends it through a resolver as an absolute
+/// name, and passes the response to [`answer`](Self::answer). It repeats this until `step` returns
+/// the outcome, which takes at most five queries.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -49,10 +50,11 @@ pub struct RdnsCheck {
 #[derive(Clone, Debug)]
 enum RdnsState {
     Reverse,
-    /// Names of the operator that were not queried yet. The last one is queried now.
+    /// Names in the operator's domain that have not been answered yet. The last name is the current
+    /// query.
     Forward {
         names: Vec<String>,
-        /// Why a failure would prove nothing.
+        /// Reason why a failure would be undecided; `None` if a failure counts.
         doubt: Option<UndecidedReason>,
     },
     Done(MethodOutcome),
@@ -61,11 +63,11 @@ enum RdnsState {
 /// A query for a resolver, by record type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RdnsQuestion<'a> {
-    /// Queries the names of an address.
+    /// Queries the reverse DNS names of an address.
     Ptr(IpAddr),
     /// Queries the IPv4 addresses of a name. The name is absolute: search domains must not be used.
     A(&'a str),
-    /// Queries the IPv6 addresses of a name, in the same way.
+    /// Queries the IPv6 addresses of a name. The name is absolute, as for [`A`](Self::A).
     Aaaa(&'a str),
 }
 
@@ -79,13 +81,13 @@ pub enum DnsAnswer {
     Addresses(Vec<IpAddr>),
     /// The name does not exist (NXDOMAIN).
     NoSuchName,
-    /// The name has no such record (NOERROR without data).
+    /// The name has no record of this type (NOERROR without data).
     NoRecords,
-    /// SERVFAIL, REFUSED, or an invalid response.
+    /// The response is SERVFAIL, REFUSED or invalid.
     Failure,
-    /// No response in time.
+    /// The resolver did not respond in time.
     Timeout,
-    /// The response was truncated, and could not be received over TCP.
+    /// The response was truncated, and could not be received over TCP either.
     Truncated,
 }
 
@@ -108,7 +110,7 @@ impl RdnsCheck {
     }
 
     /// Processes the response to the query from [`step`](Self::step). A response to another query
-    /// counts as a failure of the resolver.
+    /// is treated as a failure of the resolver.
     pub fn answer(&mut self, answer: DnsAnswer) {
         let state = std::mem::replace(&mut self.state, RdnsState::Reverse);
         self.state = match state {
@@ -118,7 +120,7 @@ impl RdnsCheck {
         };
     }
 
-    /// Returns the query for the record type that can contain the client's address.
+    /// Returns the query for the addresses of a name, with the record type of the client's address.
     const fn addresses_of<'n>(&self, name: &'n str) -> RdnsQuestion<'n> {
         match self.address {
             IpAddr::V4(_) => RdnsQuestion::A(name),
@@ -135,9 +137,11 @@ impl RdnsCheck {
         if names.is_empty() {
             return RdnsState::Done(MethodOutcome::Failed(Refutation::NoName));
         }
-        // Other names are not queried, because the holder of the address chose them.
+        // Names outside the operator's domain are not queried, because the holder of the address
+        // may have chosen them.
         let is_operators = |name: &String| self.patterns.iter().any(|pattern| pattern.matches(name));
-        // The names beyond the limit could be the operator's.
+        // Names beyond the limit might be in the operator's domain, so a failure would not be
+        // certain.
         let doubt = (names.len() > MAX_NAMES).then_some(UndecidedReason::Truncated);
         let mut names: Vec<String> = names.into_iter().take(MAX_NAMES).filter(is_operators).collect();
         if names.is_empty() {
@@ -166,10 +170,10 @@ impl RdnsCheck {
         if names.is_empty() { RdnsState::Done(not_confirmed(doubt)) } else { RdnsState::Forward { names, doubt } }
     }
 
-    /// Makes a failure undecided if this resolver cannot prove it. A failure refutes only if an
-    /// address of the same operator was verified through the resolver within the last hour: a
-    /// resolver without Internet access, or with an internal view, may answer NXDOMAIN to
-    /// everything.
+    /// Returns the outcome that counts for a resolver. A failure counts only if this resolver
+    /// verified an address of the same operator within the last hour. Otherwise, the outcome is
+    /// undecided, because a resolver without Internet access, or with an internal view, may answer
+    /// every query with NXDOMAIN.
     pub fn through(outcome: MethodOutcome, last_verified: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
         let is_proven = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age <= RESOLVER_PROOF);
         match outcome {
@@ -181,8 +185,8 @@ impl RdnsCheck {
     }
 }
 
-/// Returns the outcome if no name of the operator resolved back to the address. It is undecided if
-/// a query failed.
+/// Returns the outcome for an address if none of its names in the operator's domain resolved back
+/// to it: undecided if there is a doubt, otherwise a failure.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }
@@ -215,7 +219,7 @@ mod tests {
         DnsAnswer::Addresses(addresses.iter().map(|address| address.parse().expect(address)).collect())
     }
 
-    /// Returns the outcome, and all queries.
+    /// Runs a check with these responses. Returns the outcome, and all queries.
     fn run(address: &str, answers: &[DnsAnswer]) -> (MethodOutcome, Vec<String>) {
         let public = PublicAddress::of(Some(address.parse().expect(address)), |_| false).expect("a public address");
         let patterns = [".googlebot.com", "google-proxy-*.google.com"].map(|text| text.parse().expect(text));
@@ -256,8 +260,8 @@ mod tests {
 
     #[test]
     fn the_same_name_has_to_match_and_to_lead_back() {
-        // One name is the operator's but resolves elsewhere; the other resolves back but is the
-        // impostor's.
+        // One name is in the operator's domain but resolves to another address; the other name
+        // resolves back but belongs to the impostor.
         let two = names(&["crawl.googlebot.com", "evil.example"]);
         let (found, asked) = run("66.249.66.1", &[two, addresses(&["66.249.66.2"])]);
         assert_eq!(found, NOT_CONFIRMED);
@@ -316,7 +320,7 @@ mod tests {
             assert_eq!(outcome(&[two.clone(), DnsAnswer::NoSuchName, answer.clone()]), undecided(reason));
             assert_eq!(outcome(&[two, answer, addresses(&["66.249.66.1"])]), MethodOutcome::Verified);
         }
-        // A response to another query.
+        // The response is to another query.
         assert_eq!(outcome(&[addresses(&["66.249.66.1"])]), undecided(UndecidedReason::ResolverFailure));
         let want = undecided(UndecidedReason::ResolverFailure);
         assert_eq!(outcome(&[names(&["a.googlebot.com"]), names(&["a.googlebot.com"])]), want);

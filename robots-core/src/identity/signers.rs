@@ -1,16 +1,16 @@
-//! The operators whose keys are in each directory.
+//! The key directories of operators, and the crawlers that sign with their keys.
 
 use std::collections::HashMap;
 
 use super::signature::DirectoryUrl;
 use crate::agent::{Agent, Crawler, Registry};
 
-/// The key directories of a registry: which crawler signs with a directory, and which directories
-/// verify a crawler's claims.
+/// The key directories in a registry: the crawler that signs with the keys of a directory, and the
+/// directories that verify a crawler's claims.
 ///
-/// A directory belongs to an operator, and its keys verify every crawler of that operator. A
-/// signature without a crawler name counts as that of the first registered crawler with the
-/// directory.
+/// A directory belongs to an operator, and its keys verify all crawlers of that operator. If the
+/// `User-Agent` names no crawler, a signature is attributed to the first crawler in the registry
+/// whose row has the directory.
 #[derive(Clone, Debug, Default)]
 pub struct Signers {
     crawlers: HashMap<DirectoryUrl, Agent>,
@@ -18,7 +18,7 @@ pub struct Signers {
 }
 
 impl Signers {
-    /// Collects the directories in the rows of a registry. Invalid directory URLs are left out.
+    /// Collects the directories from the rows of a registry. Invalid directory URLs are left out.
     pub fn of(registry: &Registry) -> Self {
         let mut signers = Self::default();
         for agent in registry.agents() {
@@ -35,19 +35,20 @@ impl Signers {
         signers
     }
 
-    /// Returns the crawler that signs with the keys of a directory.
+    /// Returns the crawler that signatures with the keys of a directory are attributed to.
     pub fn agent(&self, directory: &DirectoryUrl) -> Option<&Agent> {
         self.crawlers.get(directory)
     }
 
-    /// Returns the directories that verify a crawler's claims; empty if its operator publishes no
-    /// keys.
+    /// Returns the directories that verify a crawler's claims. The slice is empty if the crawler's
+    /// operator publishes no keys.
     pub(super) fn of_claim(&self, crawler: &Crawler) -> &[DirectoryUrl] {
         self.directories.get(operator(crawler)).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Returns the operator; a crawler without a known operator is its own.
+/// Returns the operator of a crawler. If the operator is unknown, returns the crawler's own name,
+/// so that its keys verify no other crawler.
 fn operator(crawler: &Crawler) -> &str {
     if crawler.operator.is_empty() { &crawler.name } else { &crawler.operator }
 }

@@ -11,7 +11,7 @@ use super::scope::{EmptyAgent, Star, WildcardExceptions, WildcardScope};
 use crate::agent::{Category, IntoNetwork};
 use crate::rules::{PathForm, PathForms, PathPattern, ValueError};
 
-/// Builds a [`Policy`]. Each method rejects a value that would match nothing.
+/// Builds a [`Policy`]. Methods that return a `Result` reject values that could match no request.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct PolicyBuilder {
@@ -31,7 +31,7 @@ impl From<PolicyBuilder> for Policy {
     }
 }
 
-/// The default policy in this mode.
+/// Creates the default policy in this mode.
 impl From<Mode> for Policy {
     fn from(mode: Mode) -> Self {
         Self { mode, ..Self::default() }
@@ -67,10 +67,10 @@ impl PolicyBuilder {
         self
     }
 
-    /// Sets how disallowed requests are handled. The mode also limits what is done about any other
-    /// request: [`rate`](Self::rate) and [`impostors`](Self::impostors) only refuse under
-    /// [`Mode::Refuse`]. Only an override can go beyond it. Default: [`Mode::Observe`]. A second
-    /// call replaces the first.
+    /// Sets how disallowed requests are handled. The mode also limits the other actions of the
+    /// policy: [`rate`](Self::rate) and [`impostors`](Self::impostors) refuse requests only under
+    /// [`Mode::Refuse`]. Only an override can exceed this limit. Default: [`Mode::Observe`]. A
+    /// second call replaces the first.
     ///
     /// Under [`Mode::Refuse`], the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`](crate::agent::Agent::is_index_engine)) are only tagged, unless
@@ -86,9 +86,9 @@ impl PolicyBuilder {
     }
 
     /// Sets the methods that the groups for `*` apply to; case is ignored. Default: `GET` and
-    /// `HEAD`. Those groups always apply to methods outside IANA's registry, because most servers
-    /// answer them like `GET`. A group that names an agent applies to every method.
-    /// A second call replaces the first.
+    /// `HEAD`. Groups for `*` always apply to methods outside IANA's registry, because most servers
+    /// answer these methods like `GET`. A group that names an agent applies to every method. A
+    /// second call replaces the first.
     ///
     /// # Errors
     ///
@@ -104,8 +104,8 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.exempt = categories.as_ref().into())
     }
 
-    /// Sets whether the groups for `*` apply to crawlers documented to ignore them. Default:
-    /// [`WildcardExceptions::Honour`]. A second call replaces the first.
+    /// Sets whether the groups for `*` apply to crawlers that are documented to ignore them.
+    /// Default: [`WildcardExceptions::Honour`]. A second call replaces the first.
     pub fn wildcard_exceptions(self, exceptions: WildcardExceptions) -> Self {
         self.with(|policy| policy.star.exceptions = exceptions)
     }
@@ -116,16 +116,17 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Applies to a crawler only groups that name it. By default, groups of a crawler that it is
-    /// documented to follow apply as well: for example, Googlebot's group applies to
-    /// Googlebot-Image if that has none.
+    /// Applies only those groups to a crawler that name the crawler itself. By default, crawlers
+    /// without a group obey the group of another crawler if they are documented to do so. For
+    /// example, Googlebot-Image obeys Googlebot's group if the file has no group for
+    /// Googlebot-Image.
     pub fn without_family(self) -> Self {
         self.with(|policy| policy.family = false)
     }
 
-    /// Sets the forms of a path that are judged in addition to the form as sent. Default:
-    /// [`PathForm::OPTIONAL`]. An application whose path parameters are part of its page addresses
-    /// leaves out [`PathForm::Parameters`]. A second call replaces the first.
+    /// Sets the forms of a path that are matched in addition to the form as sent. Default:
+    /// [`PathForm::OPTIONAL`]. Leave out [`PathForm::Parameters`] if path parameters (`;v=1`) are
+    /// part of the application's page addresses. A second call replaces the first.
     pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
@@ -136,7 +137,7 @@ impl PolicyBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error if one of them begins with neither `/` nor `*`, because it would match no
+    /// Returns an error if a pattern begins with neither `/` nor `*`, because it would match no
     /// path.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.policy.exempt.patterns.extend(PathPattern::parse_all(patterns)?);
@@ -154,7 +155,7 @@ impl PolicyBuilder {
     /// let error = Policy::builder().exempt_networks(["10.0.0.0/33"]).expect_err("no such length");
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "\"10.0.0.0/33\" is not a network: the length after the slash is a number up to 32"
+    ///     "\"10.0.0.0/33\" is not a network: the length after the slash must be a number up to 32"
     /// );
     /// # Ok::<(), robots_core::rules::ValueError>(())
     /// ```
@@ -176,8 +177,8 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Adds crawlers whose requests pass unchecked, by the names that [`Override::agent`] accepts.
-    /// Default: none. A second call adds to the first.
+    /// Adds crawlers whose requests pass unchecked. The names are those that [`Override::agent`]
+    /// accepts. Default: none. A second call adds to the first.
     ///
     /// # Errors
     ///
@@ -188,8 +189,9 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Adds names of cookies whose requests pass. Default: none. A second call adds to the first.
-    /// Only the name is compared, and any client can send it: choose one that is hard to guess.
+    /// Adds names of cookies; a request with one of these cookies passes. Default: none. A second
+    /// call adds to the first. Only the name is compared, and any client can send it: choose a name
+    /// that is hard to guess.
     ///
     /// # Errors
     ///
@@ -199,7 +201,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Adds names of cookies that suggest that a person made a request. Default: none. A second call
+    /// Adds names of cookies that suggest that the sender is a person. Default: none. A second call
     /// adds to the first.
     ///
     /// # Errors
@@ -210,52 +212,54 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets how a disallowed request with signs of a person is handled. Default:
+    /// Sets the handling of disallowed requests with signs of a person. Default:
     /// [`SuspectHuman::Record`]. A second call replaces the first.
     pub fn suspect_human(self, suspect_human: SuspectHuman) -> Self {
         self.with(|policy| policy.suspect_human = suspect_human)
     }
 
-    /// Sets the action for requests whose claim is refuted
-    /// ([`RequestFacts::identity`](super::RequestFacts::identity)), within the limits of the
-    /// [`mode`](Self::mode): they are refused under [`Mode::Refuse`], tagged at most under
-    /// [`Mode::Tag`], and recorded under [`Mode::Observe`]. Default: [`Impostors::Observe`]. A
+    /// Sets the action for impostors: requests whose claim to be from a crawler is refuted
+    /// ([`RequestFacts::identity`](super::RequestFacts::identity)). The [`mode`](Self::mode) limits
+    /// the action: impostors are refused only under [`Mode::Refuse`], tagged at most under
+    /// [`Mode::Tag`], and only recorded under [`Mode::Observe`]. Default: [`Impostors::Observe`]. A
     /// second call replaces the first.
     ///
-    /// The site's own tools count as impostors if they send the name of a crawler: exempt their
-    /// networks ([`exempt_networks`](Self::exempt_networks)) or cookies.
+    /// The site's own tools count as impostors if they send the name of a crawler. To let them
+    /// pass, exempt their networks ([`exempt_networks`](Self::exempt_networks)) or their cookies
+    /// ([`exempt_cookies`](Self::exempt_cookies)).
     pub fn impostors(self, impostors: Impostors) -> Self {
         self.with(|policy| policy.identity.impostors = impostors)
     }
 
-    /// Sets the identity that a request needs to benefit from overrides milder than the mode, and
-    /// from the exemption of agents. Default: [`IdentityNeeded::Claimed`]. A second call replaces
-    /// the first.
+    /// Sets the identity that a request needs to benefit from exempt agents and from overrides that
+    /// are milder than the mode. Default: [`IdentityNeeded::Claimed`]. A second call replaces the
+    /// first.
     pub fn identity_needed(self, needed: IdentityNeeded) -> Self {
         self.with(|policy| policy.identity.needed = needed)
     }
 
-    /// Adds another mode for some disallowed requests. If several overrides apply, the last one
-    /// added counts. Default: none.
+    /// Adds an override: another mode for some disallowed requests. If several overrides apply, the
+    /// last one added counts. Default: none. A second call adds to the first.
     ///
-    /// For the crawlers of an override, its mode also replaces the [`mode`](Self::mode) as the
-    /// limit for [`rate`](Self::rate) and [`impostors`](Self::impostors). A second call adds to the
-    /// first.
+    /// For the crawlers that an override applies to, the mode of the override also replaces the
+    /// [`mode`](Self::mode) as the limit for [`rate`](Self::rate) and
+    /// [`impostors`](Self::impostors).
     pub fn with_override(self, over: Override) -> Self {
         self.with(|policy| policy.overrides.push(over))
     }
 
     /// Sets the action for allowed requests that exceed the `Crawl-delay` of their crawler's
-    /// groups. [`RateMode::Refuse`] refuses them only under [`Mode::Refuse`]. Under [`Mode::Tag`]
-    /// and [`Mode::Observe`] it records them, and under [`Mode::Off`] nothing is counted. Default:
-    /// [`RateMode::Off`]. A second call replaces the first.
+    /// groups. [`RateMode::Refuse`] refuses these requests only under [`Mode::Refuse`]. Under
+    /// [`Mode::Tag`] and [`Mode::Observe`] it only records them, and under [`Mode::Off`] requests
+    /// are not counted. Default: [`RateMode::Off`]. A second call replaces the first.
     ///
-    /// The crawlers of search engines that people use are observed at most, unless an override
-    /// names one of them ([`with_rate_override`](Self::with_rate_override)). Even then, delays of
-    /// groups for `*` never limit them. Requests for parts of pages
-    /// ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)) and exempt or disallowed requests do not
-    /// count. The delay is enforced up to
-    /// [`CrawlDelay::MAX_ENFORCED`](crate::rules::CrawlDelay::MAX_ENFORCED).
+    /// The crawlers of search engines that people use are only observed, unless a rate override is
+    /// for that one crawler ([`with_rate_override`](Self::with_rate_override)). Even such an
+    /// override does not enforce the delay of a group for `*` against them. Requests for parts of
+    /// pages ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)) and exempt or disallowed
+    /// requests are not counted. If the delay is longer than
+    /// [`CrawlDelay::MAX_ENFORCED`](crate::rules::CrawlDelay::MAX_ENFORCED), this maximum is
+    /// enforced instead.
     pub fn rate(self, mode: RateMode) -> Self {
         self.with(|policy| policy.rate.mode = mode)
     }
@@ -266,9 +270,9 @@ impl PolicyBuilder {
         self.with(|policy| policy.rate.burst = burst)
     }
 
-    /// Adds another mode of rate limiting for some crawlers, which the [`mode`](Self::mode) does
-    /// not limit. If several apply, the last one added counts. Default: none. A second call adds to
-    /// the first.
+    /// Adds a rate override: another mode of rate limiting for some crawlers. The
+    /// [`mode`](Self::mode) does not limit it. If several rate overrides apply, the last one added
+    /// counts. Default: none. A second call adds to the first.
     pub fn with_rate_override(self, over: Override<RateMode>) -> Self {
         self.with(|policy| policy.rate.overrides.push(over))
     }

@@ -1,4 +1,4 @@
-//! A policy, and how it decides: groups, exemptions, verdict, mode.
+//! The policy and its decision on a request, from groups, exemptions, the verdict and the mode.
 
 use std::num::NonZeroU32;
 use std::time::SystemTime;
@@ -16,8 +16,8 @@ use crate::rules::{
     Selection, Verdict,
 };
 
-/// How requests that robots.txt disallows are handled. Immutable; build one with
-/// [`Policy::builder`].
+/// The operator's settings: how requests that robots.txt disallows are handled. A policy is
+/// immutable; [`Policy::builder`] builds one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Policy {
@@ -30,7 +30,7 @@ pub struct Policy {
     pub(super) cookies: Cookies,
     pub(super) suspect_human: SuspectHuman,
     pub(super) identity: IdentityRules,
-    /// Overrides, in their order; the last one that applies counts.
+    /// Overrides, first added first; the last one that applies counts.
     pub overrides: Vec<Override>,
     pub(super) rate: RateRules,
 }
@@ -49,33 +49,36 @@ impl Policy {
     /// Decides on a request.
     ///
     /// 1. Groups that name an agent apply to it for every method. Otherwise the groups of `*` apply
-    ///    if [`Policy::holds_to_star`] is true and the method is either configured or not
-    ///    registered. If no group applies, the request passes unchecked.
-    /// 2. A request for `/robots.txt`, from an exempt address or from an exempt agent also passes
-    ///    unchecked. So does a request whose path is exempt in all of its forms.
-    /// 3. An allowed request passes. For a disallowed request the last override that applies
-    ///    decides, or else the mode. The mode for an agent, from an override or from the site, also
-    ///    limits what is done about its other requests.
+    ///    if [`Policy::holds_to_star`] is true and the method is either configured
+    ///    ([`PolicyBuilder::wildcard_methods`](super::PolicyBuilder::wildcard_methods)) or not in
+    ///    IANA's registry. If no group applies, the request passes unchecked.
+    /// 2. Requests for `/robots.txt` and requests from exempt addresses or exempt agents also pass
+    ///    unchecked. A request also passes unchecked if its path is exempt in all of its forms.
+    /// 3. An allowed request passes. For a disallowed request, the last override that applies
+    ///    decides; without an override, the mode decides. The mode for an agent, from an override
+    ///    or from the policy, also limits the actions for the agent's other requests.
     /// 4. If no override applies, [`Mode::Refuse`] only tags the crawlers of search engines that
     ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]: a page that
     ///    answers them with 403 leaves the index.
-    /// 5. An impostor does not get what is granted to the name of a crawler: exemptions of agents,
-    ///    milder overrides, the tag of search engines ([`IdentityNeeded`]).
-    ///    The policy may tag or refuse an impostor whatever the rules say
+    /// 5. An impostor does not get the privileges of a crawler's name: exemptions of agents, milder
+    ///    overrides and the tag of search engines ([`IdentityNeeded`]). The
+    ///    policy may tag or refuse an impostor regardless of the rules
     ///    ([`Impostors`]), within the limits of the mode, with
-    ///    [`Reason::Impostor`], unless its address, its path or a cookie is exempt.
-    /// 6. If there are several agents, the strictest outcome counts, and the strictest [`RateLimit`] of
-    ///    all.
-    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`RateLimit`] if the policy limits
-    ///    it ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)), within the limits of the mode,
-    ///    or if an override does. The decision does not depend on it: whether the request exceeds
-    ///    its crawl delay is determined where requests are counted, in the layer.
+    ///    [`Reason::Impostor`]. A request with an exempt address, path or cookie still passes.
+    /// 6. If there are several agents, the strictest decision and the strictest [`RateLimit`] among
+    ///    all agents count.
+    /// 7. If the groups of an allowed request have a `Crawl-delay`, the decision contains a
+    ///    [`RateLimit`] if [`PolicyBuilder::rate`](super::PolicyBuilder::rate), within the limits
+    ///    of the mode, or a rate override requires one. The action does not depend on the
+    ///    `RateLimit`: the layer counts requests, and only it can determine whether a request
+    ///    exceeds its crawl delay.
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: RequestFacts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
     }
 
-    /// Decides like [`Policy::decide`], except that a rule in grace is only observed. Each agent is
-    /// judged by itself: of two agents, one in grace must not let the other pass.
+    /// Decides like [`Policy::decide`], except that requests in grace are only observed. Each agent
+    /// is judged separately: if a request has two agents and one is in grace, the other must not
+    /// pass because of it.
     #[doc(hidden)]
     pub fn decide_with_grace<'r>(
         &self,
@@ -103,7 +106,8 @@ impl Policy {
         if !self.depends_on_mode(&decision, request.identity) {
             return decision;
         }
-        // Uses the rest of the work budget, so that it cannot change the decision itself.
+        // The second call comes last and uses only the rest of the work budget, so it cannot change
+        // the decision itself.
         decision.with_refusing(&decide(Mode::Refuse, work))
     }
 
@@ -113,9 +117,10 @@ impl Policy {
         decision.rate_limit.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
-    /// Evaluates the evidence for a person behind a request that is disallowed, rate-limited or an
-    /// impostor's. An exempt cookie lets the request pass. Other signs are recorded, and let it
-    /// pass if the policy exempts people. Any other decision stays as it is.
+    /// Evaluates the evidence that a person made the request, if the request is disallowed, exceeds
+    /// its crawl delay or is an impostor's. An exempt cookie lets the request pass. Other signs of
+    /// a person are recorded; they let the request pass if the policy exempts people. Decisions on
+    /// all other requests are returned unchanged.
     #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
@@ -132,8 +137,8 @@ impl Policy {
         }
     }
 
-    /// Reports whether a request with this evidence would pass, as that of a person or an exempt
-    /// tool, even if it exceeded its crawl delay. Such a request takes nothing from a bucket.
+    /// Reports whether a request with this evidence would pass even if it exceeded its crawl delay,
+    /// because it is from a person or an exempt tool. Such a request is not counted in a bucket.
     #[doc(hidden)]
     pub fn spares<'e>(&self, evidence: impl FnOnce() -> HumanEvidence<'e>) -> bool {
         let spares_people = self.suspect_human == SuspectHuman::Exempt;
@@ -144,17 +149,17 @@ impl Policy {
         evidence.is_exempt(&self.cookies) || (spares_people && evidence.signs(&self.cookies).any())
     }
 
-    /// Reports whether the groups for `*` apply to an agent that no group names, for the methods
-    /// that they cover.
+    /// Reports whether the groups for `*` apply to an agent that no group names. The method is not
+    /// considered: the groups for `*` may cover only some methods.
     #[doc(hidden)]
     pub fn holds_to_star(&self, agent: &Agent) -> bool {
         self.star.holds(agent)
     }
 
-    /// Returns the action, at the time `now`, for requests of an agent that a rule with this
-    /// pattern disallows, and the reason. `None` stands for a rule whose pattern has no override.
-    /// Exempt paths and addresses are not considered, nor whether the rule's group applies to the
-    /// agent ([`Policy::holds_to_star`]).
+    /// Returns the action, and the reason, for an agent's requests that a rule with this pattern
+    /// disallows, at the time `now`. If `pattern` is `None`, overrides for patterns do not apply.
+    /// Ignores exempt paths and addresses, and whether the rule's group applies to the agent
+    /// ([`Policy::holds_to_star`]).
     #[doc(hidden)]
     pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
         if self.exempt.cover_agent(agent) {
@@ -165,9 +170,9 @@ impl Policy {
         (handling.action(), handling.reason)
     }
 
-    /// Returns the override that decided on a request that was disallowed by a rule with this
-    /// pattern and handled for this reason, at the time `now`. `None` if the mode of the site or
-    /// something else decided.
+    /// Returns the override that decided on a disallowed request. `pattern` is the pattern of the
+    /// rule that disallowed it, `reason` the reason of the decision, and `now` its time. `None` if
+    /// no override decided, but for example the mode of the policy.
     #[doc(hidden)]
     pub fn override_for(
         &self,
@@ -182,20 +187,19 @@ impl Policy {
         handling.over.filter(|_| handling.reason == reason)
     }
 
-    /// Returns the path of a request, in the forms that this policy judges.
+    /// Returns the path of a request, in the forms that this policy matches with the rules.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
         RequestPath::with_forms(target, self.forms)
     }
 
-    /// Returns the path of a request as a reading compares it; the reference parser uses only one
-    /// form.
+    /// Returns the path of a request in the forms that a reading matches with the rules;
+    /// [`Reading::Reference`] uses only one form.
     #[doc(hidden)]
     pub fn path_read_as<'t>(&self, reading: Reading, target: &'t [u8]) -> RequestPath<'t> {
         reading.path_with(target, self.forms)
     }
 
-    /// Returns the crawlers that overrides and exemptions name, each with the kind of entry that
-    /// names it.
+    /// Returns the crawlers that overrides and exemptions name, each with the kind of this entry.
     #[doc(hidden)]
     pub fn named_crawlers(&self) -> impl Iterator<Item = (&'static str, &ProductToken)> {
         let modes = self.overrides.iter().filter_map(Override::agent_name).map(|name| ("override", name));
@@ -203,7 +207,7 @@ impl Policy {
         modes.chain(rates).chain(self.exempt.agents.iter().map(|name| ("exemption", name)))
     }
 
-    /// Returns the overrides that have ended by now, each with its end.
+    /// Returns the overrides that have ended by the time `now`, each with the time of its end.
     #[doc(hidden)]
     pub fn ended_overrides(&self, now: SystemTime) -> impl Iterator<Item = (String, SystemTime)> {
         let modes = self.overrides.iter().map(|over| (format!("override for {over}"), over.until));
@@ -217,28 +221,31 @@ impl Policy {
         self.rate.burst
     }
 
-    /// Reports whether the check of a crawler's claim can change how its request is handled: if
-    /// impostors are tagged or refused, or if what is granted to a name needs evidence.
+    /// Reports whether checking the claim of one of these agents can change how its request is
+    /// handled: the policy tags or refuses impostors, or the privileges of a crawler's name need
+    /// evidence.
     #[doc(hidden)]
     pub fn heeds_claims(&self, agents: &[Agent]) -> bool {
         (self.identity.impostors != Impostors::Observe || self.grants_by_evidence())
             && agents.iter().any(|agent| agent.class().is_crawler())
     }
 
-    /// Whether something is granted to the name of a crawler, and only with evidence.
+    /// Reports whether the policy grants privileges to crawlers' names, and only with evidence of
+    /// the identity.
     fn grants_by_evidence(&self) -> bool {
         let has_grants =
             || !(self.exempt.agents.is_empty() && self.overrides.is_empty() && self.rate.overrides.is_empty());
         self.identity.needed != IdentityNeeded::Claimed && has_grants()
     }
 
-    /// Whether networks are exempt, by the address of a client.
+    /// Reports whether the policy exempts networks.
     #[doc(hidden)]
     pub const fn exempts_networks(&self) -> bool {
         !self.exempt.networks.is_empty()
     }
 
-    /// The rules that are not in force while no client has an address, one clause for each.
+    /// Returns the effects of unknown client addresses on this policy, one clause for each setting
+    /// that needs addresses. The caller joins the clauses in a message.
     #[doc(hidden)]
     pub fn rules_by_address(&self) -> Vec<&'static str> {
         let limits = self.rate.mode != RateMode::Off || !self.rate.overrides.is_empty();
@@ -251,17 +258,17 @@ impl Policy {
         rules.into_iter().filter_map(|(is_set, rule)| is_set.then_some(rule)).collect()
     }
 
-    /// Reports whether a group of these rules applies to an agent, for the methods that the groups
-    /// for `*` cover.
+    /// Reports whether a group of these rules applies to an agent, if the method of the request is
+    /// one that the groups for `*` cover.
     #[doc(hidden)]
     pub fn has_group(&self, rules: &RuleSet, agent: &Agent) -> bool {
         let fallback = if self.star.holds(agent) { Fallback::Star } else { Fallback::Nothing };
         rules.select(self.tokens_of(agent), fallback).applies()
     }
 
-    /// Returns the agent that a decision is about: the one that the decision names, or else the
-    /// first crawler. For an exempt request, this may be another agent with a group, even though
-    /// there is no verdict.
+    /// Returns the agent that a decision is about. If the rules were not applied, returns the first
+    /// crawler instead. If there is no crawler and the request is exempt, returns the first agent
+    /// that has a group.
     #[doc(hidden)]
     pub fn subject<'a>(&self, rules: &RuleSet, agents: &'a [Agent], decision: &Decision<'_>) -> Option<&'a Agent> {
         if decision.verdict.is_some() || decision.reason.is_reported() {
@@ -275,8 +282,8 @@ impl Policy {
     }
 
     /// Reports whether neither the policy nor these rules concern any of these agents, whatever
-    /// they request: none is a crawler, none is subject to `*`, and no group names one. Every
-    /// decision is then [`Reason::NoGroup`], and checking this costs less than deciding.
+    /// they request: no agent is a crawler, is subject to `*` or is named by a group. Every
+    /// decision is then [`Reason::NoGroup`], and this check costs less than a decision.
     #[doc(hidden)]
     pub fn passes_over(&self, rules: &RuleSet, agents: &[Agent]) -> bool {
         agents.iter().all(|agent| {
@@ -290,7 +297,7 @@ impl Policy {
         if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] }
     }
 
-    /// Decides on the request of one agent; `mode` applies if no override does.
+    /// Decides on the request of one agent. `mode` applies if no override applies.
     pub(super) fn decide_for<'r>(
         &self,
         mode: Mode,
@@ -363,9 +370,10 @@ impl Policy {
         }
     }
 
-    /// Returns how a disallowed request is handled, and the verdict that leads to it. An override
-    /// for a pattern covers one rule, but each form of a path may match another rule:
-    /// `/old/../private/` is more than a path below `/old/`.
+    /// Returns how a disallowed request is handled, and the verdict that this follows from. Each
+    /// form of a path may match another rule, and an override for a pattern is for one rule only,
+    /// so all disallowed forms are compared and the strictest handling counts. For example,
+    /// `/old/../private/` is a path below `/old/` to some servers and `/private/` to others.
     fn strictest<'r>(
         &self,
         mode: Mode,
@@ -392,9 +400,9 @@ impl Policy {
         )
     }
 
-    /// Returns how requests of an agent are handled that a rule with this pattern disallows.
-    /// Without a rule, returns the limit for its other requests. `mode` applies if no override
-    /// does.
+    /// Returns how an agent's requests are handled that a rule with this pattern disallows. If
+    /// `rule` is `None`, returns the limit for the agent's other requests. `mode` applies if no
+    /// override applies.
     fn handling(
         &self,
         mode: Mode,
@@ -404,8 +412,8 @@ impl Policy {
         holds: impl Fn(&Override) -> bool,
     ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
-        // The strictest entry for a name that is not believed: an impostor must not be able to
-        // choose a mild one.
+        // If the name is not believed, the strictest of its overrides counts: an impostor must not
+        // be able to choose the mildest by choosing its name.
         let mut claimed: Option<Handling<'_>> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
             let handling = Handling { over: Some(over), ..Handling::of(over.mode) };
@@ -423,12 +431,12 @@ impl Policy {
     }
 }
 
-/// How a disallowed request is handled, apart from grace.
+/// The handling of a disallowed request that is not in grace.
 #[derive(Clone, Copy)]
 struct Handling<'p> {
     mode: Mode,
     reason: Reason,
-    /// The override that decided.
+    /// The override that decided; `None` if the mode decided.
     over: Option<&'p Override>,
 }
 
@@ -451,7 +459,7 @@ impl Handling<'_> {
     }
 }
 
-/// Paths, addresses and agents whose requests pass unchecked.
+/// The configured paths, addresses and agents whose requests pass unchecked.
 #[derive(Clone, Debug)]
 pub(super) struct Exemptions {
     pub(super) patterns: Vec<PathPattern>,
@@ -460,7 +468,8 @@ pub(super) struct Exemptions {
 }
 
 impl Exemptions {
-    /// Every form must be exempt: `/.well-known/..%2fprivate/x` is `/private/x` to some servers.
+    /// Reports whether the path is exempt. Every form must be exempt: `/.well-known/..%2fprivate/x`
+    /// is `/private/x` to some servers.
     pub(super) fn cover_path(&self, path: &RequestPath<'_>) -> bool {
         path.is_robots_txt() || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))
     }

@@ -10,8 +10,8 @@ use crate::keyword_enum;
 use crate::keywords;
 use crate::rules::Verdict;
 
-/// The decision on a request, with its verdict and reason. It borrows the rules, so it is cheap to
-/// create.
+/// The decision on a request, with its verdict and reason. A decision borrows the rules, so it is
+/// cheap to create.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Decision<'r> {
@@ -19,7 +19,7 @@ pub struct Decision<'r> {
     pub action: Action,
     /// Reason for the action.
     pub reason: Reason,
-    /// Verdict of the rules, if the path was judged.
+    /// Verdict of the rules; `None` if the path was not matched with the rules.
     pub verdict: Option<Verdict<'r>>,
     /// Index of the agent that the decision is about, into the agents given to
     /// [`Policy::decide`](super::Policy::decide).
@@ -27,15 +27,17 @@ pub struct Decision<'r> {
     /// Signs of a person behind a disallowed request, found by
     /// [`Policy::weigh`](super::Policy::weigh).
     pub signs: HumanSigns,
-    /// Delay that applies to the request, from the groups that allow it, if the policy limits
-    /// rates. If there are several agents, it is the strictest delay, even if another agent is
-    /// disallowed. A refused request has none.
+    /// Crawl delay that the policy enforces on the request, from the groups that allow it. If there
+    /// are several agents, this is the strictest delay, even if another agent is disallowed. `None`
+    /// for a refused request.
     pub rate_limit: Option<RateLimit<'r>>,
-    /// Time to wait; zero for a request that did not exceed its crawl delay.
+    /// Time until the crawler's next request would pass; zero if this request did not exceed its
+    /// crawl delay.
     pub wait: Duration,
-    /// Latest end of the grace period, if any. During grace the request is only observed, whatever
-    /// the mode, because earlier versions of the file did not disallow or limit it. `None` if no
-    /// grace applies. [`Decision::would`] returns what happens after it.
+    /// Latest end of the grace period; `None` if the request is not in grace. During grace, the
+    /// request is only observed, whatever the mode, because earlier versions of the file did not
+    /// disallow or limit it. [`Decision::would`] returns the action under [`Mode::Refuse`] after
+    /// the grace period.
     pub grace_end: Option<SystemTime>,
     /// Action under [`Mode::Refuse`], if it differs from `action`.
     pub(super) would: Option<UnderRefuse>,
@@ -49,18 +51,19 @@ pub enum Action {
     Pass,
     /// The request is forwarded with a tag.
     Tag,
-    /// The request is answered with a refusal; if the reason is [`Reason::Limited`], with 429.
+    /// The request is refused. If the reason is [`Reason::Limited`], the answer is 429.
     Refuse,
 }
 
 keyword_enum! {
     /// The action that [`Mode::Refuse`] would take on a request after all grace periods, whatever
-    /// the mode of the site is; later variants are stricter.
+    /// the mode of the site is. Later variants are stricter.
     #[derive(PartialOrd, Ord)]
     UnderRefuse, "an action of the mode that refuses", {
-        /// The request would pass unchanged: it is allowed or exempt, or an override lets it pass.
+        /// The request would pass unchanged, because it is allowed or exempt, or because an
+        /// override lets it pass.
         Pass = "pass",
-        /// The request would be tagged, as requests of search engines are.
+        /// The request would be tagged, like the requests of search engines.
         Tag = "tag",
         /// The request would be answered with 429, because it exceeds its crawl delay.
         Limit = "limit",
@@ -75,31 +78,33 @@ keyword_enum! {
     Reason, "a reason of a decision", {
         /// The site's robots.txt is not known yet.
         NothingKnown = "nothing-known",
-        /// The kill switch has turned enforcement off, so nothing is judged.
+        /// The kill switch has turned enforcement off, so no request is judged.
         KillSwitch = "kill-switch",
-        /// The path, the agent, the client's address or one of its cookies is exempt, or the
+        /// The path, the agent, the client's address or a cookie of the request is exempt, or the
         /// application exempts the request.
         Exempt = "exempt",
         /// No group applies to this agent.
         NoGroup = "no-group",
         /// The rules allow the request.
         Allowed = "allowed",
-        /// The rules allow the request, but it exceeds its crawl delay; the rate mode or the mode
-        /// of the site only observes.
+        /// The rules allow the request, but it exceeds its crawl delay. It passes, because the rate
+        /// mode or the mode of the site only observes.
         LimitObserved = "limit-observed",
         /// The rules disallow the request, and the mode is [`Mode::Off`].
         Off = "off",
-        /// The rules disallow the request, but there are signs of a person, and the policy exempts
-        /// those.
+        /// The rules disallow the request, but it has signs of a person, and the policy exempts
+        /// such requests.
         SuspectHuman = "suspect-human",
         /// The rules disallow the request, and the mode only observes.
         Observed = "observed",
-        /// The rules have not disallowed the request for long enough yet, so it is only observed.
+        /// The rules have disallowed the request for less than the grace period, so it is only
+        /// observed.
         Grace = "grace",
-        /// The rules disallow the request, and the mode refuses. It is only tagged, because it
-        /// names a crawler that feeds the index of a search engine, and no override applies to it.
+        /// The rules disallow the request, and the mode refuses. The request is only tagged,
+        /// because its agent is a crawler that feeds the index of a search engine, and no override
+        /// applies to it.
         SearchEngine = "search-engine",
-        /// The rules allow the request, but it exceeds its crawl delay.
+        /// The rules allow the request, but it exceeds its crawl delay and is refused with 429.
         Limited = "limited",
         /// The rules disallow the request.
         Disallowed = "disallowed",
@@ -116,7 +121,7 @@ keywords!(Action, "an action", {
 });
 
 impl Mode {
-    /// Returns the action under this mode.
+    /// Returns the action for disallowed requests under this mode.
     pub(super) const fn action(self) -> Action {
         match self {
             Self::Off | Self::Observe => Action::Pass,
@@ -149,7 +154,8 @@ impl Reason {
 
 impl<'r> Decision<'r> {
     /// Returns the action that [`Mode::Refuse`] would take on the request, with the same overrides
-    /// and exemptions. Grace is ignored, because it ends: see [`Decision::grace_end`].
+    /// and exemptions. A grace period is ignored, because it is temporary; see
+    /// [`Decision::grace_end`].
     pub fn would(&self) -> UnderRefuse {
         self.would.unwrap_or(if self.reason == Reason::Limited {
             UnderRefuse::Limit
@@ -158,7 +164,8 @@ impl<'r> Decision<'r> {
         })
     }
 
-    /// Adds what the decision would be under [`Mode::Refuse`], given as `refusing`.
+    /// Adds the action, the grace period and the rate limit of `refusing`: the decision on the same
+    /// request under [`Mode::Refuse`].
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
         let rate_limit = self
             .rate_limit
@@ -166,14 +173,15 @@ impl<'r> Decision<'r> {
         Self { would: Some(refusing.would()), grace_end: refusing.grace_end, rate_limit, ..self }
     }
 
-    /// Creates the decision on a request that is in grace until `end`: it passes now, and `would`
-    /// is the action after that.
+    /// Creates the decision on a request that is in grace until `end`. The request passes now, and
+    /// `would` is the action after the grace period.
     pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
         let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
         Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
     }
 
-    /// Returns the decision changed for a request that exceeds its crawl delay by `wait`.
+    /// Returns the decision on the same request if it exceeds its crawl delay. `wait` is the time
+    /// until the crawler's next request would pass.
     #[doc(hidden)]
     pub fn too_soon(self, wait: Duration) -> Self {
         let Some(rate_limit) = self.rate_limit else { return self };
@@ -186,14 +194,15 @@ impl<'r> Decision<'r> {
         match self.reason {
             _ if rate_limit.mode == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
             Reason::Allowed | Reason::Off => limited(self.action, Reason::LimitObserved),
-            // An impostor stays one, and a request that is observed for another reason keeps that
-            // reason.
+            // An impostor's request keeps [`Reason::Impostor`], and a request that is observed for
+            // another reason keeps that reason.
             _ => Self { would, ..self },
         }
     }
 
-    /// Returns the decision changed for an impostor that is handled this way, if the request is an
-    /// impostor's.
+    /// Returns the decision with the action of `handling` and [`Reason::Impostor`], unless the
+    /// decision is at least as strict already. `handling` is `None` if the request is not from an
+    /// impostor.
     pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
         let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
         let is_allowed = matches!(self.reason, Reason::Allowed | Reason::NoGroup);
@@ -204,7 +213,8 @@ impl<'r> Decision<'r> {
         Self { action: mode.action(), reason: Reason::Impostor, would, ..self }.with_rate_limit(self.rate_limit)
     }
 
-    /// A refused request is not rate-limited, so it does not use up what the sender may fetch.
+    /// Sets the rate limit, unless the request is refused: a refused request must not count against
+    /// the crawl delay of its sender.
     pub(super) fn with_rate_limit(self, rate_limit: Option<RateLimit<'r>>) -> Self {
         Self { rate_limit: rate_limit.filter(|_| self.action != Action::Refuse), ..self }
     }
@@ -234,22 +244,23 @@ impl<'r> Decision<'r> {
             (one, other) => one.or(other),
         };
         let rank = |of: &Self| (of.action, of.reason);
-        // The agent in grace may be the one that is refused when the grace ends.
+        // The agent in grace may be the one whose request is refused when the grace period ends.
         let would = self.grace_end.or(other.grace_end).map(|_| self.would().max(other.would()));
         let strictest = if rank(&other) > rank(&self) { other } else { self };
         let grace_end = self.grace_end.or(other.grace_end);
-        // An additional name must not turn rate limiting off, whatever its outcome.
+        // An additional agent, whatever the decision on it, must not turn rate limiting off for the
+        // first.
         Self { would: would.or(strictest.would), grace_end, ..strictest }.with_rate_limit(rate_limit)
     }
 }
 
 keyword_enum! {
-    /// The action for an impostor: a request that claims to be from a crawler, and whose
+    /// The action for an impostor: a request that claims to be from a crawler although its
     /// [`Identity`] is refuted.
     ///
-    /// Under every variant, an impostor is judged by the file like any other crawler. It does not
-    /// get what is granted to the crawler's name: the default tag of search engines, overrides
-    /// milder than the mode, and the exemption of agents.
+    /// Under every variant, the rules apply to an impostor as to any other crawler. An impostor
+    /// does not get the privileges of the crawler's name: the default tag of search engines,
+    /// overrides milder than the mode, and the exemption of agents.
     ///
     /// The [`Mode`] limits the action: under [`Mode::Tag`] an impostor is tagged at most, and under
     /// [`Mode::Observe`] it passes and is recorded.
@@ -258,9 +269,9 @@ keyword_enum! {
         /// The request passes if the file allows it. The default.
         #[default]
         Observe = "observe",
-        /// The request is at least tagged, whatever the file says, if the mode tags or refuses.
+        /// The request is at least tagged if the mode tags or refuses, even if the file allows it.
         Tag = "tag",
-        /// The request is refused, whatever the file says, if the mode refuses.
+        /// The request is refused if the mode refuses, even if the file allows it.
         Refuse = "refuse",
     }
 }
@@ -270,18 +281,19 @@ keyword_enum! {
     /// and the exemption of agents.
     #[derive(Default)]
     IdentityNeeded, "an identity requirement", {
-        /// A claim that is not refuted. The default; it changes nothing unless there is evidence.
+        /// A claim that is not refuted. The default. Without evidence, no claim is refuted, so
+        /// every claim is enough.
         #[default]
         Claimed = "claimed",
-        /// A claim that is verified or undecided. Crawlers whose operators publish no method get
-        /// nothing.
+        /// A claim that is verified or undecided. Crawlers whose operators publish no verification
+        /// method get no privileges.
         Undecided = "undecided",
         /// A claim that is verified.
         Verified = "verified",
     }
 }
 
-/// The part of a policy that is about identities.
+/// The settings of a policy that depend on identities.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdentityRules {
     pub(super) impostors: Impostors,
@@ -289,7 +301,7 @@ pub(super) struct IdentityRules {
 }
 
 impl IdentityRules {
-    /// Reports whether this request gets what is granted to the name of its crawler.
+    /// Reports whether a request with this identity gets the privileges of its crawler's name.
     pub(super) const fn believe(self, identity: Identity) -> bool {
         match (identity, self.needed) {
             (Identity::Verified(_), _) | (Identity::Undecided(_), IdentityNeeded::Undecided) => true,
@@ -298,9 +310,10 @@ impl IdentityRules {
         }
     }
 
-    /// Returns the mode for an agent's request because of its sender, whatever the file says,
-    /// before the limit of the site's mode. `None` if only the file counts. A signature can be
-    /// refuted without the name of a crawler, but a browser that sends one may still be a person's.
+    /// Returns the mode for an impostor's request, regardless of the file and before the limit of
+    /// the site's mode. `None` if the request is not from an impostor. A signature can be refuted
+    /// although the request names no crawler; a browser that sends such a signature may still be a
+    /// person's, so a browser is not an impostor.
     pub(super) fn handling(self, agent: &Agent, identity: Identity) -> Option<Mode> {
         let mode = match self.impostors {
             Impostors::Observe => None,

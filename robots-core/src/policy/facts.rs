@@ -1,8 +1,8 @@
 //! The facts about a request that a policy needs.
 //!
-//! **A policy has no clock.** The end of an override is a plain value. A request brings a clock,
-//! which is read only for disallowed requests, and only if something ends. No timer is needed to
-//! end an override.
+//! **A policy has no clock.** The end of an override is a plain value. The caller passes a clock
+//! with each request. The policy reads the clock only if the decision depends on the time, so no
+//! timer is needed to end an override.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -11,20 +11,20 @@ use std::time::SystemTime;
 use crate::agent::Identity;
 use crate::rules::{PathForms, RequestPath};
 
-/// A request without its agents: method, path, address, clock, and sender.
+/// The facts about a request other than its agents: method, path, address, clock and identity.
 ///
-/// Path and address are only read once a group applies to the agent, and the clock only for
-/// disallowed requests.
+/// The policy reads the path and the address only if a group applies to the agent, and the clock
+/// only if the decision depends on the time.
 #[must_use]
 pub struct RequestFacts<'a> {
     pub(super) method: &'a str,
     pub(super) path: FactsPath<'a>,
-    /// Returns the client's address, for the exempt networks.
+    /// Function that returns the client's address, which is compared with the exempt networks.
     pub address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
-    /// Returns the time, for overrides that end.
+    /// Function that returns the present time, for overrides that end and for grace periods.
     pub clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
-    /// Outcome of checking the request's claim about its sender. [`Identity::Unclaimed`] changes
-    /// nothing.
+    /// Outcome of checking the request's claim about its sender. [`Identity::Unclaimed`] does not
+    /// affect the decision.
     pub identity: Identity,
 }
 
@@ -50,7 +50,8 @@ impl<'a> RequestFacts<'a> {
         self.address.and_then(|address| address())
     }
 
-    /// Returns the path in these forms, or the path that was given, in its own forms.
+    /// Returns the path: in its own forms if the caller gave a parsed path, or else parsed in these
+    /// forms.
     #[inline]
     pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {

@@ -1,4 +1,4 @@
-//! Rules that are too new to be enforced.
+//! The grace period of rules that are too new to be enforced.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -7,15 +7,15 @@ use crate::rules::{
     Access, Fallback, Group, MatchBudget, Name, PathPattern, ProductToken, RequestPath, Rule, RuleSet, Selection,
 };
 
-/// Earlier versions of the rules, and the time since which each was known.
+/// Earlier versions of the rules, each with the time when it was first known.
 ///
-/// A request that is disallowed now is in grace until it has been disallowed for long enough,
-/// counted from the oldest version that disallows it. So new rules are in grace, and so are rules
-/// that an `Allow` used to outweigh, and crawlers that join a group. A rule that was only moved, or
-/// was missing for a while, is not in grace.
+/// A request that is disallowed now is in grace until it has been disallowed for the length of the
+/// grace period, counted from the oldest version that disallows it. So a grace period begins when a
+/// rule is new, when an `Allow` that used to outweigh the rule is removed, and when a crawler is
+/// added to a group. A rule that was only moved, or was missing for a while, is not in grace.
 pub struct Grace {
     length: Duration,
-    /// Time since which the present rules are known.
+    /// Time when the present rules were first known.
     since: SystemTime,
     earlier: Vec<(SystemTime, Arc<RuleSet>)>,
 }
@@ -39,8 +39,8 @@ impl Grace {
     }
 
     /// Counts the present `Disallow` rules that are in grace for at least one crawler of their
-    /// group. Each is tried with one path that its pattern matches. Counting stops once the work
-    /// allowed for one request is done.
+    /// group. Each rule is tried with one path that its pattern matches. Counting is limited to the
+    /// work budget of one request (`MatchBudget`).
     pub fn count_rules(&self, now: SystemTime, rules: &RuleSet) -> usize {
         let mut work = MatchBudget::new();
         let disallowing = rules.document().groups().flat_map(Group::rules);
@@ -59,8 +59,8 @@ impl Grace {
         })
     }
 
-    /// Reports whether a request that is disallowed now has not been disallowed for long enough.
-    /// `select` selects the groups of the agent from a version of the rules.
+    /// Reports whether a request that is disallowed now is still in grace. `select` selects the
+    /// groups of the agent from a version of the rules.
     pub(super) fn covers<'g>(
         &'g self,
         now: SystemTime,
@@ -77,9 +77,9 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
-    /// Returns the part of an enforced interval that has been in the file for long enough: the
-    /// longest interval of the versions whose grace has ended, limited to `interval`. `None` if
-    /// none of them has a delay. `select` as in [`covers`](Self::covers).
+    /// Returns the interval that may be enforced during grace: the longest interval of the versions
+    /// whose grace period has ended, limited to `interval`. `None` if these versions have no delay.
+    /// `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,
@@ -94,8 +94,8 @@ impl Grace {
         delays.map(|delay| delay.enforced_interval().min(interval)).max()
     }
 
-    /// Returns the end of a grace period. If that is beyond the range of the clock, returns a time
-    /// far in the future.
+    /// Returns the end of a grace period that begins at `since`. If the end is beyond the range of
+    /// the clock, returns a time far in the future.
     fn end_after(&self, since: SystemTime) -> SystemTime {
         since.checked_add(self.length).unwrap_or(since + Duration::from_secs(u32::MAX.into()))
     }

@@ -1,15 +1,15 @@
 //! Evidence of a person behind a disallowed request.
 //!
-//! A header can be wrong either way: a tool that a person uses may send a crawler's name. This
-//! evidence is independent of the `User-Agent`: a session cookie, or fetch metadata as browsers
-//! send it. By default it is only recorded, so that an operator can see how many people a rule
-//! would affect.
+//! A `User-Agent` can be wrong: a tool that a person uses may send a crawler's name. This module
+//! uses evidence that is independent of the `User-Agent`: a session cookie, or fetch metadata as
+//! browsers send it. By default the evidence is only recorded, so that an operator can see how many
+//! people a rule would affect.
 
 use crate::keyword_enum;
 use crate::rules::{Authority, ValueError};
 
-/// The cookies and fields that suggest a person, as bytes. Only collected once a request is
-/// disallowed.
+/// The cookies and header fields that may suggest a person, as bytes. Callers collect them only for
+/// requests that would not simply pass.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct HumanEvidence<'a> {
@@ -18,7 +18,7 @@ pub struct HumanEvidence<'a> {
     comes_from_here: bool,
 }
 
-/// The signs of a person that were found.
+/// The signs of a person that were found in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HumanSigns {
     session_cookie: bool,
@@ -27,18 +27,18 @@ pub struct HumanSigns {
 }
 
 keyword_enum! {
-    /// How a disallowed request with signs of a person is handled.
+    /// The handling of disallowed requests with signs of a person.
     #[derive(Default)]
     SuspectHuman, "a rule for requests with signs of a person", {
         /// The signs are recorded. The default.
         #[default]
         Record = "record",
-        /// The request passes.
+        /// The request passes, and the signs are recorded.
         Exempt = "exempt",
     }
 }
 
-/// Names of cookies that exempt a request or suggest a person.
+/// The configured names of cookies that exempt a request or suggest a person.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cookies {
     pub(super) exempt: Vec<Box<[u8]>>,
@@ -46,9 +46,10 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
-    /// Parses configured names of cookies.
+    /// Checks configured names of cookies.
     pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, ValueError> {
-        // Bytes that end a cookie's name, are trimmed from it, or cannot occur in the field.
+        // A name must not contain bytes that would end it, that are trimmed from it, or that cannot
+        // occur in the field.
         let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
         let name = |name: N| match name.as_ref() {
             name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),
@@ -69,9 +70,9 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). They
-    /// count only together, and only in combinations that browsers send: the destination is a
-    /// document if and only if the mode is a navigation.
+    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). The three
+    /// fields count only together, and only in combinations that browsers send: the destination is
+    /// a document if and only if the mode is a navigation.
     pub fn fetch_metadata(mut self, site: &[u8], mode: &[u8], destination: &[u8]) -> Self {
         let known_site = matches!(site, b"same-origin" | b"same-site" | b"cross-site" | b"none");
         let known_mode = matches!(mode, b"navigate" | b"cors" | b"no-cors" | b"same-origin" | b"websocket");
@@ -82,8 +83,8 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds a `Referer`, which is compared with the request's own host. It counts only together
-    /// with fetch metadata, because any client can send a `Referer`.
+    /// Adds a `Referer`, which is compared with the request's own host. A `Referer` counts only
+    /// together with fetch metadata, because any client can send one.
     pub fn referer(mut self, referer: &[u8], host: &[u8]) -> Self {
         let authority = Authority::of_url(referer).map(|(_, authority, _)| authority);
         self.comes_from_here = authority.is_some_and(|authority| {

@@ -1,9 +1,9 @@
-//! The operator's intent, and the decision that follows from it. Every application builds a
-//! [`Policy`]; a framework without Tower calls it directly.
+//! The operator's settings, and the decision on each request that follows from them. Every
+//! application builds a [`Policy`]. An application without Tower calls [`Policy::decide`] itself.
 //!
-//! [`Policy::decide`] combines the agents, the rules of the file and the operator's intent
-//! ([`Policy`]). It is pure: no HTTP types, no I/O, no clock of its own. If there are several
-//! agents (because of a repeated header), the strictest decision counts.
+//! [`Policy::decide`] combines the agents, the rules of the file and the operator's settings. It
+//! uses no HTTP types, no I/O and no clock of its own. If a request has several agents (because of
+//! a repeated header), the strictest decision counts.
 
 mod builder;
 mod decide;

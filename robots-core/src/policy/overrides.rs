@@ -1,11 +1,11 @@
-//! Exceptions from a site's mode.
+//! Overrides: exceptions from a policy's mode.
 //!
-//! **The last override that applies wins**, as in `.gitignore`: there is one rule to remember, and
-//! an exception is written below the entry that it modifies.
+//! **The last override that applies wins**, as in `.gitignore`, so an exception from an entry is
+//! written below that entry.
 //!
-//! An override for an agent applies to that agent's own token, not to its family. For example, an
-//! override for Googlebot does not apply to Applebot, although Applebot obeys Googlebot's group if
-//! it has none of its own.
+//! An override for a crawler applies to that crawler only, not to crawlers that obey its group. For
+//! example, an override for Googlebot does not apply to Applebot, although Applebot obeys
+//! Googlebot's group if the file has no group for Applebot.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -15,8 +15,9 @@ use crate::agent::{Agent, Category, NamedAs, Recognizer, Registry};
 use crate::keyword_enum;
 use crate::rules::{PathPattern, ProductToken, Reading, RobotsTxt, ValueError};
 
-/// Another mode for some requests: a [`Mode`] for disallowed ones, or a
-/// [`RateMode`](super::RateMode) for rate limiting. If several apply, the last one counts.
+/// Another mode for some requests: a [`Mode`] for disallowed requests, or a
+/// [`RateMode`](super::RateMode) for rate limiting. If several overrides apply, the last one
+/// counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Override<M = Mode> {
@@ -36,18 +37,19 @@ enum OverrideFor {
 }
 
 impl Override {
-    /// Creates an override for one rule, by its path pattern in any of its spellings: `/%40x` and
-    /// `/@x` are the same. The pattern is that of a rule in the file, not a path. To let a path
-    /// pass, exempt it ([`PolicyBuilder::exempt_paths`](super::PolicyBuilder::exempt_paths)) or
-    /// write an `Allow` line.
+    /// Creates an override for the rules with this path pattern, in any spelling: `/%40x` and `/@x`
+    /// are the same. The value must be the pattern of a rule in the file, not the path of a
+    /// request. To let a path pass, exempt it
+    /// ([`PolicyBuilder::exempt_paths`](super::PolicyBuilder::exempt_paths)) or write an `Allow`
+    /// line.
     ///
-    /// If the reading accepts patterns without a leading slash ([`Reading::Legacy`]), write the
-    /// pattern with a slash here.
+    /// [`Reading::Legacy`] accepts rules whose pattern has no leading slash. Begin the pattern with
+    /// a slash here nevertheless.
     ///
     /// # Errors
     ///
-    /// Returns an error if the pattern begins with neither `/` nor `*`: no rule with such a pattern
-    /// disallows a path.
+    /// Returns an error if the pattern begins with neither `/` nor `*`, because rules with such a
+    /// pattern disallow nothing.
     pub fn pattern(pattern: impl AsRef<[u8]>, mode: Mode) -> Result<Self, ValueError> {
         let pattern = pattern.as_ref();
         let compared = PathPattern::parse(pattern)?;
@@ -56,14 +58,14 @@ impl Override {
 }
 
 impl<M: Copy> Override<M> {
-    /// Creates an override for one crawler, by its name, its own product token or a name that it
-    /// sends. Case is ignored, and the name may include a version.
+    /// Creates an override for one crawler. The name is the crawler's name in the registry, its own
+    /// product token or a name that it sends. Case is ignored, and the name may include a version.
     ///
     /// # Errors
     ///
-    /// Returns an error if no request can be from an agent with this name: a whole `User-Agent`
-    /// field, `*`, or the name of a registered crawler with blanks in it (`GPT Bot`). The error
-    /// suggests the right name if there is one.
+    /// Returns an error if no agent can have this name: a whole `User-Agent` field, `*`, or the
+    /// name of a registered crawler with added spaces (`GPT Bot`). The error suggests the right
+    /// name if it is known.
     pub fn agent(name: &str, mode: M) -> Result<Self, ValueError> {
         Ok(Self { covers: OverrideFor::Agent(called(name)?), mode, until: None })
     }
@@ -82,14 +84,14 @@ impl<M: Copy> Override<M> {
     }
 
     /// Creates an override for the crawlers of search engines that people use
-    /// ([`Agent::is_index_engine`]). These are only tagged if the mode refuses and no override
-    /// applies.
+    /// ([`Agent::is_index_engine`]). Without an override, [`Mode::Refuse`] only tags their
+    /// disallowed requests.
     pub const fn index_engines(mode: M) -> Self {
         Self { covers: OverrideFor::IndexEngines, mode, until: None }
     }
 
-    /// Sets the end of the override; it then applies to nothing any more. Default: no end. For a
-    /// request without a clock (see [`RequestFacts::clock`]) it still applies.
+    /// Sets the end of the override. From then on, the override does not apply to any request.
+    /// Default: no end. The end is ignored for a request without a clock ([`RequestFacts::clock`]).
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
         self
@@ -104,13 +106,14 @@ impl<M: Copy> Override<M> {
         }
     }
 
-    /// Reports whether the override has not ended. Reads the clock only if the override has an end.
+    /// Reports whether the override is still in force. Reads the clock only if the override has an
+    /// end.
     pub(super) fn holds(&self, request: &RequestFacts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
 
-    /// Reports whether the override applies to requests of an agent that a rule with this pattern
-    /// disallows. `None` stands for a rule that no override names.
+    /// Reports whether the override applies to an agent's requests that a rule with this pattern
+    /// disallows. If `rule` is `None`, no override for a pattern applies.
     pub(super) fn fits(&self, agent: &Agent, rule: Option<&[u8]>) -> bool {
         match &self.covers {
             OverrideFor::Agent(name) => is_called(agent, name),
@@ -128,8 +131,8 @@ impl<M: Copy> Override<M> {
     }
 }
 
-/// Formats the requests that the override is for, as in a configuration: `agent "gptbot"`,
-/// `category "ai-training"` or `pattern "/private/"`.
+/// Formats the scope of the override as in a configuration: `agent "gptbot"`, `category
+/// "ai-training"` or `pattern "/private/"`.
 impl<M> fmt::Display for Override<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.covers {
@@ -141,9 +144,11 @@ impl<M> fmt::Display for Override<M> {
     }
 }
 
-/// Returns the token of a configured name; as in robots.txt, `GPTBot/1.2` is `GPTBot`.
+/// Returns the token of a configured name. As in robots.txt, a version is ignored: `GPTBot/1.2` is
+/// `GPTBot`.
 ///
-/// A policy has no registry, so a name that the built-in registry does not know may be right.
+/// A name that the built-in registry does not know is accepted, because the application may use a
+/// registry of its own.
 pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
     let token = ProductToken::from_name(name.as_bytes()).ok_or_else(|| no_name(name, None))?;
     let registry = Registry::builtin();
@@ -161,16 +166,16 @@ pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
     }
 }
 
-/// Creates the error for a string that is not a crawler's name: only `*` or blanks, a whole
-/// `User-Agent` field, or a name with blanks in it. `meant` is the name of the crawler that was
-/// meant.
+/// Creates the error for a string that is not a crawler's name: `*`, only white space, a whole
+/// `User-Agent` field, or a registered name with added spaces. `meant` is the name to suggest.
 fn no_name(name: &str, meant: Option<&str>) -> ValueError {
     let right = meant.map_or("one such as \"GPTBot\"".to_owned(), |meant| format!("{meant:?}"));
     ValueError::new(name, format_args!("is not a crawler's name: write {right}"))
 }
 
-/// Reports whether an agent has this name: its crawler's name, its own token, or a name that its
-/// crawler sends. The rest of its family is ignored: an entry for Googlebot is not for Applebot.
+/// Reports whether an agent has this name: its crawler's name in the registry, its own token, or a
+/// name that its crawler sends. Tokens of crawlers whose groups it obeys are ignored: an entry for
+/// Googlebot does not apply to Applebot.
 pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     let is_name = |other: &str| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
     agent.tokens().first() == Some(name)
@@ -186,11 +191,12 @@ fn is_header(name: &str) -> bool {
 }
 
 keyword_enum! {
-    /// How a request that robots.txt disallows is handled; later variants are stricter.
+    /// The handling of a request that robots.txt disallows; later variants are stricter.
     ///
-    /// The mode also limits what is done about any other request. Under [`Mode::Off`] and
+    /// The mode also limits the other actions of the policy. Under [`Mode::Off`] and
     /// [`Mode::Observe`], an impostor's request and a request that exceeds its crawl delay pass as
-    /// well, whatever [`Impostors`](super::Impostors) and [`RateMode`](super::RateMode) are set to.
+    /// well, whatever the [`Impostors`](super::Impostors) and [`RateMode`](super::RateMode)
+    /// settings are.
     #[derive(Default, PartialOrd, Ord)]
     Mode, "a mode", {
         /// The request passes, and observers of disallowed requests are not notified.
@@ -198,7 +204,8 @@ keyword_enum! {
         /// The request is recorded and passes unchanged. The default.
         #[default]
         Observe = "observe",
-        /// The request passes with a header field for the application behind.
+        /// The request passes with an additional header field that tells the application about the
+        /// verdict.
         Tag = "tag",
         /// The request is answered with a refusal.
         Refuse = "refuse",
@@ -249,7 +256,7 @@ mod tests {
             ("gptbot", "GPTBot/1.2"),
             ("GPTBot/1.2", "GPTBot/1.2"),
             (" Better Uptime Bot ", "Better Uptime Bot/1.0"),
-            // A name that a crawler sends, not the one it is listed under.
+            // `HaosouSpider` is a name that the crawler sends, not its name in the registry.
             ("HaosouSpider", "360Spider"),
             ("Yahoo! Slurp", "Mozilla/5.0 (compatible; Yahoo! Slurp; http://help.yahoo.com/help/us/ysearch/slurp)"),
             ("AcmeBot", "AcmeBot/1.0 (+https://acme.example/bot)"),

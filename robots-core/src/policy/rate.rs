@@ -11,7 +11,8 @@ use crate::rules::{CrawlDelay, Selection, Verdict};
 
 keyword_enum! {
     /// The action for an allowed request that exceeds the `Crawl-delay` of its crawler's groups;
-    /// later variants are stricter. The [`Mode`] limits it, unless it comes from an override.
+    /// later variants are stricter. The [`Mode`] limits the action, unless it is from a rate
+    /// override.
     #[derive(Default, PartialOrd, Ord)]
     RateMode, "a rate mode", {
         /// The request passes, and nothing is counted. The default.
@@ -19,16 +20,17 @@ keyword_enum! {
         Off = "off",
         /// The request passes and is recorded.
         Observe = "observe",
-        /// The request is answered with 429 if the mode refuses, and recorded if the mode only
+        /// The request is answered with 429 if the mode refuses. It is only recorded if the mode
         /// observes or tags.
         Refuse = "refuse",
     }
 }
 
 impl RateMode {
-    /// Limits the rate mode by the mode: it refuses only if the mode refuses, and counts nothing if
-    /// the mode is off. Under [`Mode::Tag`] it records: a tag marks disallowed requests, and this
-    /// request is allowed.
+    /// Returns the rate mode limited by the mode of the policy. [`RateMode::Refuse`] stays only
+    /// under [`Mode::Refuse`], and under [`Mode::Off`] the result is [`RateMode::Off`]. Under
+    /// [`Mode::Tag`] requests are only recorded, because a tag is for disallowed requests and a
+    /// request that exceeds its crawl delay is allowed.
     #[doc(hidden)]
     pub fn within(self, mode: Mode) -> Self {
         match mode {
@@ -39,7 +41,7 @@ impl RateMode {
     }
 }
 
-/// How request rates are limited.
+/// The settings of a policy for rate limiting.
 #[derive(Clone, Debug)]
 pub(super) struct RateRules {
     pub(super) mode: RateMode,
@@ -47,21 +49,21 @@ pub(super) struct RateRules {
     pub(super) overrides: Vec<Override<RateMode>>,
 }
 
-/// The delay that applies to a request, and how it is enforced.
+/// The crawl delay that applies to a request, and how it is enforced.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RateLimit<'r> {
     /// The delay, with its line.
     pub delay: CrawlDelay<'r>,
-    /// Enforced interval: the [enforced interval](CrawlDelay::enforced_interval) of the delay or,
-    /// while an increased delay is in grace, the longest interval before it.
+    /// Interval that is enforced: the delay's [`enforced_interval`](CrawlDelay::enforced_interval).
+    /// While an increased delay is in grace, this is the longest earlier interval instead.
     pub interval: Duration,
     /// Action for a request that exceeds the delay, within the limits of the site's mode; never
     /// [`RateMode::Off`].
     pub mode: RateMode,
-    /// Action if the mode of the site is [`Mode::Refuse`] and no grace applies.
+    /// Action if the mode of the site were [`Mode::Refuse`] and the request were not in grace.
     pub(super) refusing: RateMode,
-    /// Verdict on the agent that the delay applies to.
+    /// Verdict on the request for the agent that the delay applies to.
     pub verdict: Verdict<'r>,
     /// Index of the agent that the delay applies to, into the agents given to
     /// [`Policy::decide`](super::Policy::decide). The decision itself may be about another agent.
@@ -71,9 +73,9 @@ pub struct RateLimit<'r> {
 }
 
 impl RateRules {
-    /// Returns the rate limit of an allowed request; `None` if its groups have no delay, or it is not
-    /// rate-limited. `bound` returns the mode for the agent. `is_believed` is true if the request
-    /// gets what is granted to the name of its crawler.
+    /// Returns the rate limit of an allowed request; `None` if its groups have no delay or the
+    /// policy does not limit it. `bound` returns the mode for the agent. `is_believed` is true if
+    /// the request gets the privileges of its crawler's name.
     pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,
@@ -83,18 +85,20 @@ impl RateRules {
         request: &RequestFacts<'_>,
         is_believed: bool,
     ) -> Option<RateLimit<'r>> {
-        // Checked first, because it is true for almost every policy and file.
+        // This check comes first, because it is true for most policies.
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
         }
-        // Requests are counted by a name, or by the address if they are automated.
+        // Requests are counted by the agent's name. Requests of agents without a name are counted
+        // by their address, but only if they are automated.
         let is_counted = !agent.tokens().is_empty() || is_automation(agent);
         let delay = selection.crawl_delay().filter(|_| is_counted)?;
-        // Pages that a search engine is refused too often leave its index. So an engine is limited
-        // only if it is named individually, both in the file and in an override.
+        // A search engine removes pages from its index if they are refused too often. So a search
+        // engine is limited only if both the file and a rate override name this crawler itself.
         let is_spared = agent.is_index_engine() && !matches!(request.identity, Identity::Refuted(_));
         let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
-        // As with overrides of the mode, an impostor must not be able to choose a mild one.
+        // If the name is not believed, the strictest rate override counts, as with overrides of the
+        // mode: an impostor must not be able to choose the mildest.
         let mut claimed = RateMode::Off;
         let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
         let granted = fitting.find_map(|over| {
@@ -118,12 +122,11 @@ impl RateRules {
 }
 
 impl RateLimit<'_> {
-    /// Reports whether a request target is part of a page, such as a style sheet, a script, an
-    /// image or a font. Such requests are not limited: a crawler that renders a page fetches them
-    /// all at once.
+    /// Reports whether a request is for a style sheet, an image or another part of a page. Such
+    /// requests are not limited, because crawlers that render pages fetch all parts at once.
     ///
-    /// The file extension of the path decides; the query is ignored. A path that servers may read
-    /// in several ways is not an asset.
+    /// The file extension of the path decides; the query is ignored. A path that servers may
+    /// interpret in several ways is not an asset.
     pub fn is_for_asset(target: &[u8]) -> bool {
         // Most pages have no file extension, and no query with a dot.
         if memchr::memchr(b'.', target).is_none() {
@@ -136,9 +139,9 @@ impl RateLimit<'_> {
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
     }
 
-    /// Returns the rate limit with the values for [`Mode::Refuse`], given as `refusing`, and keeps its
-    /// own mode. If there are several agents, `refusing` may be another agent's: the counts are the
-    /// same as they will be when the mode refuses.
+    /// Returns `refusing`, the rate limit under [`Mode::Refuse`], with the mode of this rate limit.
+    /// If there are several agents, `refusing` may be the limit of another agent. With its values,
+    /// the counts are the same as they will be when the mode refuses.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }
@@ -149,13 +152,13 @@ impl RateLimit<'_> {
     }
 }
 
-/// Reports whether an unnamed agent's header shows that no person is behind the request. Browsers,
-/// applications and requests without a `User-Agent` may have a person behind them.
+/// Reports whether the class of a nameless agent shows that no person made the request. Requests of
+/// browsers, of apps and without a `User-Agent` may be made by people.
 const fn is_automation(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Declared | Class::Headless | Class::Library)
 }
 
-/// Extensions of the files that pages consist of; case is ignored.
+/// Extensions of files that are parts of pages; case is ignored.
 const ASSETS: [&[&str]; 3] = [
     &["css", "js", "mjs", "map", "wasm", "webmanifest"],
     &["png", "jpg", "jpeg", "gif", "webp", "avif", "svg", "ico", "bmp", "apng", "jxl"],

@@ -8,16 +8,16 @@ keyword_enum! {
     /// The classes of agents that `User-agent: *` applies to; each variant includes those before
     /// it.
     ///
-    /// `*` addresses crawlers. A browser, a health probe or a payment webhook never reads
-    /// robots.txt. So by default `*` only applies to agents that are registered as crawlers or
-    /// declare themselves as one.
+    /// `*` is meant for crawlers. Browsers, health probes and payment webhooks never fetch
+    /// robots.txt. So by default `*` only applies to agents that are in the registry as crawlers or
+    /// declare themselves to be crawlers.
     #[derive(Default, PartialOrd, Ord)]
     WildcardScope, "a scope of the groups for \"*\"", {
-        /// No agent: only groups that name an agent count.
+        /// No agent. Only groups that name an agent apply.
         Nobody = "nobody",
         /// Crawlers in the registry.
         Registered = "registered",
-        /// Also agents that declare themselves as crawlers. The default.
+        /// Also agents that declare themselves to be crawlers. The default.
         #[default]
         Declared = "declared",
         /// Also headless browsers and HTTP libraries.
@@ -38,35 +38,36 @@ impl WildcardScope {
             Class::Declared => Self::Declared,
             Class::Headless | Class::Library => Self::Automation,
             Class::Browser => Self::Everyone,
-            // Infrastructure, apps, empty and unrecognised headers. A new class does not count as a
-            // crawler.
+            // These are infrastructure, apps, and empty and unrecognised headers. If a class is
+            // added to [`Class`], it is not treated as a crawler.
             _ => Self::NonBrowser,
         }
     }
 }
 
 keyword_enum! {
-    /// Whether `*` applies to crawlers documented to ignore it (such as AdsBot-Google).
+    /// Whether `*` applies to crawlers that are documented to ignore it (such as AdsBot-Google).
     #[derive(Default)]
     WildcardExceptions, "a rule for crawlers that ignore the groups for \"*\"", {
-        /// It does not: only groups that name them count. The default.
+        /// `*` does not apply to them; only groups that name them apply. The default.
         #[default]
         Honour = "honour",
-        /// It does, as for any other crawler.
+        /// `*` applies to them as to any other crawler.
         Ignore = "ignore",
     }
 }
 
 keyword_enum! {
-    /// Whether `*` applies to requests without a `User-Agent`, or with a blank one.
+    /// Whether `*` applies to requests without a `User-Agent`, or with an empty one.
     #[derive(Default)]
     EmptyAgent, "a rule for requests without a User-Agent", {
-        /// As the [`WildcardScope`] says: from [`WildcardScope::NonBrowser`] on. The default.
+        /// `*` applies if the [`WildcardScope`] is [`WildcardScope::NonBrowser`] or wider. The
+        /// default.
         #[default]
         ByScope = "by-scope",
-        /// It does, whatever the scope.
+        /// `*` applies, whatever the scope.
         Hold = "hold",
-        /// It does not, whatever the scope.
+        /// `*` does not apply, whatever the scope.
         Exempt = "exempt",
     }
 }
@@ -92,7 +93,7 @@ pub(super) struct Star {
 }
 
 impl Star {
-    /// Parses configured methods.
+    /// Checks configured methods.
     pub(super) fn methods<M: AsRef<str>>(methods: impl IntoIterator<Item = M>) -> Result<Vec<Box<str>>, ValueError> {
         let is_method =
             |method: &str| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
@@ -103,17 +104,17 @@ impl Star {
         methods.into_iter().map(method).collect()
     }
 
-    /// Reports whether `*` applies to this method. Servers answer `get`, `post` and `FOO` with the
-    /// page, so these must not be a way around the configured methods. A registered method in its
-    /// own spelling that is not configured is known to do something else.
+    /// Reports whether `*` applies to this method: it is configured in any case, or it is not in
+    /// IANA's registry in this spelling. Servers may answer `get`, `post` and `FOO` with the page,
+    /// so a client must not be able to avoid the rules by sending them.
     pub(super) fn covers_method(&self, method: &str) -> bool {
         self.methods.iter().any(|known| **known == *method)
             || self.methods.iter().any(|known| known.eq_ignore_ascii_case(method))
             || !REGISTERED_METHODS.iter().any(|methods| methods.contains(&method))
     }
 
-    /// Reports whether `*` applies to this agent. A crawler counts as obeying `*` if the registry
-    /// does not know whether it does.
+    /// Reports whether `*` applies to this agent. If the registry does not know whether a crawler
+    /// obeys `*`, the crawler is treated as obeying it.
     pub(super) fn holds(&self, agent: &Agent) -> bool {
         self.covers_class(agent.class())
             && (agent.obeys_star() != Obeys::No || self.exceptions == WildcardExceptions::Ignore)

@@ -1,4 +1,4 @@
-//! Decisions of a policy on files and agents; one file for each part of the policy.
+//! Decisions of a policy on files and agents, in one test file for each part of the policy.
 
 mod exemptions;
 mod grace;
@@ -51,7 +51,7 @@ fn refusing() -> PolicyBuilder {
     Policy::builder().mode(Mode::Refuse)
 }
 
-/// Refuses search engines too, for tests about other parts of a policy.
+/// Returns a policy that also refuses search engines, for tests about other parts of a policy.
 fn refusing_every_crawler() -> PolicyBuilder {
     refusing().with_override(Override::index_engines(Mode::Refuse))
 }
@@ -114,7 +114,8 @@ fn a_decision_is_about_the_first_of_the_agents_with_the_strictest_outcome() {
 
 #[test]
 fn an_agent_is_called_by_its_crawlers_name_or_by_its_own_token() {
-    // A registered crawler whose name is not its own token, and an unregistered crawler.
+    // The file names an unregistered crawler, and a registered crawler whose name is not its own
+    // token.
     let site = Site::new("User-agent: NeverHeardOfBot\nUser-agent: Googlebot-Image\nDisallow: /\n");
     for (field, name) in [(UNKNOWN, "neverheardofbot"), ("Googlebot-Image/1.0", "googlebot-image")] {
         let policy = refusing().exempt_agents([name]).expect("a name").build();

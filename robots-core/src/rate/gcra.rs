@@ -19,15 +19,15 @@ pub struct Quota {
     depth: u64,
 }
 
-/// The state of one sender, in nanoseconds: the time when its passed requests are paid off, at one
-/// interval each.
+/// The state of one sender, in nanoseconds: the time when all of its passed requests are paid off,
+/// if each request costs one interval.
 #[derive(Debug, Default)]
 pub(super) struct Bucket(AtomicU64);
 
 impl Quota {
     /// Creates a limit of one request per interval; after a pause, `burst` requests pass at once.
-    /// An interval of zero counts as one nanosecond, and times of more than a hundred years are
-    /// cut.
+    /// An interval of zero is treated as one nanosecond, and times of more than a hundred years as
+    /// about a hundred years.
     pub fn new(interval: Duration, burst: NonZeroU32) -> Self {
         let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).clamp(1, u64::MAX >> 2);
         let depth = interval.saturating_mul(burst.get().into()).min(u64::MAX >> 2);
@@ -45,18 +45,18 @@ impl Quota {
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Decides about a request at this time. Returns the next state of the bucket if the request
-    /// passes; otherwise the state to keep, and the time to wait.
+    /// Decides on a request at the time `now`. Returns the next state of the bucket. If the request
+    /// does not pass, also returns the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
-        // A lead of more than a full burst is not due to this quota: the interval was shortened, or
-        // the clock was set back.
+        // A lead of more than a full burst cannot result from this quota: either the interval was
+        // shortened, or the clock was set back.
         let full = now.saturating_add(self.depth);
         let paid = paid.clamp(now, full);
         let next = paid.saturating_add(self.interval);
         if next <= full { (next, Ok(())) } else { (paid, Err(Duration::from_nanos(next - full))) }
     }
 
-    /// Reports whether a request at this time would pass.
+    /// Reports whether a request at the time `now` would pass.
     pub(super) fn look(self, paid: u64, now: u64) -> Result<(), Duration> {
         self.take(paid, now).1
     }
@@ -65,18 +65,20 @@ impl Quota {
 impl Bucket {
     /// Takes one request from the bucket.
     ///
-    /// Any number of threads together take exactly what the quota allows, because the state is one
-    /// word that is compared and swapped.
+    /// However many threads call this at once, together they take exactly as many requests as the
+    /// quota allows: the state is one atomic word, which is updated by compare-and-swap.
     ///
     /// # Errors
     ///
-    /// Returns the time to wait, above zero, if the request comes too early. Nothing is taken then.
+    /// Returns the time to wait, above zero, if the request exceeds the quota. The bucket then
+    /// stays unchanged.
     pub(super) fn take(&self, quota: Quota, now: Duration) -> Result<(), Duration> {
         let now = nanoseconds(now);
         let mut paid = self.0.load(Ordering::Relaxed);
         loop {
             let (next, taken) = quota.take(paid, now);
-            // A refused request writes only if the clock or the interval has changed.
+            // A refused request writes only if the clock was set back or the interval was
+            // shortened.
             if next == paid {
                 return taken;
             }
@@ -87,17 +89,17 @@ impl Bucket {
         }
     }
 
-    /// Reports whether a request would pass. Takes nothing.
+    /// Reports whether a request would pass, without taking it from the bucket.
     ///
     /// # Errors
     ///
-    /// Returns the time to wait if the request would come too early.
+    /// Returns the time to wait if the request would exceed the quota.
     pub(super) fn look(&self, quota: Quota, now: Duration) -> Result<(), Duration> {
         quota.look(self.0.load(Ordering::Relaxed), nanoseconds(now))
     }
 }
 
-/// Converts a time to nanoseconds; times of more than a hundred years are cut.
+/// Converts a time to nanoseconds, limited to about a hundred years.
 pub(super) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX >> 2)
 }
@@ -105,8 +107,8 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 /// The sender of a request, as far as rate limiting distinguishes senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateKey<'a> {
-    /// Product token of the crawler; `None` for any name that may be made up. Those names share one
-    /// key, so that a client cannot get more requests by sending more names.
+    /// Product token of the crawler; `None` for names that the client may have made up. All such
+    /// names share one key, so that a client cannot get more requests by sending more names.
     pub token: Option<&'a ProductToken>,
     /// Evidence about the sender.
     pub sender: RateSender,
@@ -115,18 +117,20 @@ pub struct RateKey<'a> {
 /// The evidence about the sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateSender {
-    /// The sender is the crawler that it names: all requests of that crawler share one bucket.
+    /// The sender is the crawler that it claims to be. All requests of that crawler share one
+    /// bucket.
     Verified,
-    /// The sender is not the crawler that it names: all impostors of one name share one bucket.
+    /// The sender is not the crawler that it claims to be. All impostors of one crawler share one
+    /// bucket.
     Refuted,
-    /// Neither is known: senders in one network share one bucket, and senders without a known
-    /// address share another.
+    /// It is not known whether the claim is true. All senders in one network share one bucket, and
+    /// senders without a known address share another.
     Claimed(Option<IpAddr>),
 }
 
 impl RateSender {
-    /// Returns the sender of a request whose claim was checked with this outcome. Reads the address
-    /// only if nothing else distinguishes senders.
+    /// Returns the sender of a request; `identity` is the outcome of checking its claim. Calls
+    /// `address` only if the claim is neither verified nor refuted.
     pub fn of(identity: Identity, address: impl FnOnce() -> Option<IpAddr>) -> Self {
         match identity {
             Identity::Verified(_) => Self::Verified,
@@ -137,17 +141,17 @@ impl RateSender {
 }
 
 impl<'a> RateKey<'a> {
-    /// Returns the key of an agent with a delay, as the layer counts it. `is_named` reports whether
+    /// Returns the key that the layer counts an agent's requests under. `is_named` reports whether
     /// a group of the file names a token.
     ///
-    /// `None` if the agent is not limited: agents without names are distinguished by their network
-    /// only.
+    /// `None` if the requests cannot be counted: without a name, they are counted by the network of
+    /// the client, so its address must be known.
     pub fn of(agent: &'a Agent, sender: RateSender, is_named: impl Fn(&ProductToken) -> bool) -> Option<Self> {
         let token = match agent.tokens() {
             [] if !matches!(sender, RateSender::Claimed(Some(_))) => return None,
             [first, ..] if agent.is_registered() => Some(first),
-            // Any other name may be made up, even if a name in the file follows it, unless it is
-            // verified.
+            // A name that is not in the registry may be made up, unless it is verified. So the
+            // first name that the file has counts instead.
             tokens => {
                 let verified = tokens.first().filter(|_| sender == RateSender::Verified);
                 tokens.iter().find(|token| is_named(token)).or(verified)

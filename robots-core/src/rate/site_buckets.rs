@@ -1,12 +1,13 @@
-//! The buckets of a site: those of names, and its share of those of networks.
+//! The buckets of a site: the buckets of its crawlers' names, and its entries in the shared buckets
+//! of networks.
 //!
-//! **Buckets outlive snapshots, and sites.** All snapshots of a site share its buckets, and so does
-//! a site that is opened again under its name (`LiveBuilder::counted_as`). So a reload gives no
-//! sender a new burst.
+//! **Buckets outlive snapshots and sites.** All snapshots of a site share its buckets. A site that
+//! is opened again under the same name (`LiveBuilder::counted_as`) shares them, too. So a reload
+//! does not give any sender a new burst.
 //!
-//! Names are those of the registry and the file, so there are few, and their number is bounded in
-//! any case. The clock is monotonic and starts with the `CompileCache`, which the sites of a
-//! process share.
+//! Names come only from the registry and the file, so there are few, and [`SiteBuckets::MAX_NAMES`]
+//! limits their number in any case. The clock is monotonic and starts when the `CompileCache` is
+//! created, which all sites of a process share.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -19,12 +20,12 @@ use super::gcra::{Bucket, Quota, RateKey, RateSender, nanoseconds};
 use crate::agent::Network;
 use crate::rules::ProductToken;
 
-/// Finds the bucket of a sender. Cheap to clone; clones share the buckets, so a reload that keeps
-/// them gives no sender a new burst.
+/// Finds the bucket of a sender. Cheap to clone. Clones share the buckets, so a reload can pass a
+/// clone to the new snapshot, and no sender gets a new burst.
 ///
 /// Keys use only names from the registry or the file, so there are few; each name gets its own
-/// atomics on its first request. Names beyond [`SiteBuckets::MAX_NAMES`] share the buckets of
-/// networks.
+/// atomics on its first request. Names beyond [`SiteBuckets::MAX_NAMES`] use entries in the buckets
+/// of networks.
 #[derive(Clone)]
 pub struct SiteBuckets {
     pub(super) shared: Arc<SharedBuckets>,
@@ -38,10 +39,11 @@ pub(super) struct SharedBuckets {
 }
 
 impl SiteBuckets {
-    /// Maximum number of names with atomics of their own.
+    /// Maximum number of names that have their own atomics.
     pub const MAX_NAMES: usize = NameBuckets::CAPACITY;
 
-    /// Creates empty buckets. `site` distinguishes the sites that share the buckets of networks.
+    /// Creates empty buckets. `site` is a number that distinguishes the sites that share
+    /// `networks`.
     pub fn new(site: u64, networks: Arc<NetworkBuckets>) -> Self {
         let shared = SharedBuckets { site, names: NameBuckets::default(), refused: AtomicU32::new(0) };
         Self { shared: Arc::new(shared), networks }
@@ -59,7 +61,7 @@ impl SiteBuckets {
         }
     }
 
-    /// Reports whether a request of a sender would pass. Takes nothing.
+    /// Reports whether a request of a sender would pass, without taking it from the bucket.
     ///
     /// # Errors
     ///
@@ -83,12 +85,12 @@ impl SiteBuckets {
     }
 
     /// Counts a request that was refused because it exceeded its crawl delay. Returns the number of
-    /// such requests before it, which wraps around after `u32::MAX`.
+    /// earlier refused requests, which wraps around after `u32::MAX`.
     pub fn refused(&self) -> u32 {
         self.shared.refused.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Reports whether these buckets are shared with another owner.
+    /// Reports whether another clone of these buckets exists.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
     }
@@ -96,13 +98,14 @@ impl SiteBuckets {
 
 crate::debug_as!(|it| SiteBuckets { site: it.shared.site, names: it.shared.names.len() });
 
-/// Number of lists of entries, 1 KiB in total; allocated with the first entry.
+/// Number of lists of entries. They take 1 KiB in total and are allocated with the first entry.
 const LISTS: usize = 64;
 
-/// Buckets of a bounded number of names, one atomic each, created when a name first needs them.
+/// Buckets of a bounded number of names, created when a name first needs them.
 ///
-/// A delay of `*` applies to hundreds of registered crawlers, but a site sees only a few of them.
-/// Entries are never removed, so neither lookups nor references to entries need a lock.
+/// A delay in a group for `*` applies to hundreds of registered crawlers, but only a few of them
+/// visit a site. Entries are never removed, so neither lookups nor references to entries need a
+/// lock.
 #[derive(Default)]
 pub(super) struct NameBuckets {
     lists: OnceLock<Box<[EntryLink; LISTS]>>,
@@ -110,7 +113,7 @@ pub(super) struct NameBuckets {
     hasher: RandomState,
 }
 
-/// The next entry of a list, once there is one.
+/// The link to the next entry of a list; empty at the end of the list.
 type EntryLink = OnceLock<Box<NameEntry>>;
 
 struct NameEntry {
@@ -119,7 +122,7 @@ struct NameEntry {
     next: EntryLink,
 }
 
-/// The buckets of one crawler, one atomic each.
+/// The buckets of one crawler. Each bucket is one atomic.
 #[derive(Debug, Default)]
 pub(super) struct TokenBuckets {
     verified: Bucket,
@@ -129,11 +132,11 @@ pub(super) struct TokenBuckets {
 }
 
 impl NameBuckets {
-    /// Maximum number of names; more than there are crawlers.
+    /// Maximum number of names, which is more than the number of registered crawlers.
     pub(super) const CAPACITY: usize = 4096;
 
-    /// Returns the buckets of a name. `None` if it has none and the maximum number of names is
-    /// reached.
+    /// Returns the buckets of a name. `None` if the name has no entry yet and the maximum number of
+    /// names is reached.
     pub(super) fn of(&self, token: &ProductToken) -> Option<&TokenBuckets> {
         let list = self.hasher.hash_one(token) as usize % LISTS;
         let mut link = &self.lists.get_or_init(|| Box::new([const { EntryLink::new() }; LISTS]))[list];
@@ -141,7 +144,7 @@ impl NameBuckets {
             let entry = match link.get() {
                 Some(entry) => entry,
                 None if self.len() >= Self::CAPACITY => return None,
-                // Another thread may be first, with this name or another.
+                // Another thread may add an entry at the same time, for this name or for another.
                 None => link.get_or_init(|| {
                     self.len.fetch_add(1, Ordering::Relaxed);
                     let (token, buckets, next) = (token.clone(), TokenBuckets::default(), EntryLink::new());
@@ -170,18 +173,18 @@ impl TokenBuckets {
     }
 }
 
-/// Number of sets per lock, and number of locks: 65,536 entries, 1 MiB.
+/// Number of sets per lock. All shards together have 65,536 entries, which take 1 MiB.
 const SETS: usize = 128;
 const SHARDS: usize = 64;
-/// Number of entries of a set, which takes two cache lines.
+/// Number of entries of a set. A set takes two cache lines.
 const WAYS: usize = 8;
 
-/// Buckets of networks: a bounded number, shared by many sites.
+/// A bounded number of buckets of networks, which many sites share.
 ///
-/// A client chooses its address and its name, so the number of combinations has no bound. Entries
-/// are stored in small sets. If a set is full, the entry whose bucket refills first is replaced: it
-/// has been silent the longest, relative to its interval. A sender whose entry is replaced starts
-/// again with a full burst.
+/// A client can choose its name and, within limits, its address, so the number of combinations is
+/// unbounded. Entries are stored in small sets. If a set is full, the entry whose bucket is full
+/// again first is replaced: its sender has been silent the longest, relative to its interval. A
+/// sender whose entry is replaced starts again with a full burst.
 pub struct NetworkBuckets {
     /// Shards, each allocated with its first entry; most processes need none.
     pub(super) shards: [OnceLock<Mutex<Box<[EntrySet]>>>; SHARDS],
@@ -190,14 +193,15 @@ pub struct NetworkBuckets {
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct NetworkEntry {
-    /// Hash of the sender's identity, keyed with secrets of this process if clients choose that
-    /// identity. It takes about 2^32 senders before two share a hash, and so a bucket, by chance.
+    /// Hash of the values that identify the sender. The hash is keyed with secrets of this process
+    /// if clients can choose these values. Only among about 2^32 senders do two share a hash, and
+    /// so a bucket, by chance.
     key: u64,
-    /// State as in a [`Bucket`]; 0 if the entry is free.
+    /// State of the bucket, as in [`Bucket`]; 0 if the entry is free.
     pub(super) paid: u64,
 }
 
-/// Aligned so that a set takes two cache lines and no part of a third.
+/// A set of entries, aligned so that it takes exactly two cache lines.
 #[derive(Clone, Copy, Default)]
 #[repr(align(128))]
 pub(super) struct EntrySet(pub(super) [NetworkEntry; WAYS]);
@@ -215,7 +219,7 @@ impl NetworkBuckets {
     fn take(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));
-        // Entries are plain numbers, so a panic leaves nothing half done.
+        // Entries are plain numbers, so a panic of another thread leaves no entry half written.
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let set = &mut shard[set].0;
         let known = set.iter().position(|entry| entry.key == key && entry.paid > 0);
@@ -229,7 +233,7 @@ impl NetworkBuckets {
         taken
     }
 
-    /// Reports whether a request would pass. Takes nothing, and adds no entry.
+    /// Reports whether a request would pass, without taking it and without adding an entry.
     fn look(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };
@@ -239,7 +243,7 @@ impl NetworkBuckets {
     }
 }
 
-/// Returns the shard of a key, and the set in it.
+/// Returns the indexes of a key's shard and of its set in that shard.
 const fn place(key: u64) -> (usize, usize) {
     (key as usize % SHARDS, (key >> 16) as usize % SETS)
 }

@@ -1,4 +1,5 @@
-//! The requests that pass: compared with a model, from many threads, and from a million addresses.
+//! Tests which requests pass: compared with a model, from many threads, and from a million
+//! addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
@@ -63,7 +64,7 @@ proptest! {
             let taken = bucket.take(quota, Duration::from_millis(now));
             prop_assert_eq!(taken.is_ok(), naive.take(now as f64), "at {}", now);
             if let Err(too_soon) = taken {
-                // Waiting that long is enough, and a nanosecond less is not.
+                // A request passes after the returned time, but not a nanosecond earlier.
                 let then = Duration::from_millis(now) + too_soon;
                 prop_assert!(bucket.take(quota, then - Duration::from_nanos(1)).is_err());
                 prop_assert!(!too_soon.is_zero() && too_soon <= Duration::from_millis(interval));
@@ -72,7 +73,7 @@ proptest! {
     }
 }
 
-/// Counts the tokens that ten threads take, each of which tries this often.
+/// Counts the requests that ten threads take in total if each thread tries `tries` times.
 fn taken_by_ten_threads(tries: usize, take: impl Fn(usize) -> bool + Sync) -> usize {
     let passed = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -114,10 +115,10 @@ fn a_clock_that_jumps_costs_one_burst_at_most() {
     let (bucket, quota) = (Bucket::default(), quota(SECOND, 3));
     let passed = |now: u32| (0..10).filter(|_| bucket.take(quota, now * SECOND).is_ok()).count();
     assert_eq!(passed(1000), 3);
-    // Back: the lead over the new time is cut to one burst, so the sender need not wait until the
-    // old time comes again.
+    // The clock jumps back: the lead over the new time is limited to one burst, so the sender need
+    // not wait until the clock reaches the old time again.
     assert_eq!((passed(10), passed(11), passed(12)), (0, 1, 1));
-    // Ahead: a burst and no more, however long the jump.
+    // The clock jumps ahead: one burst passes and no more, however far the clock jumps.
     assert_eq!(passed(4_000_000_000), 3);
     assert!(bucket.take(quota, Duration::MAX).is_ok());
 }
@@ -157,8 +158,8 @@ fn a_million_addresses_take_bounded_memory_and_nothing_from_the_crawler() {
     assert_eq!(passed, 1_000_000, "each has a bucket of its own");
     assert_eq!(entries(&networks), NetworkBuckets::CAPACITY, "as many as there is room for");
     let now = Duration::from_millis(1);
-    // The oldest entries were replaced: almost all of the last addresses are still there, and none
-    // of the first.
+    // The oldest entries were replaced: almost all of the last addresses still have entries, and
+    // none of the first do.
     let is_known = |number: u32| {
         let key = key_of(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::from_bits(number)))));
         site.take(&key, quota, now).and_then(|()| site.take(&key, quota, now)).is_err()

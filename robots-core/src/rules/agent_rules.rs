@@ -1,7 +1,8 @@
-//! A robots.txt as a crawler reads it: every answer is the strictest of two readings.
+//! A robots.txt as a crawler reads it: every answer is the stricter of two readings.
 //!
-//! A crawler does not know how the site's server reads its file. [`Reading::Reference`] is how most
-//! crawlers read it, [`Reading::Standard`] how a server enforces it. A polite crawler obeys both.
+//! A crawler does not know how the site's server interprets the site's robots.txt. Most crawlers
+//! interpret it as in [`Reading::Reference`], and a server enforces it as in [`Reading::Standard`].
+//! A polite crawler obeys both readings.
 
 use std::cmp::Reverse;
 
@@ -10,35 +11,36 @@ use super::{
     Access, CrawlDelay, Fallback, Name, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Selection, Verdict,
 };
 
-/// The rules of a robots.txt for one crawler; see [`RobotsTxt::for_token`].
+/// The rules of a robots.txt for one crawler. [`RobotsTxt::for_token`] creates them.
 #[derive(Debug)]
 pub struct AgentRules {
-    /// The file, compiled for each reading that counts; at least one.
+    /// The file, compiled for each reading that counts. Contains at least one element.
     readings: Vec<RuleSet>,
-    /// The tokens of each agent, and what it obeys if no group names them; at least one.
+    /// The tokens of each agent, and whether the agent obeys `*` if no group names these tokens.
+    /// Contains at least one element.
     agents: Vec<(Vec<ProductToken>, Fallback)>,
     stands_for: fn(Name<'_>) -> Vec<ProductToken>,
 }
 
 impl RobotsTxt {
-    /// Returns the rules of this file for one crawler, in the strict reading of a polite crawler.
+    /// Returns the rules of this file for one crawler, as a polite crawler should obey them.
     ///
-    /// The token is the crawler's own name (`OurBot`), or a product with its version, of which the
-    /// name counts (`OurBot/2.0`, `OurBot 2.0` or `OurBot v2`). Any other word after a blank belongs
-    /// to the name: `Our Bot/2.0` is `Our Bot`, and neither `Our` nor `OurBot`. A crawler that no
-    /// group names obeys `*` (RFC 9309, section 2.2.1).
+    /// The token is the crawler's own name (`OurBot`), with or without a version (`OurBot/2.0`,
+    /// `OurBot 2.0` or `OurBot v2`), which is ignored. Any other word after a space belongs to the
+    /// name: `Our Bot/2.0` is `Our Bot`, and neither `Our` nor `OurBot`. A crawler that no group
+    /// names obeys `*` (RFC 9309, section 2.2.1).
     ///
     /// A path is disallowed if [`Reading::Standard`] or [`Reading::Reference`] disallows it:
-    /// - Names count whole (`Our2Bot`), and as google/robotstxt cuts them (`Our`).
-    /// - Every spelling of a path counts: `/%6fur/x` is `/our/x` (RFC 9309, section 2.2.2).
-    /// - So does every [form](super::PathForm) in which a server may read it, such as `//our/x`.
+    /// - Names are compared as a whole (`Our2Bot`), and as google/robotstxt cuts them (`Our`).
+    /// - All spellings of a path are equal: `/%6fur/x` is `/our/x` (RFC 9309, section 2.2.2).
+    /// - All [forms](super::PathForm) of a path are checked, such as `/our/x` for `//our/x`.
     ///
-    /// [`AgentRules::with_reading`] asks for the answer of one reading alone.
+    /// [`AgentRules::with_reading`] restricts the answers to one reading.
     ///
     /// # Errors
     ///
-    /// The value is a whole `User-Agent` header. `RobotsTxt::for_agent`, with the feature
-    /// `registry`, finds the crawler's name in a header.
+    /// Returns an error if the value is a whole `User-Agent` header. `RobotsTxt::for_agent`, with
+    /// the feature `registry`, finds the crawler's name in a header.
     ///
     /// ```
     /// use robots_core::RobotsTxt;
@@ -70,10 +72,11 @@ impl AgentRules {
         Self { readings: readings.map(|reading| file.compile_with(reading, stands_for)).into(), agents, stands_for }
     }
 
-    /// Asks one reading alone; a second call replaces the reading.
+    /// Uses only this reading. A second call replaces the reading.
     ///
-    /// [`Reading::Reference`] gives the answers of google/robotstxt, verdict and line. It cuts names
-    /// at the first byte that is not a letter, `-` or `_`, so no group is found for `Our2Bot`.
+    /// [`Reading::Reference`] returns the same verdict and the same line as google/robotstxt. It
+    /// cuts the names in the file at the first byte that is not a letter, `-` or `_`, so it finds
+    /// no group for `Our2Bot`.
     ///
     /// ```
     /// use robots_core::{Reading, RobotsTxt};
@@ -90,18 +93,19 @@ impl AgentRules {
         Self { readings: vec![rules], ..self }
     }
 
-    /// Reports whether the crawler may fetch a path, or a whole URL of this site. It may always fetch
-    /// the site's `/robots.txt` (RFC 9309, section 2.2.2).
+    /// Reports whether the crawler may fetch a path, or a whole URL of this site. A crawler may
+    /// always fetch the site's `/robots.txt` (RFC 9309, section 2.2.2).
     ///
-    /// The host of a URL is not compared: the caller knows which site the file is for. Resolve links
-    /// first: `private/x` is judged as `/private/x`.
+    /// The host of a URL is ignored: the caller must use the file of that host. Resolve relative
+    /// links before the call: `private/x` is treated as `/private/x`.
     pub fn allows(&self, path: impl AsRef<[u8]>) -> bool {
         let path = path.as_ref();
         RequestPath::is_robots_txt_target(path) || self.verdict(path).access() == Access::Allow
     }
 
-    /// Returns the verdict of the file alone, with the rule, its line and its group. The first reading
-    /// and agent that is disallowed counts, in the order `Standard`, `Reference`.
+    /// Returns the verdict of the rules, with the deciding rule, its line and its group. Does not
+    /// treat `/robots.txt` as always allowed. If a reading disallows the path for an agent, the
+    /// first such verdict counts, in the order `Standard`, `Reference`.
     #[expect(clippy::expect_used, reason = "both lists have an element from the start")]
     pub fn verdict(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let verdicts = self.readings.iter().flat_map(|rules| {
@@ -112,15 +116,16 @@ impl AgentRules {
         strictest.expect("there is a reading and an agent")
     }
 
-    /// Returns the time that the crawler shall wait between two requests; `None` if its groups have no
-    /// delay. The longest counts, of all lines, readings and agents.
+    /// Returns the time that the crawler should wait between two requests; `None` if its groups
+    /// have no delay. The longest delay among all lines, readings and agents counts.
     pub fn crawl_delay(&self) -> Option<CrawlDelay<'_>> {
         let selections = self.readings.iter().flat_map(|rules| self.selections(rules));
         let delays = selections.filter_map(Selection::longest_crawl_delay);
         delays.max_by_key(|delay| (delay.interval(), Reverse(delay.line())))
     }
 
-    /// Returns the file, for its [sitemaps](RobotsTxt::sitemaps) and other lines for every crawler.
+    /// Returns the file, for example to read its [sitemaps](RobotsTxt::sitemaps) and other lines
+    /// that are for every crawler.
     pub fn document(&self) -> &RobotsTxt {
         self.readings[0].document()
     }
@@ -130,11 +135,13 @@ impl AgentRules {
     }
 }
 
-/// Returns the tokens of a product with or without its version; `None` if this is a whole header.
+/// Returns the tokens of a product name with or without a version; `None` if the value is a whole
+/// `User-Agent` header.
 pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     let agent = agent.trim_ascii();
     let (product, version) = agent.split_at(memchr::memchr(b'/', agent).unwrap_or(agent.len()));
-    // A comment, an address, or more than one product. A name may have blanks (`Screaming Frog SEO Spider`).
+    // A header has a comment, an address, or more than one product. Spaces alone do not make a
+    // header: a name may contain them (`Screaming Frog SEO Spider`).
     let holds = |text: &[u8]| memchr::memmem::find(agent, text).is_some();
     let is_header =
         holds(b" (") || holds(b"://") || version.iter().any(|byte| matches!(byte, b' ' | b'(' | b';' | b','));
@@ -142,7 +149,8 @@ pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     (!is_header).then(|| names.into_iter().flatten().map(ProductToken::new).collect())
 }
 
-/// Returns the name in front of a version (`OurBot 2.0`). It counts if no group has name and version.
+/// Returns the name before a version (`OurBot 2.0`). The caller uses it only if no group is for the
+/// name with the version.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());
@@ -167,7 +175,8 @@ mod tests {
             ("ourbot/2.0", "/ours"),
             ("Googlebot-Image", "/star"),
             ("OurBotX", "/star"),
-            // A version does not belong to the name, however it is written; another word does.
+            // A version does not belong to the name, however it is written, but any other word
+            // does.
             ("OurBot 2.0", "/ours"),
             ("ourbot  v2", "/ours"),
             ("OurBot 2.0/beta", "/ours"),
@@ -228,9 +237,9 @@ mod tests {
             ("/our/", "https://example.com/%6fur/x", [true, false]),
             ("/our/", "our/x", [true, false]),
             ("/b/", "//a/b/", [true, true]),
-            // An escaped star is the literal one in `Standard` and an escape in `Reference`.
+            // An escaped star is a literal `*` in `Standard`, and stays an escape in `Reference`.
             ("/a%2Ab", "/a%2Ab", [true, true]),
-            // Only the older pages add a leading slash, and they are not asked.
+            // Only `Legacy` adds a leading slash, and it is not among the two readings.
             ("our/", "/our/x", [false, false]),
             ("/our/", "/ours", [false, false]),
         ] {
@@ -248,9 +257,9 @@ mod tests {
                     User-agent: *\nDisallow: /c\n";
         for (token, path, line) in [
             ("Our Bot/2.0", "/a", Some(2)),
-            // To the reference parser no group names the crawler, and so `*` does.
+            // In `Reference`, no group names the crawler, so the group for `*` applies.
             ("Our Bot/2.0", "/c", Some(8)),
-            // To the reference parser a name ends at the blank.
+            // In `Reference`, a name in the file ends at the space.
             ("Our", "/a", Some(2)),
             ("OtherBot 4", "/b", Some(5)),
             ("OtherBot 4", "/c", Some(8)),

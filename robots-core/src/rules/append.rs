@@ -1,16 +1,16 @@
 //! Appends the groups of other files to a robots.txt.
 //!
-//! 1. The file stays as it is, byte for byte, and comes first, so its line numbers stay valid.
-//! 2. For a crawler that the file names, only the file counts. An author's rules for a crawler
-//!    override a list made elsewhere, so readers need not compare the two to know which apply.
-//! 3. For a crawler that only a fragment names, that fragment's group counts, with its delays and
-//!    preferences. If several fragments name it, the first one counts.
-//! 4. Nothing else of a fragment counts: no group for `*`, which would affect crawlers that the
-//!    fragment does not name, and no line about the whole site, such as a sitemap.
+//! 1. The site's own file comes first and is not changed, so its line numbers stay valid.
+//! 2. For a crawler that the site's own file names, only that file counts. So a reader of the file
+//!    sees which rules apply to the crawler without comparing the file with a list.
+//! 3. For a crawler that only fragments name, the groups of the first fragment that names it count,
+//!    with their delays and preferences.
+//! 4. Everything else in a fragment is left out: groups for `*`, which would affect crawlers that
+//!    the fragment does not name, and lines about the whole site, such as sitemaps.
 //!
-//! Names are the same if every reading treats them as the same (`GPTBot` and `gptbot/1.0`). If only
-//! some readings do (`Foobot 2` and `Foobot`), both groups stay: a reader that treats them as one
-//! crawler obeys both, so no rule is lost.
+//! Two names are the same crawler if every reading treats them as the same (`GPTBot` and
+//! `gptbot/1.0`). If only some readings do (`Foobot 2` and `Foobot`), both groups are kept. A
+//! crawler with such a reading obeys both groups, so no rule is lost.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -27,30 +27,32 @@ const MAX_LISTED: usize = 20;
 /// Maximum number of characters of a name that a comment lists.
 const MAX_TITLE_LETTERS: usize = 40;
 
-/// Maximum size, in bytes, of groups that are merged for one crawler. A crafted file could repeat
-/// its rules without end; groups of a larger file are appended as they are written.
+/// Maximum total size, in bytes, of the groups after merging. In a crafted file, merging could
+/// repeat the same rules for many names. If the total would be larger, the groups are appended
+/// unmerged.
 const MAX_MERGED_BYTES: usize = 16 << 20;
 
 /// The origin of each line in the appended parts of a file.
 #[derive(Clone, Debug, Default)]
 pub struct LinePlaces {
     titles: Vec<Arc<str>>,
-    /// Lines of the served file that come from a fragment, in order: line, index of the fragment,
+    /// Lines of the served file that are from a fragment, in order: line, index of the fragment,
     /// line in the fragment.
     lines: Vec<(usize, usize, usize)>,
-    /// The first line that does not belong to the file itself.
+    /// The first line that does not belong to the site's own file.
     begin: usize,
-    /// Length of the file itself, in bytes.
+    /// Length of the site's own file, in bytes.
     own: usize,
 }
 
-/// Comment before a rule that ends the last group of the file itself.
+/// Comment before a rule that ends the last group of the site's own file.
 const ENDS_GROUP: &[u8] = b"# Ends the group above: not every crawler reads a rule in it";
 
 /// Start of the comment before a part; the part's title follows.
 const FROM: &[u8] = b"# From ";
 
-/// The keys that the readings find a name by.
+/// The tokens that the readings find in a name: [`Reading::Standard`](super::Reading::Standard)'s
+/// token, and the reference parser's token.
 type NameKey = (Option<ProductToken>, ProductToken);
 
 /// A line that belongs to a group.
@@ -62,18 +64,19 @@ pub(crate) struct GroupLine {
     pub(crate) is_rule: bool,
 }
 
-/// The groups that are merged, by index, and the names they are for.
+/// Groups to append. Each is a merged set of groups, given by their indexes, and the names that the
+/// set is for.
 type MergedGroups<'f> = Vec<(Vec<usize>, Vec<Name<'f>>)>;
 
 impl RobotsTxt {
     /// Appends the groups of fragments. Crawlers that this file names obey only this file; crawlers
-    /// that only a fragment names obey that fragment. Everything else in a fragment is left out.
-    /// Comments show the fragment that each part comes from.
+    /// that only a fragment names obey that fragment. Everything else in a fragment is left out. A
+    /// comment before each part contains the title of its fragment.
     ///
-    /// The fragments are appended to any bytes: a file that is not a robots.txt does not become
-    /// one.
+    /// Fragments can be appended to any bytes. This does not turn a file that is not a robots.txt
+    /// into one.
     ///
-    /// Returns the file to serve, and the origin of its lines.
+    /// Returns the file to serve, and the origin of each line.
     ///
     /// ```
     /// use robots_core::rules::{Fragment, RobotsTxt};
@@ -94,7 +97,7 @@ impl RobotsTxt {
         let mut named: HashSet<NameKey> =
             self.groups().flat_map(|group| group.names().map(key).collect::<Vec<_>>()).collect();
         let mut out = self.bytes().to_vec();
-        // After a CR this completes a CRLF, which is one line end.
+        // If the file ends with CR, this completes a CRLF, which is one line end.
         if !matches!(out.last(), None | Some(b'\n')) {
             out.push(b'\n');
         }
@@ -115,19 +118,20 @@ impl RobotsTxt {
 
 impl LinePlaces {
     /// Returns the title of the fragment that a line comes from, and the line's number there.
-    /// `None` for the lines of the file itself, and for comments between the parts.
+    /// `None` for lines of the site's own file, and for comments between the parts.
     pub fn of(&self, line: usize) -> Option<(&str, usize)> {
         let at = self.lines.binary_search_by_key(&line, |(line, ..)| *line).ok()?;
         let (_, fragment, line) = self.lines[at];
         Some((&*self.titles[fragment], line))
     }
 
-    /// Reports whether a line belongs to the file itself; it has the same number there.
+    /// Reports whether a line belongs to the site's own file. It then has the same number in that
+    /// file.
     pub const fn is_own(&self, line: usize) -> bool {
         line < self.begin
     }
 
-    /// Returns the file itself, without the appended parts.
+    /// Returns the site's own file, without the appended parts.
     pub fn own_part(&self, served: &RobotsTxt) -> RobotsTxt {
         RobotsTxt::parse(&served.bytes()[..self.own.min(served.bytes().len())])
     }
@@ -159,18 +163,18 @@ impl Writer {
         if self.lines > 0 {
             self.line(b"");
         }
-        // Limited to one line, whatever title the caller has set.
+        // The title must not break the comment line, whatever title the caller has set.
         let title = fragment.title.split(char::is_control).next().unwrap_or_default();
         self.line(&[FROM, title.as_bytes()].concat());
         if !left_out.is_empty() {
             self.line(format!("# Named above, so left out here: {}", listed(&left_out)).as_bytes());
         }
         if robots.groups().any(|group| group.is_global()) {
-            self.line(b"# Left out: its group for every crawler, *");
+            self.line(b"# Left out: the list's group for every crawler, *");
         }
         if others > 0 {
             let lines = if others == 1 { "line that is" } else { "lines that are" };
-            self.line(format!("# Left out: {others} {lines} outside groups or of unknown kind").as_bytes());
+            self.line(format!("# Left out: {others} {lines} outside groups or of an unknown kind").as_bytes());
         }
         for (at, (merged, names)) in groups.iter().enumerate() {
             if at > 0 {
@@ -185,16 +189,16 @@ impl Writer {
                 self.line_of(number, line.number, &robots.bytes()[line.content.clone()]);
             }
             if !has_rule {
-                // Otherwise, readers that see no rule here would read these names as part of the
-                // next group.
+                // Without this line, readers that see no rule in this group would treat its names
+                // as further names of the next group.
                 self.line(b"Disallow:");
             }
         }
     }
 }
 
-/// Returns the lines of each group other than its names, and the number of lines that belong to no
-/// group.
+/// Returns the lines of each group other than its names, and the number of lines that do not belong
+/// to any group.
 pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     let mut lines: Vec<Vec<GroupLine>> = robots.groups().map(|_| Vec::new()).collect();
     let mut others = 0;
@@ -244,8 +248,8 @@ fn is_rule_to_all(field: &Field<'_>) -> bool {
         && matches!(field.value, [] | [b'/', ..])
 }
 
-/// Returns the groups to append: each name that is not yet `named`, once, with its groups. Also
-/// returns the names that are left out.
+/// Returns the groups to append, for the names that are not in `named`; each name occurs once. Adds
+/// these names to `named`. Also returns the names that are left out.
 fn select<'f>(
     robots: &'f RobotsTxt,
     lines: &[Vec<GroupLine>],
@@ -253,7 +257,7 @@ fn select<'f>(
 ) -> (MergedGroups<'f>, Vec<Name<'f>>) {
     let mut left_out = Vec::new();
     let mut left_keys = HashSet::new();
-    // In the order of the file, each with its groups.
+    // The names in the order of the file, each with its groups.
     let mut names: Vec<(Name<'f>, Vec<usize>)> = Vec::new();
     let mut known: HashMap<NameKey, usize> = HashMap::new();
     for (index, group) in robots.groups().enumerate() {
@@ -282,7 +286,7 @@ fn select<'f>(
     (merge(names, lines), left_out)
 }
 
-/// Gives names that are for the same groups one common group.
+/// Merges the groups of each name; names with the same groups share one merged group.
 fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> MergedGroups<'f> {
     let sizes: Vec<usize> = lines.iter().map(|lines| lines.iter().map(|line| line.content.len() + 1).sum()).collect();
     let mut groups: MergedGroups<'f> = Vec::new();
@@ -303,7 +307,7 @@ fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> Me
     groups
 }
 
-/// Returns every group once, with its names.
+/// Returns every group once, unmerged, with its names.
 fn as_written<'f>(names: &[(Name<'f>, Vec<usize>)], count: usize) -> MergedGroups<'f> {
     let mut groups: MergedGroups<'f> = (0..count).map(|index| (vec![index], Vec::new())).collect();
     for (name, of) in names {
@@ -329,8 +333,9 @@ const MAX_TITLE_LENGTH: usize = 120;
 /// The groups of a file that others maintain, to be appended to a robots.txt with
 /// [`RobotsTxt::append`].
 ///
-/// Because the file comes from elsewhere, it must be clean: UTF-8 without control characters, no
-/// HTML, and at least one named crawler. So a truncated or wrong file never replaces a list.
+/// Because others maintain the file, it must pass these checks: it is UTF-8 without control
+/// characters, it is not HTML, and it names at least one crawler. So an error page or a wrong file
+/// does not replace the list.
 ///
 /// ```
 /// use robots_core::rules::Fragment;
@@ -344,21 +349,21 @@ const MAX_TITLE_LENGTH: usize = 120;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Fragment {
-    /// Title in comments.
+    /// Title of the fragment in comments of the served file.
     pub title: Arc<str>,
-    /// Document of the file.
+    /// The parsed file.
     pub robots: RobotsTxt,
 }
 
 impl Fragment {
-    /// Returns the titles of the appended parts of a served file, found in its comments.
+    /// Returns the titles of the appended parts of a served file, which it finds in the comments.
     #[doc(hidden)]
     pub fn titles_in(served: &[u8]) -> impl Iterator<Item = &[u8]> {
         served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
     }
 
-    /// Returns a served file without its appended parts, found by their comments. Comments that
-    /// also occur in `own`, another version of the file itself, do not count.
+    /// Returns a served file without its appended parts, whose beginning it finds by the comments.
+    /// Comments that also occur in `own`, another version of the site's own file, are ignored.
     #[doc(hidden)]
     pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
         let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);
@@ -373,8 +378,8 @@ impl Fragment {
         served
     }
 
-    /// Parses a file that others maintain. The title identifies it in comments of the served file:
-    /// one line, up to 120 characters.
+    /// Parses a file that others maintain. The title identifies the file in comments of the served
+    /// file. It is cut to one line of at most 120 characters.
     ///
     /// # Errors
     ///
@@ -394,9 +399,7 @@ impl Fragment {
         }
         let robots = RobotsTxt::parse(text);
         if !robots.groups().any(|group| group.names().any(|name| !name.is_star() && !name.value().is_empty())) {
-            return wrong(
-                "none of its groups names a crawler: begin the list with a line such as \"User-agent: GPTBot\"",
-            );
+            return wrong("no group names a crawler: begin the list with a line such as \"User-agent: GPTBot\"");
         }
         let title = title.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MAX_TITLE_LENGTH);
         Ok(Self { title: title.collect::<String>().trim().into(), robots })
@@ -413,8 +416,8 @@ fn line_ends(text: &[u8]) -> usize {
     text.iter().enumerate().filter(|pair| is_end(*pair)).count()
 }
 
-/// Returns the offset of the first byte that is not text. A file with such bytes could make the
-/// file it is appended to look binary.
+/// Returns the offset of the first byte that is not UTF-8 or is a control character. With such
+/// bytes, clients might treat the whole served file as binary.
 fn first_unclean(text: &[u8]) -> Option<usize> {
     let is_control = |octet: &u8| matches!(octet, 0..=8 | 0x0E..=0x1F | 0x7F);
     let valid = std::str::from_utf8(text).err().map(|error| error.valid_up_to());

@@ -1,9 +1,9 @@
 //! The parts of an authority: user information, host and port (RFC 3986, section 3.2).
 //!
-//! This is the only place that splits an authority. It only looks at the delimiters, works on bytes
-//! and allocates nothing; callers add their own rules for names, addresses and ports. A URL crate
-//! would reject what clients and operators send, would allocate for each authority, and would
-//! become a dependency of every user.
+//! Only this module splits authorities. It looks only at the delimiters, works on bytes and does
+//! not allocate; callers check names, addresses and ports themselves. A URL crate would reject some
+//! values that clients send and operators write, would allocate for each authority, and would be a
+//! dependency of every user.
 
 /// A split authority: `[ userinfo "@" ] host [ ":" port ]` (RFC 3986, section 3.2).
 ///
@@ -19,7 +19,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Authority<'a> {
-    /// Bytes before the `@`.
+    /// Bytes before the `@`; `None` if there is no `@`.
     pub userinfo: Option<&'a [u8]>,
     /// Host and port as written: the authority without its user information.
     pub host_and_port: &'a [u8],
@@ -36,18 +36,18 @@ pub enum Port {
     Absent,
     /// A colon without digits follows the host, which means the same as [`Port::Absent`].
     Empty,
-    /// Digits, up to 65535; 0 is a number too.
+    /// Digits with a value from 0 to 65535.
     Number(u16),
-    /// Anything else that follows the host.
+    /// Bytes after the host that are not a port.
     Malformed,
 }
 
 impl<'a> Authority<'a> {
-    /// Splits an authority. This never fails: bytes that fit nowhere are in the host, or make the
+    /// Splits an authority. This never fails: invalid bytes become part of the host, or make the
     /// port [`Port::Malformed`].
     pub fn split(authority: &'a [u8]) -> Self {
-        // Neither part may contain an `@`; if there are several, the last one counts, as in
-        // browsers.
+        // Neither the user information nor the host may contain an `@`. If there are several, the
+        // last one is the delimiter, as in browsers.
         match memchr::memrchr(b'@', authority) {
             Some(at) => Self { userinfo: Some(&authority[..at]), ..Self::of_host_field(&authority[at + 1..]) },
             None => Self::of_host_field(authority),
@@ -57,7 +57,7 @@ impl<'a> Authority<'a> {
     /// Splits the value of a `Host` field, which has no user information (RFC 9110, section 7.2):
     /// an `@` is an ordinary byte of the host.
     pub fn of_host_field(value: &'a [u8]) -> Self {
-        // The colons within `[::1]` do not delimit a port.
+        // Colons within brackets, as in `[::1]`, do not delimit a port.
         let end = match value {
             [b'[', ..] => memchr::memchr(b']', value).map(|end| end + 1),
             _ => memchr::memchr(b':', value),

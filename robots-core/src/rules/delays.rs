@@ -1,13 +1,13 @@
-//! The values of crawl-delay, request-rate and visit-time lines: how often and at what time of day
-//! a crawler may fetch.
+//! The values of crawl-delay, request-rate and visit-time lines. They limit how often and at what
+//! time of day a crawler may fetch pages.
 
 use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::document::{DelayRecord, Group, Name, RobotsTxt};
 
-/// The value of a request-rate line: `1/10m 1300-1659` is one page per ten minutes, from 13:00 to
-/// 16:59 GMT.
+/// The value of a request-rate line. For example, `1/10m 1300-1659` is one page per ten minutes,
+/// from 13:00 to 16:59 GMT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestRate {
@@ -19,20 +19,21 @@ pub struct RequestRate {
     pub window: Option<TimeWindow>,
 }
 
-/// A part of the day, in GMT: the value of a visit-time line, `0600-0845`. It spans midnight if it
-/// ends before it begins.
+/// A part of the day, in GMT; the value of a visit-time line, such as `0600-0845`. If the end is
+/// before the beginning, the window spans midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeWindow {
-    /// Minutes from midnight GMT to its beginning, below 1,440.
+    /// Beginning of the window, in minutes since midnight GMT; below 1,440.
     pub from: u16,
-    /// Minutes from midnight GMT to its end, below 1,440.
+    /// End of the window, in minutes since midnight GMT; below 1,440.
     pub to: u16,
 }
 
 impl RequestRate {
-    /// Parses a number of pages, a slash and a time, in seconds or with `s`, `m` or `h`. A part of
-    /// the day may follow, with or without brackets.
+    /// Parses a number of pages, a slash and a duration. The unit of the duration is `s`, `m` or
+    /// `h`; without a unit, it is in seconds. A part of the day may follow, with or without
+    /// brackets.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (rate, window) = value.split_at(memchr::memchr3(b' ', b'\t', b'[', value).unwrap_or(value.len()));
         let window = match window.trim_ascii() {
@@ -64,7 +65,7 @@ impl TimeWindow {
 fn time_of_day(text: &[u8]) -> Option<u16> {
     let digits = number(text.trim_ascii()).filter(|_| text.trim_ascii().len() == 4)?;
     let (hours, minutes) = (digits / 100, digits % 100);
-    // Some people write the end of a day as 24:00.
+    // 24:00 is accepted, because some people write it for the end of a day.
     let total = hours * 60 + minutes;
     (minutes < 60 && total <= 24 * 60).then_some((total % (24 * 60)) as u16)
 }
@@ -74,24 +75,25 @@ fn number(digits: &[u8]) -> Option<u32> {
     std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
-/// The time that an agent must wait between two requests, and the line that sets it.
+/// The time that an agent must wait between two requests, and the line of the file with this time.
 ///
-/// If several lines apply, a crawler obeys the longest delay ([`AgentRules`](super::AgentRules)), and
-/// a server enforces the shortest: a crawler that obeys any of the lines obeys that one. A line with 0
-/// has no effect.
+/// If several lines apply, a crawler should obey the longest delay
+/// ([`AgentRules`](super::AgentRules)). A server enforces the shortest delay, because a crawler
+/// that obeys any of the lines also obeys the shortest. A line with 0 has no effect.
 #[derive(Clone, Copy)]
 pub struct CrawlDelay<'r> {
     pub(super) document: &'r RobotsTxt,
     pub(super) record: &'r DelayRecord,
-    /// The name in the line's group that matches the agent.
+    /// Index of the name in the line's group that matches the agent.
     pub(super) name: usize,
 }
 
 impl<'r> CrawlDelay<'r> {
-    /// Maximum interval that is enforced. Some crawlers skip a site with a longer one.
+    /// Maximum interval that is enforced. Some crawlers skip sites with a longer delay.
     pub const MAX_ENFORCED: Duration = Duration::from_secs(30);
 
-    /// Returns the time between two requests as written, above zero. It may be days.
+    /// Returns the time between two requests as written in the file. It is above zero and has no
+    /// upper limit.
     pub const fn interval(&self) -> Duration {
         self.record.interval
     }
@@ -118,23 +120,23 @@ impl<'r> CrawlDelay<'r> {
     }
 }
 
-/// The delay of a set of groups.
+/// The delay that counts for a set of groups.
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// Index of its group within the set. Names have the same index, so that no request needs to
-    /// search for its own.
+    /// Index of the delay's group within the set. The matching name of that group has the same
+    /// index, so a request finds the name without a search.
     pub(super) place: usize,
 }
 
 crate::debug_as!(|it| CrawlDelay::<'_> { interval: it.interval(), line: it.line() });
 
-/// Returns the delay that counts for each set of groups: the shortest among the lines that end
-/// within the first `limit` bytes.
+/// Returns the delay that counts for each set of groups: the shortest delay among the lines that
+/// end within the first `limit` bytes.
 pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<SetDelay>> {
     let lines = document.delays();
     if lines.is_empty() {
-        // Almost every file.
+        // Almost no file has a delay.
         return Vec::new();
     }
     let mut of_group: Vec<Option<DelayRecord>> = vec![None; document.groups().len()];
@@ -147,14 +149,14 @@ pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) ->
     let of_set = |set: &Vec<usize>| {
         let delays = set.iter().enumerate();
         let delays = delays.filter_map(|(place, group)| Some(SetDelay { record: of_group[*group]?, place }));
-        // The first of those that are equal.
+        // `min_by_key` returns the first of several equal delays.
         delays.min_by_key(|delay| delay.record.interval)
     };
     sets.iter().map(of_set).collect()
 }
 
-/// Returns the longest delay of a set of groups, the first of equal ones, and the place of its group in
-/// the set. Lines that end after the bytes that are read do not count.
+/// Returns the longest delay of a set of groups, or the first of several equal ones, and the index
+/// of its group within the set. Ignores lines that end after the first `limit` bytes.
 pub(super) fn longest<'r>(document: &'r RobotsTxt, limit: usize, set: &[usize]) -> Option<(&'r DelayRecord, usize)> {
     let lines = document.delays().iter().filter(|line| line.end <= limit);
     let of_set = lines.filter_map(|line| Some((line, set.binary_search(&line.group).ok()?)));

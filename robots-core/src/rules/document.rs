@@ -1,7 +1,7 @@
 //! The document: the content of a robots.txt, with line numbers, independent of any reading.
 //!
-//! **`Group`, `Rule` and `Name` are small copyable views** of the document, not owned structs. So a
-//! verdict is `Copy` and borrows, and a file of 30,000 rules does not need 30,000 allocations.
+//! **`Group`, `Rule` and `Name` are small `Copy` views** of the document, not owned structs. So a
+//! verdict is `Copy` too, and a file of 30,000 rules does not need 30,000 allocations.
 
 use std::fmt;
 use std::ops::Range;
@@ -32,15 +32,15 @@ struct Document {
     has_host: bool,
 }
 
-/// Shared bytes are parsed without a copy.
+/// Parses shared bytes without copying them.
 impl From<Arc<[u8]>> for RobotsTxt {
     fn from(bytes: Arc<[u8]>) -> Self {
         Document { bytes, ..Document::default() }.parse()
     }
 }
 
-/// Names and rules of a group are contiguous ranges of the document's, because a group ends where
-/// the next begins.
+/// The names and the rules of a group, as ranges of the document's names and rules. They are
+/// contiguous, because a group ends where the next group begins.
 #[derive(Debug)]
 struct GroupRecord {
     names: Range<usize>,
@@ -60,17 +60,17 @@ struct ValueRecord {
     value: Range<usize>,
 }
 
-/// A crawl-delay line with a number above zero, as the document stores it.
+/// A crawl-delay line of a group, with a number above zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DelayRecord {
     pub(super) interval: Duration,
     pub(super) line: usize,
-    /// Offset of the end of its value in the file.
+    /// Offset in the file of the end of the line's value.
     pub(super) end: usize,
     pub(super) group: usize,
 }
 
-/// A group of rules and the names it is for (RFC 9309, section 2.2.1).
+/// A group: rules, and the names of the crawlers that they are for (RFC 9309, section 2.2.1).
 #[derive(Clone, Copy)]
 pub struct Group<'r> {
     document: &'r Document,
@@ -119,7 +119,7 @@ impl RobotsTxt {
         Self::from(Arc::from(file.as_ref()))
     }
 
-    /// Returns the file as it was given.
+    /// Returns the bytes of the file as they were parsed.
     pub fn bytes(&self) -> &Arc<[u8]> {
         &self.0.bytes
     }
@@ -129,7 +129,8 @@ impl RobotsTxt {
         Lines::new(&self.0.bytes)
     }
 
-    /// Returns every line that is a field, with the number of groups that begin on or before it.
+    /// Returns every line that is a field, with the number of groups that begin on or before that
+    /// line.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Line<'_>, Field<'_>, usize)> {
         let mut begins = self.groups().map(Group::line).peekable();
         let mut begun = 0;
@@ -158,14 +159,15 @@ impl RobotsTxt {
         })
     }
 
-    /// Returns notes on the ignored parts, in the order of the file.
+    /// Returns notes on the parts of the file that crawlers ignore, in the order of the file.
     /// [`RuleSet::notes`](super::RuleSet::notes) reports the parts that only a particular reading
     /// ignores.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
     }
 
-    /// Returns the crawl-delay lines of groups that have an effect, in the order of the file.
+    /// Returns the crawl-delay lines that have an effect: they are in a group and above zero. The
+    /// order is that of the file.
     pub(super) fn delays(&self) -> &[DelayRecord] {
         &self.0.delays
     }
@@ -186,7 +188,7 @@ impl RobotsTxt {
 crate::debug_as!(|it| RobotsTxt { bytes: it.0.bytes.len(), groups: it.0.groups.len(), rules: it.0.rules.len() });
 
 impl<'r> Group<'r> {
-    /// Returns the names the group is for, in the order of the file; never empty.
+    /// Returns the names that the group is for, in the order of the file. There is at least one.
     pub fn names(self) -> impl ExactSizeIterator<Item = Name<'r>> + Clone {
         self.record().names.clone().map(move |index| Name { document: self.document, index })
     }
@@ -240,8 +242,8 @@ impl<'r> Rule<'r> {
         self.record().access
     }
 
-    /// Returns the path pattern as written. It is empty if the line has no value; such a rule never
-    /// decides.
+    /// Returns the path pattern as written. If the line has no value, the pattern is empty. A rule
+    /// with an empty pattern disallows nothing.
     pub fn pattern(self) -> &'r [u8] {
         &self.document.bytes[self.range()]
     }
@@ -280,7 +282,8 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-/// Consecutive user-agent lines share what follows; only an allow or disallow line ends their list.
+/// Parsing. Consecutive user-agent lines share the following rules. Only an allow or disallow line
+/// ends such a list of names: the next user-agent line begins a new group.
 impl Document {
     fn parse(mut self) -> RobotsTxt {
         let bytes = self.bytes.clone();
@@ -316,8 +319,8 @@ impl Document {
         }
     }
 
-    /// Stores a delay that has an effect and belongs to a group. It is the only extension that is
-    /// stored, because it is enforced.
+    /// Stores a delay if it has an effect and belongs to a group. Delays are the only extension
+    /// that parsing stores, because they may be enforced.
     fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
         match delay(value) {
             None => self.note(at.line, NoteKind::InvalidCrawlDelay),
@@ -329,7 +332,7 @@ impl Document {
         }
     }
 
-    /// Handles a host line; the first valid one counts.
+    /// Handles a host line. The first valid host line counts, and the others get a note.
     fn host(&mut self, line: usize, value: &[u8]) {
         match Host::parse(value) {
             None => self.note(line, NoteKind::InvalidHost),

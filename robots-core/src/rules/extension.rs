@@ -1,14 +1,14 @@
-//! The lines of a robots.txt that are neither rules nor sitemaps: their meaning, and the group they
-//! belong to.
+//! The lines of a robots.txt that are neither rules nor sitemaps: their meaning, and the groups
+//! that they belong to.
 //!
-//! No reading of the rules depends on these lines, so they are parsed on demand, and parsing stores
-//! nothing for them.
+//! Verdicts do not depend on these lines, so the document does not store them. They are parsed
+//! again on demand.
 //!
-//! `Crawl-delay` is an exception, because it may be enforced. Parsing stores its lines, and
-//! compiling finds the line that counts for each set of groups
-//! ([`Selection::crawl_delay`](super::Selection::crawl_delay)), so a request finds its delay
-//! together with its groups. `Request-rate` and `Visit-time` have types but are never enforced,
-//! because hardly any crawler reads them.
+//! `Crawl-delay` is an exception, because it may be enforced. The document stores its lines, and
+//! [`RobotsTxt::compile`] finds the line that counts for each set of groups, so a request finds its
+//! delay together with its groups ([`Selection::crawl_delay`](super::Selection::crawl_delay)).
+//! `Request-rate` and `Visit-time` lines are parsed but never enforced, because hardly any crawler
+//! obeys them.
 
 use std::time::Duration;
 
@@ -42,28 +42,28 @@ pub enum Meaning<'r> {
     RequestRate(RequestRate),
     /// Time of day when a crawler may fetch.
     VisitTime(TimeWindow),
-    /// Query parameters that do not change a page, and the path prefix of those pages; empty for
-    /// all.
+    /// Query parameters that do not change the content of a page, and the pages that this applies
+    /// to.
     #[non_exhaustive]
     CleanParam {
         /// Names of the parameters.
         parameters: Vec<&'r [u8]>,
-        /// Prefix of the paths.
+        /// Path prefix of the pages; empty for all pages.
         path: &'r [u8],
     },
     /// The permitted uses of the content under a path, by the IETF's AI preferences.
     #[non_exhaustive]
     ContentUsage {
-        /// Path that the preferences apply to; empty for all.
+        /// Path that the preferences apply to; empty for the whole site.
         path: &'r [u8],
-        /// Preferences and their values, such as `train-ai` and `n`; the value is empty if there is
-        /// none.
+        /// Preferences and their values, such as `train-ai` and `n`. The value is empty if the line
+        /// has none.
         pairs: Vec<(&'r [u8], &'r [u8])>,
     },
     /// The permitted uses of the content, by Cloudflare's content signals.
     #[non_exhaustive]
     ContentSignal {
-        /// Path that the signals apply to; empty for all.
+        /// Path that the signals apply to; empty for the whole site.
         path: &'r [u8],
         /// Signals and their values, as in [`Meaning::ContentUsage`].
         pairs: Vec<(&'r [u8], &'r [u8])>,
@@ -79,7 +79,7 @@ pub enum Meaning<'r> {
 }
 
 impl RobotsTxt {
-    /// Returns the lines that are neither rules nor sitemaps, including those with unknown names,
+    /// Returns the lines that are neither rules nor sitemaps, including lines with unknown names,
     /// in the order of the file.
     ///
     /// ```

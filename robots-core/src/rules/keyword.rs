@@ -1,14 +1,15 @@
-//! Values with one written form each, the same in text, on a command line, in a configuration and
-//! with serde. Also lists the first few of many values in messages.
+//! Enums whose values have one written form each. The form is the same in text, on a command line,
+//! in a configuration and with serde. Also contains the error type for invalid values, and a
+//! function that lists the first few of many values.
 
 use std::error::Error;
 use std::fmt;
 
 /// The error for a string that is not a valid value of a type, such as `"refuze"` for a
 /// [`Mode`](crate::policy::Mode) or `"10.0.0.1/8"` for a [`Network`](crate::agent::Network). The
-/// message quotes the string and suggests what to write. For a whole file, as in
-/// [`Fragment::parse`](super::Fragment::parse), the string is the file's title, and the message is
-/// about its content.
+/// message quotes the string and suggests what to write. If the value is a whole file, as in
+/// [`Fragment::parse`](super::Fragment::parse), the string is the title of the file, and the
+/// message describes the problem in its content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ValueError {
     text: String,
@@ -16,8 +17,8 @@ pub struct ValueError {
     known: &'static [&'static str],
 }
 
-/// Gives an enum `as_str`, `Display` and `FromStr`. The noun completes the message of a
-/// [`ValueError`].
+/// Implements `as_str`, `Display` and `FromStr` for an enum. The noun, such as "a mode", is used in
+/// the message of the [`ValueError`]: `"refuze" is not a mode`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! keywords {
@@ -52,8 +53,8 @@ macro_rules! keywords {
     };
 }
 
-/// Defines an enum whose variants have one written form each, the same in text, configuration and
-/// serde: [`keywords`] together with the type.
+/// Defines an enum whose variants have one written form each, and implements [`keywords`] and serde
+/// for it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! keyword_enum {
@@ -70,7 +71,7 @@ macro_rules! keyword_enum {
         }
 
         impl $name {
-            /// All values, in the order of the documentation.
+            /// All values, in the order of their declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
         }
 
@@ -79,7 +80,8 @@ macro_rules! keyword_enum {
 }
 
 impl ValueError {
-    /// Creates an error from a string and the message about it.
+    /// Creates an error about an invalid string. The message is the string in quotes, followed by
+    /// `fault`.
     #[doc(hidden)]
     pub fn new(text: impl Into<String>, fault: impl fmt::Display) -> Self {
         let text = text.into();
@@ -87,17 +89,19 @@ impl ValueError {
         Self { text, message, known: &[] }
     }
 
-    /// Creates an error about the content of something with this name.
+    /// Creates an error about the content of the file with this name.
     pub(super) fn of_message(name: &str, message: &str) -> Self {
         Self { text: name.to_owned(), message: message.to_owned(), known: &[] }
     }
 
-    /// Creates an error about a string that may be long; the message quotes its beginning.
+    /// Creates an error about a string that may be long. The message quotes at most its first 256
+    /// characters.
     pub(crate) fn of_any(text: &str, fault: impl fmt::Display) -> Self {
         Self::new(text.chars().take(256).collect::<String>(), fault)
     }
 
-    /// Creates an error about a string that is not one of a few words.
+    /// Creates an error about a string that is not one of the words in `known`. The message lists
+    /// these words.
     #[doc(hidden)]
     pub fn of_words(text: &str, noun: &str, known: &'static [&'static str]) -> Self {
         let words: Vec<_> = known.iter().map(|word| format!("{word:?}")).collect();
@@ -108,12 +112,13 @@ impl ValueError {
         Self { known, ..Self::new(text, format_args!("is not {noun}: write {words}")) }
     }
 
-    /// Returns the string, or its first 256 characters.
+    /// Returns the invalid string. A long string may be cut to its first 256 characters.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the words that would be right, if there are only a few.
+    /// Returns the valid words, if the error is about a list of words; otherwise, the slice is
+    /// empty.
     #[doc(hidden)]
     pub const fn known(&self) -> &'static [&'static str] {
         self.known
@@ -130,7 +135,7 @@ crate::debug_as_displayed!(ValueError);
 
 impl Error for ValueError {}
 
-/// Lists the first few of several values, and the number of the others, as in `a, b and 3 more`.
+/// Formats the first `few` values and the number of the other values, as in `a, b and 3 more`.
 #[doc(hidden)]
 pub fn first_few<T: ToString>(values: impl ExactSizeIterator<Item = T>, few: usize) -> String {
     let more = values.len().saturating_sub(few);

@@ -1,12 +1,13 @@
-//! One line of a robots.txt: where it ends, which part of it counts, and which directive it is.
+//! Splits a robots.txt into lines, and finds the part of a line that counts, its directive and its
+//! value.
 //!
-//! Follows the reference parser (google/robotstxt) byte for byte, because crawlers are as lenient
-//! as that parser.
+//! The results are the same as those of the reference parser (google/robotstxt), because crawlers
+//! are as lenient as that parser.
 
 use std::ops::Range;
 
-/// Maximum number of bytes of a line that count. The rest of a longer line is ignored, not the
-/// whole line.
+/// Maximum number of bytes of a line that count. If a line is longer, only the rest is ignored, not
+/// the whole line.
 pub(crate) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// A line as written in the file.
@@ -29,7 +30,8 @@ pub enum LineKind<'a> {
     Comment,
     /// A field name, a separator and a value, which may be empty.
     Field(Field<'a>),
-    /// Text without a separator, or with nothing before it; ignored by every reading.
+    /// A line without a separator, or without a name before the separator. Every reading ignores
+    /// it.
     Malformed,
 }
 
@@ -37,7 +39,7 @@ pub enum LineKind<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field<'a> {
-    /// Directive that the name is read as.
+    /// Directive that the name stands for.
     pub directive: Directive,
     /// Name as written.
     pub name: &'a [u8],
@@ -52,26 +54,26 @@ pub struct Field<'a> {
     pub has_colon: bool,
 }
 
-/// The directive that the name of a field is read as.
+/// The directive that the name of a field stands for.
 ///
-/// The reference parser compares names as case-insensitive prefixes, so `Disallowed: /x` is a
-/// disallow line.
+/// For the main directives, only the beginning of a name is compared, without case, as in the
+/// reference parser. So `Disallowed: /x` is a disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Directive {
-    /// Names the crawlers a group is for.
+    /// Name of a crawler that the group is for.
     UserAgent,
     /// A rule that allows.
     Allow,
     /// A rule that disallows.
     Disallow,
-    /// Address of a sitemap; belongs to no group.
+    /// Address of a sitemap. The line does not belong to any group.
     Sitemap,
-    /// Main mirror of a site; an older extension.
+    /// Main mirror of the site; an older extension.
     Host,
     /// Seconds between two requests; an extension.
     CrawlDelay,
-    /// Query parameters that do not change a page; Yandex's extension.
+    /// Query parameters that do not change the content of a page; Yandex's extension.
     CleanParam,
     /// Permitted uses of the content; the IETF's AI preferences.
     ContentUsage,
@@ -85,12 +87,12 @@ pub enum Directive {
     VisitTime,
     /// Pages that should not be in an index; read by Google until 2019.
     Noindex,
-    /// Anything else: ignored by the matcher, kept for tools.
+    /// Any other name. Verdicts ignore such lines, but tools can list them.
     Other,
 }
 
-/// Names in the order they are tried, with their directives. The misspellings are the reference
-/// parser's.
+/// Names with their directives, in the order of comparison. The misspellings are those that the
+/// reference parser accepts.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
     ("useragent", Directive::UserAgent),
@@ -109,8 +111,8 @@ const NAMES: [(&str, Directive); 12] = [
 impl Directive {
     /// Every directive that some crawler reads or a draft defines, in its usual spelling.
     ///
-    /// The first four come from RFC 9309 and the sitemap protocol. The others are extensions, whose
-    /// names are compared as a whole:
+    /// The first four are defined in RFC 9309 and the sitemap protocol. The others are extensions,
+    /// whose names are compared as a whole:
     ///
     /// - Yandex: `Host`, `Clean-param`
     /// - Bing and others: `Crawl-delay`
@@ -135,7 +137,7 @@ impl Directive {
         ("License", Self::License),
     ];
 
-    /// Returns every name that is read as a directive, including misspellings.
+    /// Returns every name that stands for a directive, including misspellings.
     pub(crate) fn names() -> impl Iterator<Item = (&'static str, Self)> {
         Self::SPELLINGS.into_iter().chain(NAMES)
     }
@@ -148,7 +150,7 @@ impl Directive {
         known.or_else(whole).unwrap_or(Self::Other)
     }
 
-    /// Returns the correct spelling if the directive is a known one.
+    /// Returns the usual spelling of the directive; `None` for [`Directive::Other`].
     pub fn spelling(self) -> Option<&'static str> {
         Self::SPELLINGS.iter().find(|(_, directive)| *directive == self).map(|(spelling, _)| *spelling)
     }
@@ -163,9 +165,9 @@ impl<'a> Line<'a> {
         &self.file[self.range.clone()]
     }
 
-    /// Returns the range of the part that counts: the first [`Line::MAX`](crate::rules::Line::MAX)
-    /// bytes of the line, up to a NUL or a `#`, without white space at either end. The range refers
-    /// to the file.
+    /// Returns the byte range in the file of the part of the line that counts: at most the first
+    /// [`Line::MAX`](crate::rules::Line::MAX) bytes, up to a NUL or a `#`, without white space at
+    /// either end.
     pub fn content(&self) -> Range<usize> {
         let start = self.range.start;
         let kept = self.bytes();
@@ -180,9 +182,10 @@ impl<'a> Line<'a> {
         self.range.end == self.file.len()
     }
 
-    /// Returns the incomplete field name at the end of the file, or the whole name if only its
-    /// colon is missing. The writer was interrupted, or is still writing. `None` if a line end or a
-    /// comment follows, or if no known field has such a name.
+    /// Returns the field name at the end of the file if it is incomplete, or if only the colon
+    /// after it is missing. This happens if the program that writes the file was interrupted or is
+    /// still writing. `None` if a line end or a comment follows, or if no known field name begins
+    /// like this.
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;
@@ -211,7 +214,7 @@ impl<'a> Line<'a> {
             return match raw.first() {
                 None => LineKind::Blank,
                 Some(b'#') => LineKind::Comment,
-                // A NUL before everything else.
+                // A NUL comes before everything else, so no part of the line counts.
                 Some(_) => LineKind::Malformed,
             };
         }
@@ -257,20 +260,20 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Reports whether `text` starts with `start`, ignoring case.
+/// Reports whether `text` starts with `start`. Case is ignored.
 #[inline]
 pub(crate) fn starts_with(text: &[u8], start: &[u8]) -> bool {
     text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
 }
 
-/// Returns the length of the byte order mark at the start; the reference parser also drops a
-/// partial one.
+/// Returns the length of the byte order mark at the start of the file. As in the reference parser,
+/// this may be only the first bytes of a mark.
 pub(super) fn bom_length(file: &[u8]) -> usize {
     file.iter().zip([0xEF, 0xBB, 0xBF]).take_while(|(have, want)| **have == *want).count()
 }
 
 /// Finds the separator of a trimmed line: the first colon, or the white space between exactly two
-/// words. Also returns whether it is a colon.
+/// words. Returns its offset, and whether it is a colon.
 fn split(text: &[u8]) -> Option<(usize, bool)> {
     if let Some(at) = memchr::memchr(b':', text) {
         return Some((at, true));

@@ -1,13 +1,14 @@
-//! Parses robots.txt files and decides about paths. For programs that read, write or obey a
-//! robots.txt, including crawlers and editors.
+//! Parses robots.txt files and decides on paths. This module is for programs that read, write or
+//! obey a robots.txt, including crawlers and editors.
 //!
-//! [`RobotsTxt`] is the document: every line with its number, the groups, and the ignored lines with
-//! the reason. Parsing never fails, because a crawler accepts the rest of a broken file. [`RuleSet`]
-//! is the document compiled for a [`Reading`]: [`RuleSet::select`] finds the group that a chain of
-//! [`ProductToken`]s obeys, and [`Selection::verdict`] decides about a [`RequestPath`]. A [`Verdict`]
-//! contains the rule, its line and its group.
+//! [`RobotsTxt`] is the document: every line with its number, the groups, and the ignored lines
+//! with the reasons why they are ignored. Parsing never fails, because a crawler ignores only the
+//! invalid lines of a file. [`RuleSet`] is the document compiled for a [`Reading`].
+//! [`RuleSet::select`] finds the groups of the first of several [`ProductToken`]s that the file
+//! names, and [`Selection::verdict`] decides on a [`RequestPath`]. A [`Verdict`] contains the
+//! deciding rule, its line and its group.
 //!
-//! This module does not depend on known crawlers, HTTP types, files or clocks.
+//! This module does not depend on the registry of crawlers, HTTP types, files or clocks.
 //!
 //! ```
 //! use robots_core::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt};
@@ -108,25 +109,27 @@ keyword_enum! {
     /// | bytes that count | all | [`Reading::STANDARD_LIMIT`]; a line that is cut there is dropped | as `Standard` |
     /// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is assumed |
     ///
-    /// Every reading compiles only the first 256 MiB of a file. Priorities are those of `Reference`
-    /// in every reading: the length of the pattern as written, in which a byte ≥ 0x80 counts as its
-    /// escape of three bytes.
+    /// Every reading compiles only the first 256 MiB of a file. The priority of a rule is the same
+    /// in every reading: the length of the pattern as written, where a byte ≥ 0x80 counts as three
+    /// bytes, the length of its escape.
     #[derive(Default)]
     Reading, "a reading", {
-        /// RFC 9309 from the perspective of a server. The default, used for enforcement.
+        /// RFC 9309 from the perspective of a server. This is the default, and is used for
+        /// enforcement.
         #[default]
         Standard = "standard",
         /// The same answers as google/robotstxt, including its quirks. Use it with
         /// [`RequestPath::verbatim`](RequestPath::verbatim).
         Reference = "reference",
-        /// `Standard` with the rules of the older specification pages.
+        /// `Standard` with the differences of older specifications: patterns may lack the leading
+        /// slash.
         Legacy = "legacy",
     }
 }
 
 impl Reading {
-    /// Number of bytes of a file that count in [`Reading::Standard`] (RFC 9309, section 2.5: at
-    /// least 500 KiB must be read).
+    /// Number of bytes of a file that count in [`Reading::Standard`]. RFC 9309, section 2.5,
+    /// requires at least 500 KiB.
     pub const STANDARD_LIMIT: usize = 512_000;
 
     /// Returns the number of bytes of a file that count.
@@ -137,12 +140,13 @@ impl Reading {
         }
     }
 
-    /// Returns the target of a request in the form that this reading compares with rules.
+    /// Returns the target of a request in the forms that this reading compares with rules.
     pub fn path<'t>(self, target: &'t (impl AsRef<[u8]> + ?Sized)) -> RequestPath<'t> {
         self.path_with(target.as_ref(), PathForms::ALL)
     }
 
-    /// Like [`Reading::path`], with only some of the forms; `Reference` knows one.
+    /// Works like [`Reading::path`], but with only some of the forms. `Reference` always uses only
+    /// one form.
     pub(crate) fn path_with(self, target: &[u8], forms: PathForms) -> RequestPath<'_> {
         match self {
             Self::Reference => RequestPath::verbatim(target),

@@ -1,12 +1,13 @@
-//! The target of a request, in every form that an upstream server may read it in.
+//! The target of a request, in all forms that an upstream server may derive from it.
 //!
 //! The standard form normalises escapes ([`spelling`](super::spelling)), which RFC 9309, section
-//! 2.2.2 requires before comparing. A *path* that servers read differently has further
-//! [`forms`](super::PathForm), which are judged too. The query is never restructured.
+//! 2.2.2, requires before comparing. If servers may interpret the *path* in other ways, the target
+//! has further [`forms`](super::PathForm), which are compared with the rules as well. The query is
+//! the same in all forms.
 //!
-//! **A `RequestPath` computes its further forms on first use.** The standard form is borrowed if
-//! the target is already in it. A crafted target has 577 forms, which take four milliseconds to
-//! compute for 8 KiB. A request without an applicable group does not pay for them.
+//! **A `RequestPath` computes its further forms on first use.** A crafted target of 8 KiB can have
+//! 577 forms, which take four milliseconds to compute. So a request without an applicable group
+//! does not cause this work. The standard form borrows the target if they are equal.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -15,10 +16,10 @@ use super::path_form;
 use super::path_form::{PathForm, PathForms};
 use super::spelling::standard_target;
 
-/// The path and query of a request, ready to be judged.
+/// The path and query of a request, in the forms that are compared with rules.
 ///
-/// Borrows the target if it is already in standard form; then nothing is allocated. Further forms
-/// are computed on first use, so a request without applicable rules does not pay for them.
+/// Borrows the target without an allocation if it is already in standard form. Further forms are
+/// computed on first use, so a request without applicable rules does not cause this work.
 #[derive(Clone, Debug)]
 pub struct RequestPath<'t> {
     form: PathForm,
@@ -30,7 +31,8 @@ pub struct RequestPath<'t> {
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
-    /// Other paths that a target may stand for if it is not a path itself.
+    /// Other paths that servers may find in a target that is not a path itself, but a URL for
+    /// example.
     further: Vec<Vec<u8>>,
     kinds: PathForms,
     found: OnceLock<Vec<(PathForm, Vec<u8>)>>,
@@ -44,14 +46,14 @@ impl<'t> RequestPath<'t> {
     /// URL of any scheme.
     ///
     /// A fragment is dropped. A target that starts with `//` is a path with an empty segment, not
-    /// an authority. For targets that servers split differently, such as `http://host:?/path`,
-    /// `http:\\host\path` or `path` without a slash, the [forms](RequestPath::forms) contain every
-    /// path that servers find.
+    /// an authority. Servers split some targets in different ways, such as `http://host:?/path`,
+    /// `http:\\host\path` or `path` without a slash. For these, the [forms](RequestPath::forms)
+    /// contain every path that servers may find.
     pub fn new(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self::with_forms(target.as_ref(), PathForms::ALL)
     }
 
-    /// Creates a path like [`RequestPath::new`], with only some of the further forms.
+    /// Creates a path like [`RequestPath::new`], but with only some of the further forms.
     pub(crate) fn with_forms(target: &'t [u8], kinds: PathForms) -> Self {
         if target.starts_with(b"/") && is_plain(target) {
             return Self { form: PathForm::Standard, sent: Cow::Borrowed(target), readings: None };
@@ -73,13 +75,13 @@ impl<'t> RequestPath<'t> {
         Self { form: PathForm::Standard, sent, readings }
     }
 
-    /// Creates the path exactly as the reference parser reads a target: scheme, authority and
-    /// fragment are dropped, and bytes are unchanged.
+    /// Creates the path exactly as the reference parser finds it in a target: scheme, authority and
+    /// fragment are dropped, and the other bytes are unchanged.
     pub fn verbatim(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self { form: PathForm::Verbatim, sent: path_of_url(target.as_ref()), readings: None }
     }
 
-    /// Returns the form of [`RequestPath::as_bytes`]: standard or verbatim.
+    /// Returns the form of [`RequestPath::as_bytes`], which is standard or verbatim.
     #[doc(hidden)]
     pub const fn form(&self) -> PathForm {
         self.form
@@ -90,35 +92,35 @@ impl<'t> RequestPath<'t> {
         &self.sent
     }
 
-    /// Returns every form that the target can be read in, without duplicates; the form of
-    /// [`RequestPath::as_bytes`] comes first. There are at most [`RequestPath::MAX_FORMS`].
+    /// Returns every form of the target, without duplicates. The form of [`RequestPath::as_bytes`]
+    /// comes first. There are at most [`RequestPath::MAX_FORMS`].
     pub fn forms(&self) -> impl Iterator<Item = (PathForm, &[u8])> {
         let others = self.others().iter().map(|(form, path)| (*form, path.as_slice()));
         std::iter::once((self.form, self.as_bytes())).chain(others)
     }
 
-    /// Reports whether a target, as sent, is the robots.txt of the site itself: a cheaper
-    /// [`RequestPath::is_robots_txt`].
+    /// Reports whether a target, as sent, is the robots.txt of the site itself. This is cheaper
+    /// than [`RequestPath::is_robots_txt`], because it does not create a path first.
     ///
-    /// A server that answers `/robots.txt` and code that counts such requests agree if both call
-    /// this function.
+    /// If the server that answers `/robots.txt` and the code that counts such requests both call
+    /// this function, they treat the same requests as requests for the robots.txt.
     pub fn is_robots_txt_target(target: &[u8]) -> bool {
         // Almost every client uses this spelling.
         if target == b"/robots.txt" {
             return true;
         }
-        // Every spelling begins with a scheme, or with the slash and an `r` or its escape; other
-        // targets need no parsing.
+        // Other targets need no parsing: every spelling begins with a scheme, or with the slash and
+        // an `r` or an escape.
         let may_be = !target.starts_with(b"/") || matches!(target, [_, b'r' | b'%', ..]);
         may_be && RequestPath::with_forms(target, PathForms::NONE).is_robots_txt()
     }
 
-    /// Reports whether this is the robots.txt of the site itself, with any query.
+    /// Reports whether this is the robots.txt of the site itself, with or without a query.
     pub fn is_robots_txt(&self) -> bool {
         self.as_bytes().strip_prefix(b"/robots.txt").is_some_and(|rest| matches!(rest, [] | [b'?', ..]))
     }
 
-    /// Reports whether the target can be read in only one way.
+    /// Reports whether the target has only one form.
     #[doc(hidden)]
     pub fn is_canonical(&self) -> bool {
         self.others().is_empty()
@@ -143,19 +145,20 @@ impl<'t> RequestPath<'t> {
     }
 }
 
-/// Reports whether nothing in an origin-form target could be read in another way, wherever it
-/// occurs.
+/// Reports whether an origin-form target contains only bytes that every server interprets in the
+/// same way. `false` does not mean that there are further forms, because the position of the bytes
+/// is not considered.
 ///
-/// For a usual target, this one scan is the whole cost. It works in blocks without an early exit,
-/// so that the compiler can vectorise it.
+/// For a usual target, this one scan is the whole cost. The scan works in blocks without an early
+/// exit, so that the compiler can vectorise it.
 fn is_plain(target: &[u8]) -> bool {
     const BLOCK: usize = 16;
     let telling = |octets: &[u8], next: &[u8]| {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // The same check for short targets, by the roles of each byte: telling by itself, first
-        // byte of a telling pair, or second byte.
+        // Short targets get the same check with a table of the roles of each byte: telling by
+        // itself, first byte of a telling pair, and second byte of such a pair.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];
@@ -168,7 +171,8 @@ fn is_plain(target: &[u8]) -> bool {
     !(within | telling(&last[..BLOCK], &last[1..]) | is_telling(last[BLOCK], 0))
 }
 
-/// Reports whether a byte, or the pair it begins, may be written or read in another way.
+/// Reports whether a byte, or the pair of `octet` and `next`, may have another spelling or another
+/// meaning to some servers.
 const fn is_telling(octet: u8, next: u8) -> bool {
     (octet == b'%')
         | (octet == b';')
@@ -190,20 +194,20 @@ const fn roles() -> [u8; 256] {
     roles
 }
 
-/// Maximum number of additional paths of a target that is not a path.
+/// Maximum number of paths, in addition to the usual one, of a target that is not a path.
 const MAX_FURTHER_FORMS: usize = 2;
 
 fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
 }
 
-/// Returns the paths of a target that does not begin with `/`; the usual one comes first, and some
-/// may be equal.
+/// Returns the paths that servers may find in a target that does not begin with `/`: the usual
+/// path, and the others. Some of them may be equal.
 ///
-/// A URL has one path, but its authority can end in two places. A proxy may have built the URL from
-/// a `Host` field that contains a `?` or `#`, and browsers treat `\` as `/` and accept any number
-/// of them. Any other target than a path or URL is read as a path without its slash, or as the
-/// reference parser reads it.
+/// A URL has one path, but servers may find the end of its authority in two places. A proxy may
+/// have built the URL from a `Host` field that contains a `?` or `#`; and browsers treat `\` as `/`
+/// and accept any number of these before the authority. For any other target, servers may assume a
+/// missing leading slash, or find the same path as the reference parser.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');
     let scheme = target.iter().position(|octet| is_slash(octet) || matches!(octet, b':' | b'?' | b'#' | b';'));
@@ -223,8 +227,8 @@ fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
 /// Returns the path, parameters and query of a URL, as the reference parser finds them.
 fn path_of_url(url: &[u8]) -> Cow<'_, [u8]> {
     const ROOT: &[u8] = b"/";
-    // Here a leading `//` introduces an authority: the reference parser expects URLs, not request
-    // targets.
+    // A leading `//` introduces an authority in this function, because the reference parser expects
+    // URLs, not request targets.
     let skip = if url.starts_with(b"//") { 2 } else { 0 };
     let first = |from: usize| memchr::memchr3(b'/', b'?', b';', &url[from..]).map(|at| from + at);
     let early = first(skip);

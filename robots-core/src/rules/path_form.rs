@@ -1,13 +1,12 @@
-//! The forms of a path: how the server behind a proxy may read it, if that differs from its
-//! spelling.
+//! The forms of a path: the paths that the server behind a proxy may derive from it.
 //!
-//! Servers do some of the same few things to a path, in different orders: decode `%uXXXX`, cut path
-//! parameters, decode `%2F` and `%5C`, treat what follows `//` as an authority, resolve dot
-//! segments, and merge empty segments. Each of these is a [kind](PathForm) here. Combinations are
-//! tried in the orders that servers use. Only a path that contains something that servers read
-//! differently has further forms.
+//! Servers apply some of the following steps to a path, in different orders: they decode `%uXXXX`,
+//! cut path parameters, decode `%2F` and `%5C`, treat the segment after `//` as an authority,
+//! resolve dot segments, and merge empty segments. Each step is a [kind of form](PathForm).
+//! Combinations of steps are tried in the orders that servers use. A path has further forms only if
+//! one of the steps changes it.
 //!
-//! URL crates know only one reading of a path; the others are the purpose of this module.
+//! This module exists because URL crates know only one of these forms.
 
 use std::borrow::Cow;
 
@@ -16,19 +15,21 @@ use memchr::{memchr, memchr_iter, memchr2, memchr3_iter, memrchr};
 use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
 use crate::keyword_enum;
 
-/// Maximum number of forms of a path, including the standard form. The factors are:
+/// Maximum number of forms of a path, including the standard form. The factors are the numbers of
+/// alternatives:
 ///
-/// - two readings of `%u`,
-/// - three of parameters (kept, or cut before or after separators are decoded),
-/// - four of segments before that (unchanged, resolved, merged and resolved, or both),
-/// - three of separators,
-/// - two of an authority,
+/// - two for `%u` (kept or decoded),
+/// - three for parameters (kept, or cut before or after separators are decoded),
+/// - four for segments before separators are decoded (unchanged, resolved, merged and resolved, or
+///   both),
+/// - three for separators (kept, `%2F` decoded, or `%2F` and `%5C` decoded),
+/// - two for an authority (kept or cut),
 /// - three orders of resolving and merging,
-/// - two of a final dot segment.
+/// - two for the slash of a final dot segment (kept or dropped).
 pub(super) const MAX_FORMS: usize = 1 + 2 * 3 * 4 * 3 * 2 * 3 * 2;
 
-/// Reports whether a target may have further forms. `false` is certain. This scans the path, which
-/// is cheaper than computing forms.
+/// Reports whether a target may have further forms. If the result is `false`, it has none. This
+/// scan of the path is cheaper than computing forms.
 pub(super) fn may_have(target: &[u8]) -> bool {
     let (path, _) = split_query(target);
     let behind_dot = |rest: &'_ [u8]| match rest {
@@ -36,7 +37,8 @@ pub(super) fn may_have(target: &[u8]) -> bool {
         [b'%', b'2', b'e' | b'E', ..] => Some(3),
         _ => None,
     };
-    // One or two dots, followed by something that may end the segment: `/.git/` has no other form.
+    // A dot segment is one or two dots, followed by bytes that may end the segment. So `/.git/` has
+    // no further forms.
     let is_dots = |rest: &[u8]| {
         let mut end = behind_dot(rest);
         end = end.map(|end| end + behind_dot(&rest[end..]).unwrap_or_default());
@@ -48,25 +50,26 @@ pub(super) fn may_have(target: &[u8]) -> bool {
             .any(|at| matches!(path[at + 1..], [b'2', b'f' | b'F', ..] | [b'5', b'c' | b'C', ..] | [b'u' | b'U', ..]))
 }
 
-/// Returns the forms of a target that differ from each other and from `sent`, its standard form;
-/// the simplest come first.
+/// Returns the further forms of a target, which differ from each other and from `sent`, its
+/// standard form. The simplest forms come first.
 pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     let (path, query) = split_query(target);
     let query = standard(query, TargetPart::Query);
-    // All forms have the same query. So only the paths are compared, and only forms that differ are
-    // copied.
+    // All forms have the same query. So only the paths are compared, and the query is only appended
+    // to forms that are new.
     let path_of = |form: &'_ [u8]| form.len() - query.len();
     let mut found: Vec<(PathForm, Vec<u8>)> = Vec::new();
     for (base, path) in bases(path, forms) {
         let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
         let resolved = path.clone().resolve(forms);
         let merged = path.merge(forms);
-        // Neither step creates work for the other: if one changes nothing, their order makes no
-        // difference.
+        // If either step changes nothing, the order of the two steps makes no difference, because
+        // neither creates segments that the other would change.
         let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
         let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
         let merged_first = is_merged.then(|| merged.resolve(forms));
-        // The form as sent needs no comparison.
+        // If neither the base nor the step changes the path, the form is `sent` and is not compared
+        // again.
         let resolved = (is_resolved || base != PathForm::Standard).then_some(resolved);
         let orders =
             [(PathForm::Resolved, resolved), (PathForm::Merged, merged_first), (PathForm::Merged, resolved_first)];
@@ -90,27 +93,27 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
     found
 }
 
-/// Reports whether two forms are equal. Forms are long and differ mostly at the end, so comparing
-/// the last bytes first distinguishes almost all of them.
+/// Reports whether two forms are equal. Forms may be long and differ mostly at the end, so the last
+/// bytes are compared first.
 fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
 }
 
-/// Reports whether these two bytes follow each other in a path. The scan has no early exit, so that
-/// the compiler can vectorise it.
+/// Reports whether a path contains these two bytes one after the other. The scan has no early exit,
+/// so that the compiler can vectorise it.
 fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
 }
 
-/// Returns the paths that servers may derive from a path before they look at its segments; the path
-/// itself comes first. Reserved bytes that were escaped stay escaped: an escaped `;` separates
-/// nothing.
+/// Returns the paths that servers may derive from a path before they resolve or merge its segments
+/// for the last time. The path itself comes first. Escaped reserved bytes stay escaped, because an
+/// escaped `;` does not begin a parameter.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
-    // From here on, bytes with the same meaning have the same spelling, so that later steps can
+    // After this, bytes with the same meaning have the same spelling, so the later steps can
     // compare bytes.
     let path = standard(path, TargetPart::Query);
-    // Each step below begins with one of these.
+    // Every step below changes only paths that contain one of these bytes.
     let is_base = memchr2(b'%', b';', &path).is_none() && !holds_pair(&path, *b"//");
     let mut bases = vec![(PathForm::Standard, path)];
     if is_base {
@@ -127,12 +130,13 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
         }
     };
     grow(PathForm::Unicode, &decode_unicode);
-    // Some servers cut parameters before they decode separators, others after.
+    // Some servers cut parameters before they decode separators, others afterwards.
     grow(PathForm::Parameters, &cut_parameters);
-    // A proxy or `new URL` may remove dot segments before a server behind does the rest, and
-    // removes them again.
+    // A proxy or `new URL` may remove dot segments first. The server behind it then applies the
+    // other steps and removes dot segments again.
     grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
-    // Merged segments are not an authority: there must be something else.
+    // A path with merged segments has no `//` and so no authority. So merging first only matters if
+    // a `%` or `;` is left for a later step.
     grow(PathForm::Merged, &|path| {
         memchr2(b'%', b';', path).and_then(|_| before_others(path, |path| path.merge(forms).resolve(forms)))
     });
@@ -166,7 +170,7 @@ fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
     Some(standard(&out, TargetPart::Query).into_owned())
 }
 
-/// Returns the code unit of a `%uXXXX` at the start of `octets`.
+/// Returns the UTF-16 code unit of a `%uXXXX` at the start of `octets`.
 fn unicode_unit(octets: &[u8]) -> Option<u16> {
     let [b'%', b'u' | b'U', digits @ ..] = octets else { return None };
     let digits: &[u8; 4] = digits.first_chunk()?;
@@ -184,7 +188,8 @@ fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     Some(segments.join(&b'/'))
 }
 
-/// Applies a step to the segments of a path if a later step then finds something to do.
+/// Applies a step to the segments of a path. `None` if the step changes nothing, or if no later
+/// step would change the result.
 fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
     let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
     let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];
@@ -206,8 +211,8 @@ fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Returns the path after the authority if a path begins with one (RFC 3986, section 3.2). Browsers
-/// treat backslashes, and more than two slashes, as the two slashes.
+/// Returns the path after the authority if a path begins with an authority (RFC 3986, section 3.2).
+/// As in browsers, any two or more slashes or backslashes introduce an authority.
 fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
     let (mut slashes, mut authority) = (0, path);
     while let Some(rest) = authority.strip_prefix(b"/").or_else(|| authority.strip_prefix(b"%5C")) {
@@ -216,29 +221,29 @@ fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
     (slashes >= 2).then(|| memchr(b'/', authority).map_or(b"/".to_vec(), |end| authority[end..].to_vec()))
 }
 
-/// A path whose segments are examined.
+/// A path while its segments are resolved and merged.
 #[derive(Clone)]
 struct Segments<'p> {
     path: Cow<'p, [u8]>,
     slash: Slash,
 }
 
-/// Origin of the slash at the end of a path.
+/// The origin of the slash at the end of a path.
 #[derive(Clone, Copy)]
 enum Slash {
-    /// The slash, if any, belongs to the path.
+    /// The slash, if there is one, was sent.
     Own,
-    /// A final dot segment followed the slash.
+    /// A final dot segment, which was removed, followed the slash.
     OfDots,
 }
 
 impl Segments<'_> {
-    /// Reports whether a step changed a path that was borrowed.
+    /// Reports whether a step has changed the path, which was borrowed at first.
     const fn is_changed(&self) -> bool {
         matches!(self.path, Cow::Owned(_))
     }
 
-    /// Removes dot segments; a path never climbs above its root.
+    /// Removes dot segments. A `..` at the root has no effect.
     fn resolve(self, forms: PathForms) -> Self {
         if !forms.contains(PathForm::Resolved) || !holds_pair(&self.path, *b"/.") {
             return self;
@@ -269,7 +274,7 @@ impl Segments<'_> {
         Self { path: out.into(), slash }
     }
 
-    /// Merges empty segments into the slash before them.
+    /// Removes empty segments, so that several slashes become one.
     fn merge(self, forms: PathForms) -> Self {
         if !forms.contains(PathForm::Merged) || !holds_pair(&self.path, *b"//") {
             return self;
@@ -285,40 +290,40 @@ impl Segments<'_> {
 }
 
 keyword_enum! {
-    /// A way to read a request target. If several things are done to a path, the form is named
-    /// after the last of them in this list.
+    /// A form of a request target: the step that leads from the target to the path. If several
+    /// steps lead to the path, the form is the last of them in this list.
     #[derive(PartialOrd, Ord)]
     PathForm, "a form of a path", {
-        /// The bytes as received, as the reference parser takes them.
+        /// The bytes as received, as the reference parser compares them.
         Verbatim = "verbatim",
-        /// Escapes normalised, structure as sent.
+        /// Escapes normalised, otherwise as sent.
         Standard = "standard",
-        /// Dot segments removed (RFC 3986, section 5.2.4), with and without the slash that a final
-        /// one leaves.
+        /// Dot segments removed (RFC 3986, section 5.2.4), with or without the slash before a final
+        /// dot segment.
         Resolved = "resolved",
         /// Empty segments merged, before or after dot segments are removed.
         Merged = "merged",
-        /// `%2F` decoded, or `%2F` and `%5C`, which also stands for a raw backslash.
+        /// `%2F` decoded, or `%2F` and `%5C` decoded to `/`. A raw backslash is treated like `%5C`.
         Decoded = "decoded",
         /// Path parameters cut: the text after a `;` in a segment (RFC 3986, section 3.3).
         Parameters = "parameters",
         /// `%uXXXX` decoded to the character with that code point.
         Unicode = "unicode",
-        /// The path after the authority, if a path begins with `//`; or the path that servers find
-        /// in a target that is not a path.
+        /// The path after the authority, for a path that begins with `//`. For a target that is not
+        /// a path, another path that servers may find in it.
         Authority = "authority",
     }
 }
 
 impl PathForm {
-    /// The forms that a site can leave out.
+    /// The forms that a policy can leave out.
     pub const OPTIONAL: [Self; 6] =
         [Self::Resolved, Self::Merged, Self::Decoded, Self::Parameters, Self::Unicode, Self::Authority];
 }
 
-/// The forms of a path that are judged in addition to the form as sent, as bits.
-/// [`PathForm::Verbatim`] and [`PathForm::Standard`] describe how a path was sent, so no caller
-/// asks for them.
+/// A set of forms, as bits: the forms that are compared in addition to the form as sent.
+/// [`PathForm::Verbatim`] and [`PathForm::Standard`] are forms as sent, so they are never in the
+/// set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathForms(u8);
 
@@ -402,7 +407,7 @@ mod tests {
         assert_eq!(paths("/x/../private/x?q=//"), ["/private/x?q=//"]);
         assert_eq!(paths("/x/%2e%2E/private"), ["/private"]);
         assert_eq!(paths("/../../.."), ["/"]);
-        // The slash that a final dot segment leaves was not sent.
+        // A final dot segment is removed with and without the slash before it.
         assert_eq!(paths("/docs/a.pdf/."), ["/docs/a.pdf/", "/docs/a.pdf"]);
         assert_eq!(paths("/a/b/.."), ["/a/", "/a"]);
         assert_eq!(paths("/a/b/../"), ["/a/"]);
@@ -424,8 +429,7 @@ mod tests {
         assert_eq!(paths("/private%5cx"), ["/private/x"]);
         assert_eq!(paths("/private\\x"), ["/private/x"]);
         reads("/x//..%2Fprivate", PathForm::Decoded, "/private");
-        // One escape is a separator and another is not; dot segments are removed before and after
-        // decoding.
+        // `%2F` is decoded and `%5C` is not; dot segments are removed before and after decoding.
         reads("/x%5Cy/../z%2F../private/x", PathForm::Decoded, "/private/x");
         reads("/x%2Fy/../z%2F../private/x", PathForm::Decoded, "/private/x");
         reads("/x//..%2Fprivate", PathForm::Merged, "/x/..%2Fprivate");
@@ -441,7 +445,7 @@ mod tests {
             ("/x/..;a=%2F/private/x", "/private/x"),
             ("/.well-known/..;/private/x", "/private/x"),
             ("/x/.;/private;/x", "/x/private/x"),
-            // Cut before separators are decoded, and after.
+            // Parameters are cut before separators are decoded, and afterwards.
             ("/private%2Fx;a%2F..%2F..%2Fy", "/private/x"),
             ("/private;a%2Fx", "/private/x"),
             ("/private;a%2f..%2f../x", "/private/x"),
@@ -482,7 +486,7 @@ mod tests {
         ] {
             reads(target, PathForm::Unicode, path);
         }
-        // A decoded `;` on its own is not a separator.
+        // A decoded `;` is a path of its own; a parameter is not cut.
         assert_eq!(paths("/a%u003Bb"), ["/a;b"]);
     }
 

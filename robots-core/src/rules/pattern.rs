@@ -1,10 +1,10 @@
 //! Path patterns: the part of a rule that is compared with a path.
 //!
-//! **`%2A` and `%24` are literal** in patterns (RFC 9309, section 2.2.3), so the standard form
-//! decodes them in targets. A pattern stores its literal bytes separately from its wildcards. A
-//! literal after a `*` may match in a path or in a query, which spell reserved bytes differently.
-//! Such a pattern compiles to up to three encoded patterns with the same priority (18 of 97,047
-//! rules in real files).
+//! **`%2A` and `%24` are a literal `*` and `$`** in patterns (RFC 9309, section 2.2.3), so the
+//! standard form of targets contains them decoded. A pattern stores its literal bytes separately
+//! from its wildcards. A literal after a `*` may match in the path or in the query, where reserved
+//! bytes are spelled differently. A pattern with such a literal compiles to up to three encoded
+//! patterns with the same priority. In real files, 18 of 97,047 rules are such patterns.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ use super::text::{self, Query};
 
 /// The path pattern of a rule, in the form that is compared (RFC 9309, sections 2.2.2 and 2.2.3).
 ///
-/// A pattern is anchored at the start of the path; `*` is any sequence of bytes, including `/`, and
-/// a `$` at the end is the end of the path.
+/// A pattern must match from the start of the path. A `*` matches any sequence of bytes, including
+/// `/`, and a `$` at the end of the pattern matches the end of the path.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PathPattern {
     texts: Box<[Box<[u8]>]>,
@@ -24,8 +24,8 @@ pub struct PathPattern {
 }
 
 impl PathPattern {
-    /// Returns the patterns of paths that are always exempt: `/.well-known/`, whose files (RFC 8615)
-    /// are needed to issue the site's certificates.
+    /// Returns the patterns of paths that are always exempt: `/.well-known/` (RFC 8615), because
+    /// certificate authorities fetch files from there to issue the site's certificates.
     pub(crate) fn exempt_by_default() -> Vec<Self> {
         vec![Self::new(b"/.well-known/", Reading::Standard)]
     }
@@ -68,19 +68,20 @@ impl PathPattern {
         self.priority
     }
 
-    /// Reports whether a path matches; it must be in the form of the reading. An empty pattern
-    /// matches every path.
+    /// Reports whether a path matches. The path must be in the standard form, or verbatim for
+    /// [`Reading::Reference`]. An empty pattern matches every path.
     pub fn matches(&self, path: &[u8]) -> bool {
         self.texts.iter().any(|text| text::matches(text, path))
     }
 
-    /// Reports whether both patterns match the same paths, as far as their spelling shows.
+    /// Reports whether both patterns are spellings of the same pattern, so that they match the same
+    /// paths.
     pub(crate) fn is_spelling_of(&self, other: &Self) -> bool {
         self.texts == other.texts
     }
 
-    /// Returns the pattern with `any` for each sequence of bytes, once for each part of a target
-    /// where a literal can match.
+    /// Returns paths that match the pattern: its literals with `any` in place of each `*`. There is
+    /// one path for each encoded form of the pattern.
     pub(crate) fn with_runs(&self, any: u8) -> impl Iterator<Item = Vec<u8>> {
         self.texts.iter().map(move |text| text::with_runs(text, any))
     }
@@ -99,47 +100,47 @@ impl fmt::Debug for PathPattern {
     }
 }
 
-/// Returns the length of the pattern with bytes ≥ 0x80 escaped, as the reference parser counts it.
+/// Returns the length of the pattern with bytes ≥ 0x80 escaped, as in the reference parser.
 pub(crate) fn priority(written: &[u8]) -> usize {
     written.iter().map(|byte| if *byte >= 0x80 { 3 } else { 1 }).sum()
 }
 
-/// Returns the pattern that is tried if an allow rule with `/index.htm` in its last segment does
-/// not match: only the directory. The reference parser is lenient in this way, and so is every
-/// reading.
+/// Returns the pattern of the directory if the last segment of an allow pattern begins with
+/// `/index.htm`. It is tried if the rule itself does not match, in every reading as in the
+/// reference parser.
 pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
     let slash = memchr::memrchr(b'/', written)?;
     written[slash..].starts_with(b"/index.htm").then(|| [&written[..=slash], b"$"].concat())
 }
 
-/// A rule, or the rules for one crawler, that can make a verdict slow. Found when rules are
-/// compiled, and reported by the check.
+/// A rule, or all rules for one crawler, with so many wildcards that a verdict can be slow.
+/// Compiling finds these rules, and the check reports them.
 ///
-/// The work of a verdict grows with the product of the wildcards and the path, up to a limit for
-/// each request. On crafted paths each wildcard costs some nanoseconds, and thousands of wildcards
-/// reach the limit.
+/// The work of a verdict grows with the number of wildcards times the length of the path, up to a
+/// limit for each request. On crafted paths, each wildcard costs some nanoseconds, and thousands of
+/// wildcards reach the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costly {
-    /// Line of the rule, or of the first of the groups.
+    /// Line of the rule or, for all rules for one crawler, of the first group.
     pub line: usize,
     /// Number of wildcards.
     pub wildcards: usize,
-    /// Whether this is about all rules for one crawler, instead of one rule.
+    /// Whether all rules for one crawler together have that many wildcards, instead of one rule.
     pub is_together: bool,
 }
 
 impl Costly {
-    /// Number of wildcards that no legitimate pattern exceeds.
+    /// Number of wildcards in a pattern above which it is reported. No legitimate pattern has more.
     pub const MANY_WILDCARDS: usize = 16;
 
-    /// Number of wildcards in all rules for one crawler that cost about a tenth of a millisecond at
-    /// worst.
+    /// Number of wildcards in all rules for one crawler above which they are reported. This many
+    /// wildcards cost about a tenth of a millisecond at worst.
     pub const MANY_TOGETHER: usize = 10_000;
 }
 
-/// Returns the costly patterns among the rules that end within the first `limit` bytes, for sets of
-/// groups that apply together, in the order of the file.
+/// Returns the costly rules and the costly sets of groups that apply together, in the order of the
+/// file. Ignores rules that end after the first `limit` bytes.
 pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Costly> {
     let mut costly = Vec::new();
     let mut of_group = Vec::with_capacity(document.groups().len());
@@ -166,7 +167,8 @@ pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> V
     costly
 }
 
-/// Counts the runs of `*`, except one at the end.
+/// Counts the wildcards of a pattern. Several `*` in sequence count as one, and a `*` at the end
+/// does not count.
 fn wildcards(pattern: &[u8]) -> usize {
     pattern.windows(2).filter(|pair| pair[0] == b'*' && pair[1] != b'*').count()
 }
@@ -241,7 +243,7 @@ mod tests {
             assert!(matches(other, &path, Reading::Standard), "{other}");
             assert!(!matches(other, &path, Reading::Reference), "{other}");
         }
-        // A query keeps its spelling.
+        // Escapes of reserved bytes in a query keep their spelling.
         assert!(matches("/?u=%3a", "/?u=%3A", Reading::Standard));
         assert!(!matches("/?u=%3A", "/?u=:", Reading::Standard));
         assert!(matches("/%3A?u=%3A", "/:?u=%3A", Reading::Standard));
@@ -255,14 +257,14 @@ mod tests {
         for path in ["/a%3Ab@c", "/a?%3A@"] {
             assert!(!matches("/*%3A*%40", path, Reading::Standard), "{path}");
         }
-        // After a `?` in the pattern there is only the query.
+        // Everything after a `?` in the pattern can only match in the query.
         assert!(matches("/*%3A?x=%3A", "/a:?x=%3A", Reading::Standard));
         assert!(matches("/*%3A?x=%3A", "/?%3A?x=%3A", Reading::Standard));
         assert!(!matches("/*%3A?x=%3A", "/a:?x=:", Reading::Standard));
-        // A `*` may end in the path or in the query, so a query that spells a byte as in a path
-        // matches as well.
+        // A `*` may end in the path or in the query. So a `:` in the query matches as well,
+        // although a query spells `%3A` and `:` differently.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
-        // Without such an escape, there is only one encoded pattern.
+        // A pattern without such an escape has only one encoded form.
         for (pattern, texts) in
             [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MAX_TEXTS)]
         {

@@ -18,36 +18,39 @@ pub struct RuleSet {
     document: RobotsTxt,
     reading: Reading,
     index: RuleIndex,
-    /// The groups of each section, by its number.
+    /// The groups of each section, by the section's number.
     sets: Vec<Vec<usize>>,
-    /// For every token, and for `*`: the name in each of its groups that makes the group match.
+    /// For every token and for `*`, the indexes of the names that make its groups match, one name
+    /// for each group.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
     notes: Vec<Note>,
     costly: Vec<Costly>,
-    /// The delay of each section, by its number; empty if the file has no delays.
+    /// The delay of each section, by the section's number; empty if the file has no delays.
     delays: Vec<Option<SetDelay>>,
 }
 
-/// The groups of one token (or of `*`) that apply together.
+/// The groups that apply together to one token (or to `*`).
 #[derive(Clone, Copy)]
 struct Section {
     /// Number of the section in the index.
     number: usize,
-    /// Start of the token's own names, one for each group.
+    /// Start of the token's names in `RuleSet::names`.
     names: usize,
 }
 
-/// The groups of one token, in the order of the file, each with its matching name.
+/// The indexes of one token's groups, in the order of the file, each with the index of its matching
+/// name.
 type Groups = Vec<(usize, usize)>;
 
 /// Whether the groups for `*` apply if no group names the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fallback {
-    /// They apply (RFC 9309, section 2.2.1).
+    /// The groups for `*` apply (RFC 9309, section 2.2.1).
     Star,
-    /// They do not apply: the agent is known to ignore `*`, or is not a crawler.
+    /// The groups for `*` do not apply, for example because the agent is known to ignore `*` or is
+    /// not a crawler.
     Nothing,
 }
 
@@ -59,7 +62,7 @@ pub struct Selection<'r> {
     star: bool,
 }
 
-/// Allow or disallow for a path, with the rule and the group that decide.
+/// The decision on a path, allow or disallow, with the rule and the group that decide.
 #[derive(Clone, Copy)]
 pub struct Verdict<'r> {
     rules: &'r RuleSet,
@@ -69,25 +72,26 @@ pub struct Verdict<'r> {
 }
 
 impl RobotsTxt {
-    /// Compiles the document for matching; every name stands for itself only.
+    /// Compiles the document for matching. Every name stands only for its own token.
     pub fn compile(&self, reading: Reading) -> RuleSet {
         self.compile_with(reading, |_| Vec::new())
     }
 
-    /// Compiles the document for matching; a name may stand for further tokens.
+    /// Compiles the document for matching. A name may stand for further tokens.
     ///
-    /// `stands_for` is called once for each name other than `*`. With it, a registry of crawlers
-    /// can make `User-agent: Googlebot 2.1` a group for `Googlebot`. [`Reading::Reference`] does
-    /// not call it.
+    /// `stands_for` is called once for each name other than `*`. It returns the further tokens: for
+    /// example, a registry of crawlers can make `User-agent: Googlebot 2.1` a group for
+    /// `Googlebot`. [`Reading::Reference`] does not call it.
     pub fn compile_with(&self, reading: Reading, mut stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         self.compiled(reading, &mut stands_for)
     }
 
-    /// Compiles the document. Behind a pointer, so that it is compiled once, not for each closure.
+    /// Compiles the document. The function is passed as a trait object, so that the program
+    /// contains this code once and not once per closure type.
     fn compiled(&self, reading: Reading, stands_for: &mut dyn FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         let limit = reading.limit();
         let (named, star) = groups_by_token(self, reading, limit, stands_for);
-        // Tokens named in the same groups share a section.
+        // Tokens with the same groups share a section number.
         let (mut sets, mut names) = (Vec::new(), Vec::new());
         let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
         let mut section_of = |groups: Groups| {
@@ -122,19 +126,21 @@ impl RuleSet {
     }
 
     /// Returns notes on lines that only this reading ignores, because they are past the bytes that
-    /// count (RFC 9309, section 2.5). [`RobotsTxt::notes`] reports what every reading ignores.
+    /// count (RFC 9309, section 2.5). [`RobotsTxt::notes`] reports the lines that every reading
+    /// ignores.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// Returns the rules with so many wildcards that verdicts can take long, in the order of the
-    /// file.
+    /// Returns the rules that have so many wildcards that verdicts can take long, in the order of
+    /// the file.
     #[doc(hidden)]
     pub fn costly(&self) -> &[Costly] {
         &self.costly
     }
 
-    /// Returns the memory that the compiled form takes, in bytes, without the document's.
+    /// Returns the memory that the compiled form takes, in bytes. The memory of the document is not
+    /// included.
     #[doc(hidden)]
     pub fn memory(&self) -> usize {
         let entry = size_of::<(ProductToken, Section)>() + 1;
@@ -149,10 +155,11 @@ impl RuleSet {
         self.named.contains_key(token)
     }
 
-    /// Returns the groups that an agent obeys: those of the first of its tokens that the file
-    /// names, or else those of `*` if `fallback` allows it (RFC 9309, section 2.2.1).
+    /// Returns the groups that an agent obeys: the groups of its first token that the file names.
+    /// If the file names none of its tokens, these are the groups of `*`, provided that `fallback`
+    /// is [`Fallback::Star`] (RFC 9309, section 2.2.1).
     ///
-    /// If a group names the agent, even one without rules, `*` does not apply.
+    /// If a group names the agent, `*` does not apply, even if that group has no rules.
     pub fn select(&self, tokens: &[ProductToken], fallback: Fallback) -> Selection<'_> {
         let named = tokens.iter().find_map(|token| self.named.get(token).copied());
         let star = match fallback {
@@ -177,8 +184,8 @@ impl<'r> Selection<'r> {
         self.star
     }
 
-    /// Returns the delay that a server enforces, the shortest of these groups; `None` if they have none.
-    /// No verdict depends on it.
+    /// Returns the delay that a server enforces, which is the shortest delay of these groups;
+    /// `None` if the groups have no delay. Verdicts do not depend on delays.
     pub fn crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let section = self.section?;
         let SetDelay { record, place } = self.rules.delays.get(section.number)?.as_ref()?;
@@ -186,7 +193,8 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document: &self.rules.document, record, name })
     }
 
-    /// Returns the longest delay of these groups, which a crawler obeys; `None` if they have none.
+    /// Returns the longest delay of these groups, which a crawler should obey; `None` if the groups
+    /// have no delay.
     pub(super) fn longest_crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let (document, section) = (&self.rules.document, self.section?);
         let set = &self.rules.sets[section.number];
@@ -194,13 +202,13 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document, record, name: self.rules.names[section.names + place] })
     }
 
-    /// Decides about a path in all of its forms. If any form is disallowed, that counts; otherwise
-    /// the verdict on the form as sent.
+    /// Decides on a path in all of its forms. If any form is disallowed, the first such form
+    /// decides; otherwise, the form as sent does.
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
         self.verdict_within(path, &mut MatchBudget::new())
     }
 
-    /// Judges a path within the remaining work of a request.
+    /// Decides on a path within the remaining work budget of a request.
     pub(crate) fn verdict_within(self, path: &RequestPath<'_>, work: &mut MatchBudget) -> Verdict<'r> {
         let sent = self.judge(path.form(), path.as_bytes(), work);
         if sent.access() == Access::Disallow || self.section.is_none() || path.is_canonical() {
@@ -209,7 +217,7 @@ impl<'r> Selection<'r> {
         self.disallowing(path.forms().skip(1), work).next().unwrap_or(sent)
     }
 
-    /// Returns the verdicts on those forms of a path that are disallowed.
+    /// Returns the verdicts on the disallowed forms of a path.
     pub(crate) fn disallowing<'p>(
         self,
         forms: impl Iterator<Item = (PathForm, &'p [u8])>,
@@ -243,9 +251,10 @@ impl<'r> Verdict<'r> {
         }
     }
 
-    /// Returns the rule that decided; `None` if no rule matched.
+    /// Returns the rule that decided; `None` if no rule matches.
     ///
-    /// A rule with an empty pattern is returned if nothing else matched; it never disallows.
+    /// If only rules with an empty pattern match, one of them is returned. Such a rule never
+    /// disallows.
     pub fn rule(&self) -> Option<Rule<'r>> {
         self.best.map(|rank| self.rules.document.rule(self.rules.index.rule(rank)))
     }
@@ -255,8 +264,8 @@ impl<'r> Verdict<'r> {
         self.rule().map(Rule::line)
     }
 
-    /// Returns the group of the rule that decided, or the first of the groups that apply; `None` if
-    /// no group applies.
+    /// Returns the group of the rule that decided. If no rule matches, returns the first group that
+    /// applies; `None` if no group applies.
     pub fn group(&self) -> Option<Group<'r>> {
         let of_rule = self.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::group);
         of_rule.or_else(|| {
@@ -281,11 +290,10 @@ impl<'r> Verdict<'r> {
 
 crate::debug_as!(|it| Verdict::<'_> { access: it.access(), rule: it.rule(), form: it.form });
 
-/// Returns the groups of every token that the file names, and those of `*`, each in the order of
-/// the file.
+/// Returns the groups of every token that the file names, and the groups of `*`. Groups are in the
+/// order of the file.
 ///
-/// A name that extends past the limit would be read incompletely, so it is dropped (RFC 9309,
-/// section 2.5, requires 500 KiB).
+/// A name that extends past the limit is incomplete, so it is dropped.
 fn groups_by_token(
     document: &RobotsTxt,
     reading: Reading,
@@ -316,7 +324,8 @@ fn groups_by_token(
     (named, star)
 }
 
-/// Adds a group once. Group numbers only grow, so checking the last one is enough.
+/// Adds a group unless it is already in the list. Groups are added in ascending order, so checking
+/// the last one is enough.
 fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
     if groups.last().is_none_or(|(last, _)| *last != group.index) {
         groups.push((group.index, name.index));
@@ -344,8 +353,8 @@ mod tests {
             RobotsTxt::parse(file.into_bytes()).compile(Reading::Standard).memory()
         };
         let (few, many) = (of(100), of(1000));
-        // Each of the two rules takes at least a rank and an entry of the index, and less than a
-        // kilobyte.
+        // Each of the 200 rules takes at least 16 bytes, for its rank and its entry in the index,
+        // and less than 1 KiB.
         assert!((100 * 2 * 16..100 * 2 * 1024).contains(&few), "{few}");
         assert!((5 * few..20 * few).contains(&many), "{few} {many}");
     }
@@ -411,7 +420,7 @@ mod tests {
         let path = RequestPath::new(path.as_bytes());
         let selection = rules.select(&[ProductToken::new(token)], Fallback::Star);
         let trace = selection.trace(&path);
-        // The first rule of the deciding form is the one that the index found.
+        // The index must find the first rule of the deciding form.
         let decided = trace.forms.iter().find(|form| form.form == trace.verdict.form()).expect("the form");
         let verdict = trace.verdict.rule().filter(|rule| !rule.pattern().is_empty());
         assert_eq!(decided.rules.first().map(|rule| rule.line()), verdict.map(Rule::line), "{file}");

@@ -1,34 +1,37 @@
-//! The standard spelling of bytes: which are escaped, and which are not (RFC 9309, section 2.2.2).
+//! The standard spelling of paths and queries: which bytes are escaped, and which are not (RFC
+//! 9309, section 2.2.2).
 //!
-//! Two spellings of one path have the same standard form, so comparing bytes compares what servers
-//! read. A server decodes a path as a whole. So every escape in a path is decoded, except those
-//! with another meaning than the byte itself: `%25`, `%2F`, `%3F`, `%23` and `%5C`, control
-//! characters, and bytes from 0x80. In a query the reserved bytes keep their spelling, because `&`
-//! separates parameters and `%26` does not.
+//! All spellings of one path have the same standard form, so spellings that servers treat as equal
+//! can be compared byte by byte. A server decodes a path as a whole. So every escape in a path is
+//! decoded, except for escapes that do not mean the same as the byte: `%25`, `%2F`, `%3F`, `%23`
+//! and `%5C`, control characters, and bytes from 0x80. In a query, escapes of reserved bytes are
+//! not decoded, because `&` separates parameters and `%26` does not.
 //!
-//! Percent-encoding crates encode or decode whole strings; none of them considers the meaning of an
+//! Percent-encoding crates encode or decode whole strings, without regard to the meaning of an
 //! escape.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// The part of a target that bytes belong to. It determines the meaning of their escapes.
+/// The part of a target that bytes belong to. The part determines the meaning of escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetPart {
-    /// A path: reserved bytes mean the same as their escapes.
+    /// A path. Reserved bytes mean the same as their escapes.
     Path,
-    /// A query: reserved bytes differ from their escapes.
+    /// A query. Reserved bytes do not mean the same as their escapes.
     Query,
 }
 
-/// Converts bytes to standard form; borrows them if they already are. A backslash is escaped,
-/// because no URI may contain it; what servers make of it is a separate form.
+/// Converts bytes to standard form; borrows them if they are already in it. A backslash is escaped,
+/// because no URI may contain one; [`PathForm::Decoded`](super::PathForm::Decoded) covers servers
+/// that treat it as a slash.
 ///
-/// `*` and `$` are decoded in both parts, because patterns write them literally as `%2A` and `%24`
-/// (RFC 9309, section 2.2.3). In patterns, a literal `*` is kept separate from the wildcard. A `%`
-/// that is not an escape stays unchanged. However, if bytes decoded after it would make it an
-/// escape, it is written as `%25`: `%%361` is a percent sign and `61`, not `a`.
+/// `%2A` and `%24` are decoded in both parts, because they are the only spelling of a literal `*`
+/// and `$` in patterns (RFC 9309, section 2.2.3). The caller keeps a literal `*` of a pattern
+/// separate from wildcards. A `%` that does not begin an escape stays unchanged, unless decoding
+/// the bytes after it would create an escape. It is then written as `%25`: `%%361` is a percent
+/// sign and `61`, not `a`.
 pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let path = match part {
         TargetPart::Path => octets.len(),
@@ -37,11 +40,13 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     standard_from(octets, || path)
 }
 
-/// Converts bytes like [`standard`]; `path` returns the number of leading bytes that are a path.
+/// Converts bytes like [`standard`]. `path` returns the number of leading bytes that belong to the
+/// path; the rest is the query.
 fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();
-    // Forms of paths are ASCII, and long ones are converted to standard form hundreds of times.
+    // The faster search pays off: forms of paths are ASCII, and a long path is converted to
+    // standard form hundreds of times.
     let next_change = |octets: &[u8]| {
         if is_ascii { memchr2(b'%', b'\\', octets) } else { octets.iter().position(may_change) }
     };
@@ -84,7 +89,7 @@ fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     if out == octets { Cow::Borrowed(octets) } else { Cow::Owned(out) }
 }
 
-/// Converts a target, path and query, to standard form; borrows it if it already is.
+/// Converts a target (path and query) to standard form; borrows it if it is already in it.
 pub(super) fn standard_target(target: &[u8]) -> Cow<'_, [u8]> {
     standard_from(target, || split_query(target).0.len())
 }
@@ -94,7 +99,8 @@ pub(super) fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
     target.split_at(memchr(b'?', target).unwrap_or(target.len()))
 }
 
-/// Reports whether the bytes contain an escape that has another meaning in a path than in a query.
+/// Reports whether the bytes contain an escape whose meaning in a path differs from that in a
+/// query.
 pub(super) fn differs_by_part(octets: &[u8]) -> bool {
     let differs = |octet| is_decoded(octet, TargetPart::Path) != is_decoded(octet, TargetPart::Query);
     memchr_iter(b'%', octets).any(|at| escaped(&octets[at..]).is_some_and(differs))
@@ -112,17 +118,17 @@ pub(super) fn push_escape(out: &mut Vec<u8>, octet: u8) {
     out.extend([b'%', HEX[usize::from(octet >> 4)], HEX[usize::from(octet & 15)]]);
 }
 
-/// Reports whether the standard form contains the byte itself instead of its escape.
+/// Reports whether the standard form contains this byte itself instead of its escape.
 const fn is_decoded(octet: u8, part: TargetPart) -> bool {
     match octet {
-        // Unreserved (RFC 3986, section 2.3).
+        // These bytes are unreserved (RFC 3986, section 2.3).
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => true,
         b'*' | b'$' => true,
-        // Bytes that no URI may contain unescaped. They are not separators, and clients do not
-        // agree which of them to escape.
+        // No URI may contain these bytes unescaped. They are not separators, and some clients
+        // escape more of them than others.
         b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' => true,
-        // Reserved (RFC 3986, section 2.2), except `/`, `?` and `#`, which a path cannot contain
-        // literally.
+        // These bytes are reserved (RFC 3986, section 2.2). `/`, `?` and `#` are missing, because a
+        // path segment cannot contain them unescaped.
         b'!' | b'&' | b'\'' | b'(' | b')' | b'+' | b',' | b';' | b'=' | b':' | b'@' | b'[' | b']' => {
             matches!(part, TargetPart::Path)
         }
@@ -164,7 +170,8 @@ mod tests {
         let reserved = "!$&'()*+,;=:@[]";
         let escaped: String = reserved.bytes().map(|octet| format!("%{octet:02x}")).collect();
         assert_eq!(standard_of(&format!("/{escaped}")), format!("/{reserved}"));
-        // A query keeps them, except the two that a pattern can only write as escapes.
+        // A query keeps the escapes, except `%2A` and `%24`, which a pattern can only write as
+        // escapes.
         assert_eq!(standard_of("/?%21%26%3b%3D%3a%40%5b"), "/?%21%26%3B%3D%3A%40%5B");
         assert_eq!(standard_of("/%3A?%3A?%3A"), "/:?%3A?%3A");
     }

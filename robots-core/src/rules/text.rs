@@ -1,16 +1,18 @@
 //! Encodes path patterns for comparison (`Text` in the code), and matches them exactly.
 //!
-//! Compared bytes are ASCII, because bytes ≥ 0x80 are escaped on both sides. So an encoded pattern
-//! consists of the literal bytes of the pattern with markers between them: [`END`] is a `$` at the
-//! end, and any other byte ≥ 0x80 is a run of `*`. The low bits of such a marker give the position
-//! of a byte in the following literal that is rare in paths, so that a search can start there. A
-//! `*` at the end has no effect and is left out. Equal encoded patterns match the same paths.
+//! Compared bytes are ASCII, because bytes ≥ 0x80 are escaped both in patterns and in paths. So
+//! bytes ≥ 0x80 can be markers: an encoded pattern consists of the literal bytes of the pattern
+//! with markers between them. [`END`] is a `$` at the end, and any other byte ≥ 0x80 is one or more
+//! `*`. The low bits of such a marker give the position of a byte in the following literal that is
+//! rare in paths, so that a search can start with that byte. A `*` at the end has no effect and is
+//! left out. Equal encoded patterns match the same paths.
 //!
-//! Glob and regex crates compile each pattern, and one file may have 30,000 of them.
+//! Glob and regex crates would compile each pattern, which is too expensive: one file may have
+//! 30,000 patterns.
 //!
-//! The bytes after a `*` may match in a path or in its query, and escapes of reserved bytes differ
-//! between the two ([`spelling`](super::spelling)). A pattern with such an escape there is encoded
-//! once for each ([`Query`]).
+//! The bytes after a `*` may match in the path or in the query, where the standard form of escaped
+//! reserved bytes differs ([`spelling`](super::spelling)). A pattern with such an escape after a
+//! `*` is encoded once for each place where the query may begin ([`Query`]).
 
 use memchr::{memchr, memmem};
 
@@ -24,36 +26,38 @@ use super::line::MAX_LINE;
 /// Marker for the end of the path.
 const END: u8 = 0xFF;
 
-/// Marker for any sequence of bytes, plus the position of a rare byte in the literal that follows.
+/// Marker for any sequence of bytes. The position of a rare byte in the following literal is added
+/// to it.
 const STAR: u8 = 0x80;
 
-/// Number of positions at the start of a path that are compared one by one, because that is faster
-/// than starting a search.
+/// Number of positions at the start of a path where a literal is compared directly, because this is
+/// faster than starting a search.
 const NEAR: usize = 16;
 
-/// Number of occurrences of the rare byte that are tried before a search with guaranteed linear
-/// cost takes over.
+/// Number of occurrences of the rare byte where a literal is compared before the search switches to
+/// an algorithm with guaranteed linear cost.
 const FALSE_STARTS: usize = 8;
 
-/// Bytes of paths, the most common first; all other bytes are rarer.
+/// The most common bytes in paths, the most common first. All other bytes are rarer.
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
-/// Maximum number of encoded forms of a pattern. If several literals of a pattern differ by part,
-/// those after the second match in the same part as the second.
+/// Maximum number of encoded forms of a pattern. If the spelling of more than two literals differs
+/// between path and query, the literals after the second are encoded for the same part as the
+/// second.
 pub(super) const MAX_TEXTS: usize = 3;
 
-/// The beginning of the query in an encoded pattern.
+/// The place where the query begins in an encoded pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Query {
-    /// At the first `?` of the pattern, if there is one.
+    /// The query begins at the first `?` of the pattern, if there is one.
     AsWritten,
-    /// Within the sequence of bytes before a literal, given by its number; the literal before any
-    /// `*` has number 0.
+    /// The query begins within the `*` before this literal, given by its number. The literal before
+    /// the first `*` has number 0.
     Before(usize),
 }
 
-/// Returns the places where the query may begin in a pattern, one for each encoded form. Almost all
-/// patterns have one.
+/// Returns the places where the query may begin in a pattern, one for each encoded form. For almost
+/// all patterns, there is only one.
 pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = Query> {
     let path = match reading {
         Reading::Reference => &b""[..],
@@ -95,7 +99,7 @@ pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading, query: 
     }
 }
 
-/// Splits an encoded pattern into the literal bytes at the start, and the rest.
+/// Splits an encoded pattern into its literal prefix and the rest, which begins with a marker.
 pub(super) fn split_prefix(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().position(|octet| is_mark(*octet)).unwrap_or(text.len()))
 }
@@ -105,8 +109,8 @@ pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
 }
 
-/// The part after the literal prefix of an encoded pattern: nothing, the end of the path, or a
-/// wildcard.
+/// The kind of the part after the literal prefix of an encoded pattern: empty, the end of the path,
+/// or a wildcard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     Open,
@@ -123,8 +127,8 @@ pub(super) fn tail(rest: &[u8]) -> Tail {
     }
 }
 
-/// Returns an encoded pattern with `any` for each sequence of bytes, including the one after a
-/// pattern that is not anchored at the end.
+/// Returns an encoded pattern with `any` in place of each wildcard. If the pattern is not anchored
+/// at the end, another `any` follows.
 pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     let (body, end) = match text {
         [body @ .., END] => (body, None),
@@ -138,12 +142,12 @@ pub(super) fn is_anchored(text: &[u8]) -> bool {
     text.ends_with(&[END])
 }
 
-/// A literal that does not occur in the last part of the path. Many patterns may look for it, and
-/// all but the first would search in vain.
+/// A literal that does not occur in the last part of the path. It is remembered because many
+/// patterns may contain this literal, so the others need not search for it again.
 #[derive(Default)]
 pub(super) struct Missing<'t> {
     literal: &'t [u8],
-    /// Length of that last part.
+    /// Length of the last part of the path, in bytes.
     end: usize,
 }
 
@@ -153,10 +157,11 @@ pub(super) fn matches(text: &[u8], path: &[u8]) -> bool {
     path.strip_prefix(prefix).is_some_and(|left| fits(rest, left, &mut Missing::default()))
 }
 
-/// Reports whether the rest of an encoded pattern after its prefix matches the rest of a path.
+/// Reports whether the part of an encoded pattern after its prefix matches the rest of a path.
 ///
-/// Each literal takes the first place where it fits, which leaves the longest rest for the next
-/// literal. So the cost is one walk along the path and one along the text.
+/// Each literal is matched at the first possible place, which leaves the longest rest of the path
+/// for the next literal. So the search never goes back, and the cost is linear in the length of
+/// path and pattern.
 pub(super) fn fits<'t>(mut rest: &'t [u8], mut left: &[u8], missing: &mut Missing<'t>) -> bool {
     loop {
         let [mark, behind @ ..] = rest else { return true };
@@ -181,7 +186,7 @@ pub(super) fn fits<'t>(mut rest: &'t [u8], mut left: &[u8], missing: &mut Missin
     }
 }
 
-/// Finds the first place of a literal by searching for its rare byte.
+/// Finds the first occurrence of a literal by searching for its rare byte.
 fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
     let octet = literal[rare];
     let places = path.get(rare..)?;
@@ -217,8 +222,8 @@ pub(super) const fn rarity(octet: u8) -> u8 {
     RARITY[octet as usize]
 }
 
-/// Returns the position of the rarest byte, as far as a marker can store it without being equal to
-/// [`END`].
+/// Returns the position of the rarest byte of a literal. Only positions that a marker can store
+/// without being equal to [`END`] are considered.
 fn rarest(literal: &[u8]) -> u8 {
     let within = (0u8..END ^ STAR).zip(literal);
     within.max_by_key(|(at, octet)| (rarity(**octet), u8::MAX - at)).map_or(0, |(at, _)| at)
@@ -228,7 +233,7 @@ const fn is_mark(octet: u8) -> bool {
     octet >= STAR
 }
 
-/// Appends a literal in the form that is compared; a `?` in it begins the query.
+/// Appends a literal in the form that is compared. If it contains a `?`, the query begins there.
 fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: &mut bool) {
     if reading == Reading::Reference {
         return write_reference(out, literal);
@@ -239,8 +244,8 @@ fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: 
     *in_query |= !query.is_empty();
 }
 
-/// Appends a literal as the reference parser compares it: hex digits of escapes in upper case,
-/// bytes from 0x80 escaped.
+/// Appends a literal as the reference parser compares it, with the hex digits of escapes in upper
+/// case and bytes from 0x80 escaped.
 fn write_reference(out: &mut Vec<u8>, literal: &[u8]) {
     let mut at = 0;
     while at < literal.len() {
@@ -275,7 +280,7 @@ pub struct Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NoteKind {
-    /// Bytes of a byte order mark were skipped.
+    /// The file begins with a byte order mark, which was skipped.
     ByteOrderMark,
     /// The line has no separator, or no name before it.
     Malformed,
@@ -283,17 +288,17 @@ pub enum NoteKind {
     RuleOutsideGroup,
     /// The line is longer than [`Line::MAX`](crate::rules::Line::MAX); the rest of it was ignored.
     LongLine,
-    /// The line contains a NUL; the bytes after it were ignored.
+    /// The line contains a NUL; the bytes after the NUL were ignored.
     Nul,
-    /// The value of a host line is not one host.
+    /// The value of a host line is not a valid host.
     InvalidHost,
     /// An earlier host line counts.
     RepeatedHost,
     /// The value of a crawl-delay line is not a number of seconds.
     InvalidCrawlDelay,
-    /// The line extends past the bytes that the reading counts, so it was dropped.
+    /// The line extends past the bytes that count in this reading, so it was dropped.
     CutLine,
-    /// This line and all that follow are past the bytes that the reading counts.
+    /// This line and all following lines are past the bytes that count in this reading.
     PastLimit,
 }
 

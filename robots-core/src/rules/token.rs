@@ -9,22 +9,24 @@ use super::line::is_space;
 
 /// A product token (RFC 9309, section 2.2.1), in lower case, cheap to clone.
 ///
-/// Tokens are compared as a whole and without case. Real files use more than the standard's
-/// `[A-Za-z_-]` (`MJ12bot`, `archive.org_bot`, `Screaming Frog SEO Spider`), so any bytes are kept.
+/// Tokens are compared as a whole. A token may contain any bytes, because names in real files
+/// contain more than the `[A-Za-z_-]` of the standard (`MJ12bot`, `archive.org_bot`, `Screaming
+/// Frog SEO Spider`).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProductToken(Arc<[u8]>);
 
 impl ProductToken {
-    /// Creates a token as given, in lower case.
+    /// Creates a token from the whole value, converted to lower case.
     pub fn new(token: impl AsRef<[u8]>) -> Self {
         Self(token.as_ref().to_ascii_lowercase().into())
     }
 
     /// Returns the token that the value of a user-agent line stands for in
-    /// [`Reading::Standard`](super::Reading::Standard); `None` if nothing is left of the value.
+    /// [`Reading::Standard`](super::Reading::Standard); `None` if the value contains no name.
     ///
-    /// Quotes and leading or trailing `*` and `+` are dropped, the value ends at the first of `/ (
-    /// ; ,`, and blanks are collapsed. Digits, dots, blanks and `!` are part of the name.
+    /// Quotes and leading or trailing `*` and `+` are dropped. The name ends before the first of
+    /// the characters `/`, `(`, `;` and `,`. White space within the name becomes one space. Digits,
+    /// dots, spaces and `!` are part of the name.
     ///
     /// ```
     /// use robots_core::rules::ProductToken;
@@ -52,8 +54,8 @@ impl ProductToken {
         (!name.is_empty()).then(|| Self(name.into()))
     }
 
-    /// Returns the token that the reference parser finds in the value of a user-agent line: its
-    /// longest prefix in `[A-Za-z_-]`, which may be empty.
+    /// Returns the token that the reference parser finds in the value of a user-agent line: the
+    /// longest prefix that consists of `[A-Za-z_-]`. It may be empty.
     #[doc(hidden)]
     pub fn cut(value: &[u8]) -> Self {
         let end = value.iter().position(|byte| !matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'-'));
@@ -78,8 +80,8 @@ impl fmt::Debug for ProductToken {
     }
 }
 
-/// Reports whether the value of a user-agent line names every crawler: `*` alone, or `*`, white
-/// space and anything.
+/// Reports whether the value of a user-agent line stands for every crawler: `*` alone, or `*`
+/// followed by white space and anything.
 pub(super) fn is_star(value: &[u8]) -> bool {
     matches!(value, [b'*']) || matches!(value, [b'*', second, ..] if is_space(*second))
 }
@@ -91,9 +93,9 @@ fn trim_decoration(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// Hashes by folded multiplication with secrets of this process, so that the author of a file
-/// cannot know which names collide. Used for the one lookup of every request, which took 13 ns with
-/// SipHash and takes 3 ns with this.
+/// A hasher that uses folded multiplication with secrets of this process, so that the author of a
+/// file cannot know which names collide. It is used for the lookup that every request needs, which
+/// takes 3 ns instead of 13 ns with SipHash.
 #[derive(Clone, Debug)]
 pub(super) struct Folding {
     seed: u64,

@@ -1,4 +1,4 @@
-//! A verdict with every rule that led to it, for people.
+//! A verdict with every rule that matches, to explain the verdict to people.
 
 use std::cmp::Reverse;
 
@@ -9,16 +9,16 @@ use super::pattern::{self, PathPattern};
 use super::rule_set::{Selection, Verdict};
 use super::{Access, Reading};
 
-/// A verdict with everything that led to it: every rule that matches, in every form of the path.
+/// A verdict with its explanation: every rule that matches, in every form of the path.
 ///
-/// Meant for people, not for requests: each rule is compared separately, so the time grows with the
-/// number of rules.
+/// Use this to explain a verdict to people, not to handle requests: each rule is compared
+/// separately, so the time grows with the number of rules.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trace<'r> {
     /// Groups that apply, in the order of the file; empty if the file does not apply to the agent.
     pub groups: Vec<Group<'r>>,
-    /// Forms of the path that were considered, the one as sent first.
+    /// Forms of the path that were considered. The form as sent comes first.
     pub forms: Vec<FormTrace<'r>>,
     /// The verdict.
     pub verdict: Verdict<'r>,
@@ -30,9 +30,9 @@ pub struct Trace<'r> {
 pub struct FormTrace<'r> {
     /// Form of the path.
     pub form: PathForm,
-    /// Path and query as compared.
+    /// Path and query of this form, as compared with the rules.
     pub path: Box<[u8]>,
-    /// Rules that match this form, the deciding one first.
+    /// Rules that match this form. The deciding rule comes first.
     pub rules: Vec<Rule<'r>>,
 }
 
@@ -44,7 +44,8 @@ impl<'r> Selection<'r> {
         Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
     }
 
-    /// Returns the rules that match, the deciding one first. Rules without a pattern never match.
+    /// Returns the rules that match a path. The deciding rule comes first. Rules without a pattern
+    /// are left out.
     fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
         let reading = self.rules.reading();
         let counts = |rule: &Rule<'_>| rule.range().end <= reading.limit();
@@ -55,7 +56,7 @@ impl<'r> Selection<'r> {
             .filter(counts)
             .filter_map(|rule| Some((strength(rule, reading, path)?, rule)))
             .collect();
-        // Longest pattern, then allow before disallow, then the first line.
+        // The longest pattern comes first, then allow before disallow, then the first line.
         found.sort_by_key(|(strength, rule)| {
             (Reverse(*strength), rule.access() == Access::Disallow, rule.range().start)
         });
@@ -64,7 +65,8 @@ impl<'r> Selection<'r> {
 }
 
 impl<'r> Trace<'r> {
-    /// Returns the form that decided: the first that is disallowed, or else the one as sent.
+    /// Returns the form that decided: the first disallowed form or, if no form is disallowed, the
+    /// form as sent.
     pub fn deciding(&self) -> Option<&FormTrace<'r>> {
         self.forms.iter().find(|form| form.access() == Access::Disallow).or(self.forms.first())
     }

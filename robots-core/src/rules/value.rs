@@ -6,22 +6,22 @@ use std::time::Duration;
 use super::authority::{Authority, Port};
 use super::line::{is_space, starts_with};
 
-/// The value of a host line: one host name, optionally with scheme and port.
+/// The value of a host line: one host name, optionally with a scheme and a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Host<'r> {
-    /// Whether the line says that the mirror is reached over HTTPS.
+    /// Whether the scheme of the value is `https`.
     pub is_https: bool,
-    /// Name as written.
+    /// Host name as written.
     pub name: &'r str,
-    /// Port, if one is written.
+    /// Port; `None` if the value has no port.
     pub port: Option<u16>,
 }
 
 impl<'r> Host<'r> {
     /// Parses a host: a name of letters, digits, hyphens and dots, optionally with `https://` or
-    /// `http://` before it and a port after it. Numeric addresses, and URLs with paths, are not
-    /// valid.
+    /// `http://` before it and a port after it. Returns `None` for numeric addresses and for URLs
+    /// with a path.
     pub fn parse(value: &'r [u8]) -> Option<Self> {
         let value = std::str::from_utf8(value).ok()?;
         let scheme = |scheme: &str| {
@@ -52,19 +52,19 @@ impl fmt::Display for Host<'_> {
     }
 }
 
-/// Parses a clean-param line, such as `sid&ref /shop/`, into the parameters and the path prefix of
-/// the pages.
+/// Parses the value of a clean-param line, such as `sid&ref /shop/`, into the parameters and the
+/// path prefix of the pages.
 pub(super) fn clean_param(value: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     let (parameters, path) = first_word(value);
     let names = parameters.split(|octet| *octet == b'&').filter(|name| !name.is_empty());
     (!parameters.is_empty()).then(|| (names.collect(), path))
 }
 
-/// Names, each with its value.
+/// Names of preferences, each with its value.
 type Preferences<'v> = Vec<(&'v [u8], &'v [u8])>;
 
-/// Parses a content-usage or content-signal line, such as `/path train-ai=n, search=y`, into the
-/// path and the preferences.
+/// Parses the value of a content-usage or content-signal line, such as `/path train-ai=n,
+/// search=y`, into the path and the preferences.
 pub(super) fn preferences(value: &[u8]) -> Option<(&[u8], Preferences<'_>)> {
     let (path, pairs) = match value {
         [b'/', ..] => first_word(value),
@@ -85,14 +85,14 @@ pub(crate) fn delay(value: &[u8]) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Reports whether a host follows `http://` or `https://`.
+/// Reports whether an address is `http://` or `https://`, followed by a host.
 pub(crate) fn is_absolute_url(address: &[u8]) -> bool {
     [&b"http://"[..], b"https://"]
         .iter()
         .any(|scheme| starts_with(address, scheme) && !matches!(address[scheme.len()..], [] | [b'/' | b'?' | b'#', ..]))
 }
 
-/// Reports whether a name can be a host in a URL: ASCII only, and not a numeric address.
+/// Reports whether a name can be the host name of a URL: it is ASCII and not a numeric address.
 fn is_host_name(name: &str) -> bool {
     let is_label = |label: &str| {
         let inside = label.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'-');
@@ -102,7 +102,7 @@ fn is_host_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|octet| octet.is_ascii_digit())
 }
 
-/// Splits a value at the first blank.
+/// Splits a value at the first white space.
 fn first_word(value: &[u8]) -> (&[u8], &[u8]) {
     let (word, rest) = value.split_at(value.iter().position(|octet| is_space(*octet)).unwrap_or(value.len()));
     (word, rest.trim_ascii())

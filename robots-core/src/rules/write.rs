@@ -1,4 +1,4 @@
-//! Writes a robots.txt that reads back as intended.
+//! Writes a robots.txt, and makes sure that crawlers parse it as intended.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use super::line::{Directive, MAX_LINE, is_space};
 use super::token::ProductToken;
 use super::value::{delay, is_absolute_url};
 
-/// Writes a robots.txt line by line, and refuses lines that crawlers would not read as intended.
+/// Builds a robots.txt line by line, and rejects lines that crawlers would not parse as intended.
 ///
-/// Consecutive user-agent lines share the rules that follow; the next user-agent line after a rule
+/// Consecutive user-agent lines share the rules that follow. The next user-agent line after a rule
 /// begins another group.
 ///
 /// ```
@@ -35,34 +35,35 @@ pub struct RobotsTxtBuilder {
     unwritable: Option<ValueError>,
 }
 
-/// Error for text with a line break, a NUL or, outside comments, a `#`.
+/// Error for values that contain a line break, a NUL or, outside comments, a `#`.
 const OCTET: &str = "contains a line break, a NUL or a \"#\": escape it, for example as \"%23\"";
 
-/// Error for text with white space at either end, which would be dropped.
+/// Error for a value that begins or ends with white space, which crawlers would drop.
 const BLANK: &str = "begins or ends with white space, which crawlers drop: escape it as \"%20\"";
 
-/// Error for a name that is empty, or empty once decoration and version are dropped.
-const NO_CRAWLER: &str = "names no crawler: write its product token, or \"*\" for every crawler";
+/// Error for a name that is empty, or empty without its version and without quotes, `*` and `+`.
+const NO_CRAWLER: &str = "is not the name of a crawler: write its product token, or \"*\" for every crawler";
 
-/// Error for a pattern that begins with neither `/` nor `*`, so that it matches no path (RFC 9309,
+/// Error for a pattern that matches no path, because it begins with neither `/` nor `*` (RFC 9309,
 /// section 2.2.2).
-const NO_PATH: &str = "begins with neither \"/\" nor \"*\": it matches no path";
+const NO_PATH: &str = "matches no path: begin the pattern with \"/\" or \"*\"";
 
 /// Error for a sitemap address that is not an absolute `http` or `https` URL.
 const NO_URL: &str = "is not an absolute URL: begin with \"https://\" and the host";
 
-/// Error for a delay of zero, which has no effect, or a delay too long to be read back.
-const DELAY: &str = "is not a delay with an effect: give more than zero seconds";
+/// Error for a delay of zero, which has no effect, and for a delay that is too long to be parsed
+/// again.
+const DELAY: &str = "is not a valid delay: give a number of seconds above zero and below 2^64";
 
-/// Error for a line longer than crawlers read.
-const LONG: &str = "makes the line longer than crawlers read";
+/// Error for a line that is longer than [`MAX_LINE`].
+const LONG: &str = "makes the line too long: crawlers ignore everything after its first 16,663 bytes";
 
-/// Error for a rule or a delay before any user-agent line.
-const RULE_OUTSIDE_GROUP: &str = "precedes every group: name a user agent first";
+/// Error for a rule or a delay before the first user-agent line.
+const RULE_OUTSIDE_GROUP: &str = "does not belong to any group: add a user agent before it";
 
-/// Error for a name that is not visible ASCII without a colon, or that belongs to a line with a
-/// method of its own.
-const NAME: &str = "is not the name of an extension";
+/// Error for an extension whose name contains other bytes than visible ASCII without `:` and `#`,
+/// or is that of a line with its own method in the builder.
+const NAME: &str = "is not a valid name of an extension: write letters and hyphens, and add rules, user agents, delays and sitemaps with their own methods";
 
 impl RobotsTxt {
     /// Creates a builder for a new file.
@@ -83,7 +84,7 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Adds a crawler that the following rules are for; `*` for all.
+    /// Adds the name of a crawler that the following rules are for; `*` stands for all crawlers.
     pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
         let name = name.as_ref();
         if name != b"*" && ProductToken::from_name(name).is_none() {
@@ -96,20 +97,21 @@ impl RobotsTxtBuilder {
         self.write(Directive::UserAgent, "User-agent", name)
     }
 
-    /// Adds a rule that allows; a pattern begins with `/` or `*`, and an empty one has no effect.
+    /// Adds a rule that allows. The pattern must begin with `/` or `*`, or be empty. An empty
+    /// pattern has no effect.
     pub fn allow(self, pattern: impl AsRef<[u8]>) -> Self {
         self.rule(Directive::Allow, "Allow", pattern.as_ref())
     }
 
-    /// Adds a rule that disallows; a pattern begins with `/` or `*`, and an empty one disallows
-    /// nothing.
+    /// Adds a rule that disallows. The pattern must begin with `/` or `*`, or be empty. An empty
+    /// pattern disallows nothing.
     pub fn disallow(self, pattern: impl AsRef<[u8]>) -> Self {
         self.rule(Directive::Disallow, "Disallow", pattern.as_ref())
     }
 
     /// Adds the time that the crawlers of the group must wait between two requests, in seconds with
-    /// an optional fraction. Not every crawler obeys it: `crawl_delay` in the registry shows which
-    /// do.
+    /// an optional fraction. Not every crawler obeys such delays; `crawl_delay` in the registry
+    /// tells which crawlers do.
     pub fn crawl_delay(mut self, interval: Duration) -> Self {
         let seconds = interval.as_secs_f64().to_string();
         let checked = match self.last {
@@ -124,7 +126,8 @@ impl RobotsTxtBuilder {
         }
     }
 
-    /// Adds the address of a sitemap, an absolute `http` or `https` URL; it belongs to no group.
+    /// Adds the address of a sitemap, which must be an absolute `http` or `https` URL. The line
+    /// does not belong to any group.
     pub fn sitemap(mut self, address: impl AsRef<[u8]>) -> Self {
         let address = address.as_ref();
         if !is_absolute_url(address) {
@@ -134,8 +137,8 @@ impl RobotsTxtBuilder {
         self.write(Directive::Sitemap, "Sitemap", address)
     }
 
-    /// Adds any other line, such as `Host` or `Content-Signal`. A line that has a method of its own
-    /// is refused.
+    /// Adds any other line, such as `Host` or `Content-Signal`. Lines that have their own method in
+    /// the builder are rejected.
     pub fn extension(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let directive = Directive::of(name.as_bytes());
         let has_method = matches!(
@@ -154,7 +157,7 @@ impl RobotsTxtBuilder {
     ///
     /// # Errors
     ///
-    /// Returns the first thing that could not be written as intended.
+    /// Returns an error about the first line that crawlers would not parse as intended.
     pub fn build(self) -> Result<RobotsTxt, ValueError> {
         self.unwritable.map_or_else(|| Ok(RobotsTxt::parse(self.file)), Err)
     }
@@ -163,7 +166,7 @@ impl RobotsTxtBuilder {
         let checked = match pattern {
             _ if self.last.is_none() => Err(RULE_OUTSIDE_GROUP),
             [] | [b'/' | b'*', ..] => Ok(()),
-            // Leading white space is the more specific reason.
+            // The error about leading white space is more specific than [`NO_PATH`].
             [first, ..] if is_space(*first) => Err(BLANK),
             _ => Err(NO_PATH),
         };
@@ -180,7 +183,7 @@ impl RobotsTxtBuilder {
             }
             self.file.truncate(self.file.trim_ascii_end().len());
             self.file.push(b'\n');
-            // Only user-agent lines and rules form groups.
+            // Only user-agent lines and rules begin and end groups.
             if matches!(directive, Directive::UserAgent | Directive::Allow | Directive::Disallow) {
                 self.last = Some(directive);
             }
@@ -188,7 +191,8 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Stores the first error, and returns whether there is none in `checked`.
+    /// Reports whether `checked` is `Ok`. The builder keeps the first error, which
+    /// [`build`](Self::build) returns.
     fn accepts(&mut self, checked: Result<(), &'static str>, text: &[u8]) -> bool {
         if let Err(fault) = checked {
             self.unwritable.get_or_insert_with(|| ValueError::new(String::from_utf8_lossy(text), fault));
@@ -197,7 +201,8 @@ impl RobotsTxtBuilder {
     }
 }
 
-/// Checks that a line with `before` bytes before `text` can contain it as a whole.
+/// Checks that a value contains none of the `refused` bytes, and that its line, with `before` bytes
+/// before the value, is not too long.
 fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), &'static str> {
     if text.iter().any(|octet| refused.contains(octet)) {
         return Err(OCTET);

@@ -145,7 +145,7 @@ fn a_line_that_crawlers_read_differently_is_reported() {
     for (line, want) in [
         (
             "Disallow /foo",
-            "new:4:1: warning: no colon after \"Disallow\": not every crawler reads the line; write \"Disallow: /foo\"\n",
+            "new:4:1: warning: there is no colon after \"Disallow\": some crawlers ignore the line; write \"Disallow: /foo\"\n",
         ),
         (
             "Disallow /a /b",

@@ -230,7 +230,7 @@ fn names_verify_and_refute() {
 fn unreadable_evidence_is_an_error_of_its_query() {
     for (evidence, message) in [
         (json!({ "ranges": { GOOGLE: ["66.249.64.1/27"] } }), "bits after the length must be zero"),
-        (json!({ "directories": { "http://a.example": null } }), "over https only"),
+        (json!({ "directories": { "http://a.example": null } }), "the URL of a key directory must begin with"),
         (json!({ "directories": { "https://a.example": {} } }), "neither a JWK Set"),
         (json!({ "names": { "example": [] } }), "IP address"),
         (json!({ "range": {} }), "unknown field `range`"),

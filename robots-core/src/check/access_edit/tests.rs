@@ -6,7 +6,7 @@ use crate::agent::{Agent, Category, Recognizer, Registry};
 use crate::check::{DiffOptions, diff};
 use crate::rules::{Access, ProductToken, RobotsTxt, ValueError};
 
-/// Parses crawlers written `-GPTBot +bingbot`: blocked, allowed.
+/// Edits a file for crawlers that are written `-GPTBot +bingbot`: `-` blocks, `+` allows.
 fn edited(file: &str, crawlers: &str) -> Result<EditedFile, ValueError> {
     let (robots, registry) = (RobotsTxt::parse(file), Registry::builtin());
     let recognizer = Recognizer::new(Arc::clone(registry), &robots);
@@ -24,7 +24,7 @@ fn edited(file: &str, crawlers: &str) -> Result<EditedFile, ValueError> {
 #[test]
 fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
     for (file, crawlers, want) in [
-        // A new group at the end, with the line ends of the file.
+        // The new group is added at the end, with the line ends of the file.
         ("", "-GPTBot", "User-agent: GPTBot\nDisallow: /\n"),
         (
             "# Hi\r\nUser-agent: *\r\nDisallow: /a",
@@ -36,8 +36,8 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "-GPTBot",
             "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
         ),
-        // Names without a rule do not share the new group. A rule ends their group, with a comment
-        // that explains it.
+        // The last group has no rule, so a rule is added to it, with a comment that explains it.
+        // Otherwise its names would share the new group.
         (
             "User-agent: a\nCrawl-delay: 2\n",
             "-GPTBot",
@@ -51,15 +51,15 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
              Disallow: # nothing; names without a rule would share the next group\n\n\
              # Pages\nSitemap: https://a.example/s\n\nUser-agent: GPTBot\nDisallow: /\n",
         ),
-        // If an existing group takes the names, no new group is added.
+        // If the names are added to an existing group, no new group is added.
         (
             "User-agent: CCBot\nDisallow: /\n\nUser-agent: a\nCrawl-delay: 2\n",
             "-GPTBot",
             "User-agent: CCBot\nUser-agent: GPTBot\nDisallow: /\n\nUser-agent: a\nCrawl-delay: 2\n",
         ),
         ("User-agent: GPTBot", "-GPTBot -CCBot", "User-agent: GPTBot\nDisallow: /\n\nUser-agent: CCBot\nDisallow: /\n"),
-        // A group that only blocks takes another crawler; a group with a delay or an exception does
-        // not.
+        // Another crawler is added to a group that only blocks, but not to a group with a delay or
+        // an exception.
         (
             "User-agent: CCBot # no\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
             "-GPTBot",
@@ -70,14 +70,14 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "-GPTBot",
             "User-agent: CCBot\nDisallow: /\nAllow: /x\n\nUser-agent: GPTBot\nDisallow: /\n",
         ),
-        // A crawler that `*` blocks needs no line, unless it does not obey `*`.
+        // A crawler that the group for `*` blocks needs no line, unless it does not obey `*`.
         ("User-agent: *\nDisallow: /\n", "-GPTBot", "User-agent: *\nDisallow: /\n"),
         (
             "User-agent: *\nDisallow: /\n",
             "-AdsBot-Google-Mobile-Apps",
             "User-agent: *\nDisallow: /\n\nUser-agent: AdsBot-Google-Mobile-Apps\nDisallow: /\n",
         ),
-        // A group of its own is changed in place.
+        // A group that is only for the crawler is changed in place.
         ("User-agent: gptbot/1.0\nDisallow: # none\n", "-GPTBot", "User-agent: gptbot/1.0\nDisallow: / # none\n"),
         (
             "User-agent: GPTBot\nAllow: /a # why\nDisallow: /b\nAllow: /c\nCrawl-delay: 3\n",
@@ -86,7 +86,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         ),
         ("User-agent: GPTBot\nDisallow: /b\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /b\nDisallow: /\n"),
         ("User-agent: GPTBot\nDisallow: /\nAllow: /a\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /\n"),
-        // A removed group leaves one blank line, and none at the end of the file.
+        // Where a group was removed, one blank line is left; at the end of the file, none is left.
         (
             "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n\nSitemap: https://a.example/s\n",
             "+GPTBot",
@@ -112,7 +112,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "+GPTBot",
             "User-agent: *\nDisallow: /a\n\n# why\n\nSitemap: https://a.example/s\n",
         ),
-        // The other crawlers of a group keep it.
+        // The group stays for its other crawlers.
         (
             "User-agent: GPTBot\nUser-agent: *\nDisallow: /a\n",
             "-GPTBot",
@@ -123,7 +123,8 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "-GPTBot -CCBot",
             "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n",
         ),
-        // An allowed crawler obeys the rules for all others, or the narrower rules it had.
+        // An allowed crawler obeys the rules for all others, or keeps its rules for parts of the
+        // site.
         (
             "User-agent: GPTBot\nDisallow: /\n\n# All\nUser-agent: *\nDisallow: /a\n",
             "+GPTBot",
@@ -143,7 +144,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "User-agent: *\nDisallow: /\n\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow:\n",
         ),
         ("User-agent: *\nDisallow: /a\n", "+GPTBot", "User-agent: *\nDisallow: /a\n"),
-        // It keeps the other lines of its group, and obeys the rules for all others.
+        // An allowed crawler keeps the other lines of its group, and gets the rules for all others.
         (
             "User-agent: GPTBot\nCrawl-delay: 5\nDisallow: /\nContent-Signal: ai-train=no\n\nUser-agent: *\nDisallow: /a\n",
             "+GPTBot",
@@ -154,7 +155,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "+GPTBot",
             "User-agent: CCBot\nCrawl-delay: 5\nDisallow: /\n\nUser-agent: GPTBot\nDisallow:\nCrawl-delay: 5\n",
         ),
-        // A robots.txt cannot tell two crawlers with one token apart.
+        // A robots.txt cannot distinguish two crawlers with the same token.
         ("", "-Slurp -Slurp", "User-agent: Slurp\nDisallow: /\n"),
         (
             "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n",
@@ -182,7 +183,7 @@ fn keeping_a_category_out_and_letting_it_in_again_gives_the_verdicts_of_before()
         "User-agent: HouseBot\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
     ] {
         let before = RobotsTxt::parse(file);
-        // After the first edit, a crawler's own earlier rules are lost.
+        // If the file had rules for the crawler itself, the first edit has removed them.
         let has_own = |category: &Category| *category == Category::Search && file.contains("Googlebot");
         for category in Category::ALL.iter().filter(|category| !has_own(category)) {
             let wanted = |access: Access| -> Vec<_> {

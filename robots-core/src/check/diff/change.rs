@@ -1,4 +1,4 @@
-//! Changes of a path's verdict, with the rules that decide it, and changes of a delay.
+//! Changes of the verdict on a path, with the deciding rules, and changes of delays.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,20 +8,22 @@ use super::extent::SiteExtent;
 use super::subject::{Subject, first_crawlers, sorted};
 use crate::rules::{Access, CrawlDelay, Group, Rule, RuleSet, Selection, Verdict};
 
-/// A path whose verdict differs from before.
+/// A change of the verdict on a path, which represents all paths that the same rules decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Change {
-    /// A path whose verdict changes. Other paths decided by the same rules change with it.
+    /// A path whose verdict changes. The verdicts of other paths that the same two rules decide
+    /// change in the same way.
     pub path: String,
-    /// The new verdict; the old one was the opposite.
+    /// The new verdict. The old verdict was the opposite.
     pub access: Access,
-    /// How much of the site changes. The path alone does not show that it represents a whole site.
+    /// How much of the site changes. This cannot be seen from the path, because a single path may
+    /// represent the whole site.
     pub breadth: Breadth,
-    /// The rule that decided before; `None` if no rule matched.
+    /// The rule that decided in the old file; `None` if no rule matched.
     pub before: Option<Decider>,
-    /// The rule that decides now; `None` if no rule matches.
+    /// The rule that decides in the new file; `None` if no rule matches.
     pub after: Option<Decider>,
 }
 
@@ -32,20 +34,21 @@ pub struct Change {
 pub enum Breadth {
     /// The whole site has the new verdict.
     Site,
-    /// All of the site, except paths that narrower rules of the new file decide otherwise.
+    /// The whole site has the new verdict, except paths that more specific rules of the new file
+    /// decide otherwise.
     Rest,
-    /// The paths that the patterns of both deciding rules match.
+    /// Only the paths that the patterns of both deciding rules match have the new verdict.
     Part,
 }
 
-/// The rule that decides the verdict of a path.
+/// The rule that decides on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Decider {
     /// Line number of the rule in its file.
     pub line: usize,
-    /// Access that the rule gives.
+    /// Whether the rule allows or disallows.
     pub access: Access,
     /// Path pattern, as written.
     pub pattern: String,
@@ -64,8 +67,8 @@ impl Change {
 }
 
 impl Breadth {
-    /// Returns the breadth of a change between these verdicts; `selected` are the groups of the
-    /// second verdict.
+    /// Returns the breadth of a change between these verdicts. `selected` contains the groups that
+    /// the second verdict comes from.
     fn of([before, after]: [Verdict<'_>; 2], selected: Selection<'_>) -> Self {
         if ![before, after].into_iter().all(|verdict| verdict.rule().is_none_or(is_about_all)) {
             return Self::Part;
@@ -76,7 +79,7 @@ impl Breadth {
     }
 }
 
-/// Reports whether a rule matches every path, or has no pattern and so decides nothing.
+/// Reports whether a rule matches every path, or has no pattern.
 fn is_about_all(rule: Rule<'_>) -> bool {
     match rule.pattern() {
         [b'/', rest @ ..] => rest.iter().all(|octet| *octet == b'*'),
@@ -85,8 +88,8 @@ fn is_about_all(rule: Rule<'_>) -> bool {
 }
 
 impl Decider {
-    /// Returns the rule that a verdict comes from. `None` if it has no pattern, because it then
-    /// matches nothing.
+    /// Returns the rule that a verdict comes from; `None` if there is no such rule or its pattern
+    /// is empty.
     pub(in crate::check) fn of(verdict: Verdict<'_>) -> Option<Self> {
         let rule = verdict.rule().filter(|rule| !rule.pattern().is_empty())?;
         let pattern = String::from_utf8_lossy(rule.pattern()).into_owned();
@@ -94,16 +97,16 @@ impl Decider {
     }
 }
 
-/// A delay that differs from before, for some crawlers.
+/// A change of the delay for some crawlers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DelayChange {
-    /// The crawlers it affects; search engines first.
+    /// The affected crawlers; search engines first.
     pub crawlers: Vec<Subject>,
-    /// The old delay; `None` if there was none.
+    /// The old delay; `None` if there was no delay.
     pub before: Option<Delay>,
-    /// The new delay; `None` if there is none.
+    /// The new delay; `None` if there is no delay.
     pub after: Option<Delay>,
 }
 
@@ -144,9 +147,9 @@ impl fmt::Display for DelayChange {
     }
 }
 
-/// Returns the delays that change for these crawlers; crawlers of one class obey the same groups. A
-/// line that only moved changes nothing, and a crawler that may now fetch nothing has no delay to
-/// keep.
+/// Returns the delays that change for these crawlers; all crawlers of a class obey the same groups.
+/// Lines that only moved are not changes. Crawlers that may not fetch any path in the new file are
+/// left out, because their delay does not matter.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>]) -> Vec<DelayChange> {
     let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();
     for class in classes {

@@ -1,4 +1,4 @@
-//! Compares the effect of two files.
+//! Compares the effects of two files on crawlers.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -21,7 +21,7 @@ pub struct DiffOptions {
     guards: Vec<Guard>,
 }
 
-/// A crawler and a path pattern whose verdicts may not change, written `Googlebot:/products/`.
+/// A guard: a crawler and paths whose verdicts must not change, written as `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -43,32 +43,32 @@ pub struct Breach {
     pub change: Change,
 }
 
-/// The differences in effect between two files.
+/// The differences between the effects of two files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Diff {
-    /// Differences, by crawlers; search engines first.
+    /// Differences of verdicts, grouped by crawlers; search engines first.
     pub effects: Vec<Effect>,
     /// Delays that differ; search engines first.
     pub delays: Vec<DelayChange>,
-    /// Guards that the change violates.
+    /// Guards that the change of the file violates.
     pub breaches: Vec<Breach>,
-    /// Crawlers that keep every verdict and delay because they obey a group by name. Only filled if
-    /// something changes for crawlers that no group names.
+    /// Crawlers whose verdicts and delays do not change because a group with their name applies to
+    /// them. Empty unless something changes for crawlers that no group names.
     ///
-    /// Each inner list contains the crawlers that obey the same group, which may be another
-    /// crawler's. Search engines come first.
+    /// Each inner list contains the crawlers that obey the same group, which may be the group of
+    /// another crawler. Search engines come first.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub spared: Vec<Vec<Subject>>,
-    /// Addresses of `Sitemap` lines that only the new file has. No verdict depends on them.
+    /// Addresses of `Sitemap` lines that only the new file has. Verdicts do not depend on sitemaps.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub sitemaps_added: Vec<String>,
     /// Addresses of `Sitemap` lines that only the old file has.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub sitemaps_removed: Vec<String>,
-    /// Whether the comparison ended before all paths were tried ([`Diff::of_while`]), so more may
-    /// differ.
+    /// Whether the comparison ended before all paths were tried ([`Diff::of_while`]), so that there
+    /// may be more differences.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
 }
@@ -78,17 +78,17 @@ pub struct Diff {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Effect {
-    /// The crawlers that are affected; search engines first.
+    /// The affected crawlers; search engines first.
     pub crawlers: Vec<Subject>,
-    /// Changes for these crawlers, newly disallowed paths first; one path for each pair of deciding
-    /// rules.
+    /// Changes for these crawlers, newly disallowed paths first. There is one path for each pair of
+    /// deciding rules.
     pub changes: Vec<Change>,
-    /// Number of changes that were counted but not kept.
+    /// Number of changes that are not in `changes`, because there are too many.
     pub omitted: usize,
 }
 
-/// Compares the effect of two files on crawlers: those of the registry, those that either file
-/// names, and one that neither names.
+/// Compares the effects of two files on crawlers: all crawlers of the registry, all crawlers that
+/// one of the files names, and a crawler that no group names.
 ///
 /// ```
 /// use robots_core::check::{DiffOptions, diff};
@@ -116,13 +116,13 @@ impl DiffOptions {
         self
     }
 
-    /// Sets how both files are read. Default: [`Reading::Standard`].
+    /// Sets the reading of both files. Default: [`Reading::Standard`].
     pub const fn with_reading(mut self, reading: Reading) -> Self {
         self.reading = reading;
         self
     }
 
-    /// Adds a guard: something that must not change. Default: none.
+    /// Adds a guard. Default: none.
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guards.push(guard);
         self
@@ -136,10 +136,11 @@ impl Default for DiffOptions {
 }
 
 impl Diff {
-    /// Compares two files like [`diff()`], with a bound on the time, for files that others wrote.
+    /// Compares two files like [`diff()`], but with a time limit. Use this for files that others
+    /// wrote.
     ///
     /// Once `goes_on` returns false, no more paths are tried and [`Diff::is_cut`] is set. `goes_on`
-    /// is called often; it may look at a clock, which this module does not do.
+    /// is called often, and may read a clock. This module reads no clock itself.
     #[doc(hidden)]
     pub fn of_while(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions, goes_on: &dyn Fn() -> bool) -> Self {
         let over = Cell::new(false);
@@ -158,7 +159,7 @@ impl Diff {
             }
         }
         effects.sort_by_cached_key(Effect::rank);
-        // A delay changes for a whole class.
+        // If the delay changes for one crawler of a class, it changes for the whole class.
         let delayed: HashSet<_> =
             delays.iter().flat_map(|delay| &delay.crawlers).map(|subject| &subject.name).collect();
         let is_unnamed = |subject: &Subject| subject.name.is_none();
@@ -186,12 +187,12 @@ impl Diff {
 }
 
 impl Effect {
-    /// Maximum number of changes in one [`Effect`]; the rest are only counted.
+    /// Maximum number of changes in one [`Effect`]; further changes are only counted.
     pub const MAX_CHANGES: usize = 100;
 
-    /// Returns the sort key that puts the worst effect first: search engines, then crawlers that a
-    /// file names, then the others. Disallowed comes before allowed, and the shortest path, which
-    /// covers the most pages, comes first.
+    /// Returns the sort key, which puts the worst effect first: search engines come before crawlers
+    /// that a file names, and these before all other crawlers. Newly disallowed paths come before
+    /// newly allowed paths, and shorter paths first, because they cover more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();
@@ -231,7 +232,7 @@ impl fmt::Display for Guard {
     }
 }
 
-/// Both files, compiled.
+/// Both files, compiled for the same reading.
 pub(super) struct Pair {
     pub(super) old: RuleSet,
     pub(super) new: RuleSet,
@@ -247,7 +248,7 @@ impl Pair {
         [&self.old, &self.new].map(|rules| subject.select(rules))
     }
 
-    /// Returns the crawlers in classes; crawlers of one class obey the same groups in both files.
+    /// Returns the crawlers in classes. All crawlers of a class obey the same groups in both files.
     pub(super) fn classes(&self, subjects: impl IntoIterator<Item = Subject>) -> Vec<Vec<Subject>> {
         let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
         for subject in subjects {
@@ -257,8 +258,8 @@ impl Pair {
         classes.into_values().map(sorted).collect()
     }
 
-    /// Returns the changes for crawlers that all obey the same groups, or the crawlers themselves
-    /// if nothing changes.
+    /// Returns the changes for one class of crawlers. If no verdict changes, returns the crawlers
+    /// themselves as the `Err` value.
     fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Result<Effect, Vec<Subject>> {
         let Some(first) = crawlers.first().filter(|_| goes_on()) else { return Err(crawlers) };
         let [before, after] = self.select(first);
@@ -276,7 +277,7 @@ impl Pair {
         Some(Breach { guard: guard.clone(), change })
     }
 
-    /// Returns the paths whose verdict differs: for each pair of deciding rules, the shortest path.
+    /// Returns the shortest path whose verdict differs, for each pair of deciding rules.
     fn changes(
         &self,
         before: Selection<'_>,
@@ -308,12 +309,12 @@ impl Pair {
     }
 }
 
-/// Maximum number of effects that the sentence names; the rest are counted.
+/// Maximum number of effects that the summary describes; further effects are only counted.
 const SHOWN: usize = 2;
 
-/// Formats the worst changes and the number of the others: `"/" is disallowed for "Googlebot",
-/// "bingbot" and 640 more; ...`. The alternate form (`{:#}`) names every change that was kept, and
-/// each of its crawlers that a file names.
+/// Formats the worst changes and the number of the other changes: `"/" is disallowed for
+/// "Googlebot", "bingbot" and 640 more; ...`. The alternate form (`{:#}`) contains every change in
+/// the result, and each of its crawlers that a file names.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

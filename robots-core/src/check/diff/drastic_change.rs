@@ -1,8 +1,9 @@
-//! Changes that are rarely intended: the whole site is closed, or many closed paths are opened.
+//! Changes that are rarely intended, because they close the whole site or open many closed paths.
 //!
-//! A staging file that goes live blocks everyone. A file that was cut, that lost its line breaks,
-//! or that belongs to another site opens what was closed. All of these are legal files, and a diff
-//! of paths would show the change among hundreds of lines.
+//! If the robots.txt of a staging site is published by mistake, it blocks every crawler. If a file
+//! was truncated, has lost its line breaks, or belongs to another site, it opens paths that were
+//! closed. All of these are valid files, and a diff of paths would show such a change among
+//! hundreds of lines.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,76 +19,79 @@ use crate::rules::{
     Access, Directive, Group, LineKind, Name, ProductToken, Reading, RequestPath, RobotsTxt, Rule, Selection,
 };
 
-/// Number of disallow rules that may be opened at once, whatever their share.
+/// Minimum number of disallow rules that must be lost for a change to be drastic, whatever their
+/// share.
 const FEW_RULES: usize = 10;
 
-/// Number of named crawlers that may be allowed at once, whatever their share.
+/// Minimum number of named crawlers that must be newly allowed for a change to be drastic, whatever
+/// their share.
 const FEW_CRAWLERS: usize = 5;
 
-/// A large effect of a change that is rarely intended.
+/// A large effect of a change of the file that is rarely intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum DrasticChange {
-    /// No crawler may fetch anything: neither the search engines nor a crawler that the file does
-    /// not name. Before, some crawler could, or there is no earlier version.
+    /// No search engine may fetch any path, and neither may crawlers that the file does not name.
+    /// Before the change, some of them could, or there is no earlier version.
     EveryoneShutOut,
-    /// Crawlers that the file does not name were allowed at large, and are not any more.
+    /// Crawlers that the file does not name could fetch most of the site, and no longer can.
     UnnamedShutOut,
-    /// Search engines were allowed at large (or at all), and are not any more.
+    /// Search engines could fetch most of the site, or at least parts of it, and no longer can.
     #[non_exhaustive]
     SearchEnginesShutOut {
-        /// The engines.
+        /// The search engines that this applies to.
         engines: Vec<Subject>,
     },
-    /// Crawlers that the file does not name were blocked at large, and are now allowed.
+    /// Crawlers that the file does not name could not fetch most of the site, and now can.
     SiteOpened,
-    /// The file had groups and has none now, as if other text had replaced it by accident.
+    /// The file had groups and now has none, as if other text had replaced it by accident.
     #[non_exhaustive]
     GroupsLost {
         /// Number of groups in the old file.
         of: usize,
     },
-    /// Rules disallowed something and none does any more, although the file does not open the site
+    /// Some rules disallowed paths, and now no rule does, although the file does not open the site
     /// explicitly (by a `Disallow:` without a path, or by an `Allow`).
     #[non_exhaustive]
     NoRuleInForce {
-        /// Number of rules that disallowed something.
+        /// Number of rules that disallowed paths in the old file.
         of: usize,
-        /// The first line that contains several directives, if lines were joined.
+        /// The first line that contains several directives; `None` if no lines were joined.
         joined: Option<usize>,
     },
-    /// The file is the beginning of the old one. It ends within a line, with a rule whose path may
-    /// be missing, or after a user-agent line whose rules are missing. A file that only lacks its
-    /// last rules counts as an edit.
+    /// The new file is the beginning of the old file, and seems to be truncated: it ends within a
+    /// line, with a rule that lacks its path, or after a user-agent line that lacks its rules. If
+    /// it only lacks the last rules of the old file, this is treated as an edit.
     #[non_exhaustive]
     CutShort {
-        /// Number of the line where it ends.
+        /// Number of the last line.
         line: usize,
     },
-    /// More than half of the rules that disallowed something, and at least ten, no longer do. The
-    /// new disallow rules are not half as many: a site that moves its pages rewrites its rules.
+    /// More than half of the rules that disallowed paths, and at least ten, no longer do. There are
+    /// less than half as many new disallow rules, because a site that moves its pages also replaces
+    /// its rules.
     #[non_exhaustive]
     RulesLost {
-        /// Number of rules that no longer disallow anything.
+        /// Number of rules that no longer disallow any path.
         lost: usize,
-        /// Number of rules that disallowed something before.
+        /// Number of rules that disallowed paths in the old file.
         of: usize,
     },
-    /// More than half of the crawlers that were named and blocked, and at least five, are now
-    /// allowed.
+    /// More than half of the crawlers that the old file named and blocked, and at least five, are
+    /// now allowed.
     #[non_exhaustive]
     CrawlersLetIn {
         /// The crawlers that are now allowed.
         crawlers: Vec<Subject>,
-        /// Number of named crawlers that were blocked.
+        /// Number of named crawlers that were blocked in the old file.
         of: usize,
     },
 }
 
 fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
-    // An engine that ignores `*` and is not named has no rules to obey, so it does not count as
-    // allowed.
+    // A search engine that ignores `*` and that no group names is left out, because no change of
+    // the rules for `*` could block it.
     let is_shut = |subject: &Subject| {
         let [_, after] = pair.select(subject);
         !after.applies() || SiteExtent::of(after) == SiteExtent::Shut
@@ -96,15 +100,15 @@ fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
         && engines(registry).all(|engine| is_shut(&engine))
 }
 
-/// Returns the search engines that obey a robots.txt.
+/// Returns the search engines that obey robots.txt.
 fn engines(registry: &Registry) -> impl Iterator<Item = Subject> {
     let crawlers = registry.crawlers();
     let engines = crawlers.filter(|crawler| crawler.category == Category::Search && !crawler.is_control);
     engines.filter(|crawler| crawler.obeys_robots != Obeys::No).map(|crawler| Subject::of(crawler, false))
 }
 
-/// Counts the rules that disallow something: those with a pattern that some path matches, on a line
-/// of their own.
+/// Counts the rules that disallow paths: disallow rules on a line of their own, with a pattern that
+/// can match a path.
 fn rules_in_force(robots: &RobotsTxt) -> usize {
     let joined: HashSet<usize> = joined_lines(robots).map(|(line, _)| line.number).collect();
     let is_in_force =
@@ -112,8 +116,8 @@ fn rules_in_force(robots: &RobotsTxt) -> usize {
     rules_for_crawlers(robots).filter(is_in_force).count()
 }
 
-/// Returns the rules of every group that names a crawler. A name begins with a letter or a digit:
-/// `{{ bot }}`, or a `*` after a no-break space, names nobody.
+/// Returns the rules of all groups that name a crawler or `*`. Only names that begin with a letter
+/// or digit count: `{{ bot }}`, or a `*` after a no-break space, is not the name of a crawler.
 fn rules_for_crawlers(robots: &RobotsTxt) -> impl Iterator<Item = Rule<'_>> {
     let is_token = |token: ProductToken| token.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     let is_name = move |name: Name<'_>| name.is_star() || ProductToken::from_name(name.value()).is_some_and(is_token);
@@ -147,7 +151,8 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
     (is_within_line || misses_rules).then_some(DrasticChange::CutShort { line: last.number })
 }
 
-/// Judges each rule once for each pair of groups that apply to the same crawlers.
+/// Counts the disallow rules that were lost and gained. A rule counts once for each class of
+/// crawlers that obeys it.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);
@@ -161,8 +166,8 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
     (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(DrasticChange::RulesLost { lost, of })
 }
 
-/// Counts the disallowing rules of one selection that are open in the other. Returns that number
-/// and the number of all disallowing rules.
+/// Counts the disallow rules of `shut` whose paths `open` allows. Returns this number, and the
+/// number of all disallow rules of `shut` that are in force.
 fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
     let (mut opened, mut of) = (0, 0);
     for path in witness::of_rules(shut, Access::Disallow).take(most) {
@@ -190,8 +195,8 @@ impl Pair {
         self.select(subject).map(SiteExtent::of)
     }
 
-    /// Reports whether the open part shrinks: from the site at large to parts of it, or from parts
-    /// to nothing.
+    /// Reports whether a crawler may fetch less than before: only parts instead of most of the
+    /// site, or nothing instead of parts.
     fn shuts_out(&self, subject: &Subject) -> bool {
         let [was, is] = self.extents(subject);
         is < was
@@ -199,8 +204,8 @@ impl Pair {
 }
 
 impl DrasticChange {
-    /// Returns the drastic changes of a file, compared with the one before it; without one, only that it
-    /// blocks everyone.
+    /// Returns the drastic changes of a file, compared with the previous version. Without a
+    /// previous version, only [`EveryoneShutOut`](Self::EveryoneShutOut) can be found.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -213,7 +218,7 @@ impl DrasticChange {
     /// ```
     pub fn between(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Self> {
         let Some(old) = old else {
-            // Compared with itself, so that only its present state counts.
+            // The file is compared with itself, so that only its present state counts.
             let pair = Pair::new(Reading::Standard, new, new, registry);
             return Vec::from_iter(is_everyone_shut(&pair, registry).then_some(Self::EveryoneShutOut));
         };
@@ -242,7 +247,8 @@ impl DrasticChange {
         found
     }
 
-    /// Returns the drastic changes of a file that has lost its groups, its rules or its end, compared with the one before it.
+    /// Returns only those drastic changes that show that a file has lost its groups, its rules or
+    /// its end, compared with the previous version.
     #[doc(hidden)]
     pub fn losses(old: &RobotsTxt, new: &RobotsTxt) -> Vec<Self> {
         let groups = old.groups().len();
@@ -254,7 +260,8 @@ impl DrasticChange {
         lost.into_iter().chain(cut_short(old, new)).collect()
     }
 
-    /// Returns the crawlers it is about; empty if it is not about particular crawlers.
+    /// Returns the crawlers that the change affects; empty if it does not affect particular
+    /// crawlers.
     #[doc(hidden)]
     pub fn crawlers(&self) -> &[Subject] {
         match self {
@@ -290,8 +297,8 @@ impl fmt::Display for DrasticChange {
             }
             Self::CutShort { line } => write!(
                 f,
-                "it is the beginning of the previous version and ends in line {line}, so it was probably cut off; if it \
-                 is complete, end its last group with a rule and its last line with a line break"
+                "the file is only the beginning of the previous version and ends in line {line}, so it was probably \
+                 cut off; if it is complete, end its last group with a rule and its last line with a line break"
             ),
             Self::RulesLost { lost, of } => write!(f, "{lost} of {of} disallow rules no longer disallow anything"),
             Self::CrawlersLetIn { crawlers, of } => {

@@ -1,27 +1,27 @@
-//! The extent of a crawler's access to a site.
+//! The extent of a crawler's access to a site: everything, parts or nothing.
 
 use super::witness;
 use crate::rules::{Access, RequestPath, Selection};
 
-/// Maximum number of rules that are tried; bounds the cost.
+/// Maximum number of rules whose paths are tried. This bounds the cost.
 pub(super) const MAX_RULES: usize = 50_000;
 
-/// Paths that no rule names, so that their verdict is that of the site at large.
+/// Paths that no real rule mentions. So the verdict on them is the verdict on most of the site.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
 /// How much of a site is open to a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::check) enum SiteExtent {
-    /// Nothing.
+    /// No path is open.
     Shut,
-    /// Only paths that rules name.
+    /// Only some paths are open, by rules of their own.
     Partly,
-    /// All paths except those that rules name.
+    /// All paths are open, except those that rules disallow.
     Open,
 }
 
 impl SiteExtent {
-    /// Reports whether pages that no rule names are open, without looking at other pages.
+    /// Reports whether pages that no rule mentions are open. Other pages are not examined.
     pub(in crate::check) fn is_open_at_large(selection: Selection<'_>) -> bool {
         UNNAMED.into_iter().any(|path| selection.verdict(&RequestPath::new(path)).access() == Access::Allow)
     }

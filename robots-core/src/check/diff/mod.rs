@@ -1,15 +1,16 @@
-//! The effect of a change of the file on crawlers, as opposed to the difference in its text.
+//! The effect of a change of the file on crawlers, as opposed to the difference between the lines.
 //!
-//! Crawlers that obey the same groups, before and after, share one [`Effect`]. Paths are found by
-//! trying. For each pattern that only one of the two files has, the comparison generates paths that
-//! match it, alone and together with each other pattern. Each such witness is judged under both
-//! files, and is a change if the verdicts differ.
+//! All crawlers that obey the same groups before and after the change share one [`Effect`]. The
+//! changed paths are found by trying. For each pattern that only one of the files has, the
+//! comparison generates paths that match it: alone, and together with each other pattern. These
+//! paths are called witnesses. The verdicts of both files on each witness are compared, and a
+//! difference is a change.
 //!
-//! So every change that is shown is real. A change that no witness meets (three wildcards that
-//! overlap in a particular way) is not shown.
+//! So every change that is found is real. A change may be missed if no witness is affected, for
+//! example if three wildcards overlap in a particular way.
 //!
-//! Delays between requests are compared separately: no path depends on them, and they do not matter
-//! to a crawler that may fetch nothing.
+//! Delays between requests are compared separately, because verdicts do not depend on them. They do
+//! not matter for crawlers that may not fetch any path.
 //!
 //! Search engines come first, and newly disallowed paths before newly allowed ones.
 

@@ -1,4 +1,5 @@
-//! Pages that a change takes from search engines: the pages of a list that it newly disallows.
+//! The pages that search engines lose by a change of the file: the pages of a list that it newly
+//! disallows.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,29 +11,30 @@ use crate::agent::{Obeys, Registry};
 use crate::check::quote::Quoted;
 use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
-/// A page of a site: its path and query, as a request contains them. Cheap to clone.
+/// A page of a site, given by its path and query as in a request. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Page(std::sync::Arc<[u8]>);
 
-/// Pages lost to the search engines that obey one group.
+/// The pages that the search engines of one group lose.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PageLoss {
-    /// Search engines that lose the pages, those that send most people first; never empty.
+    /// Search engines that lose the pages. The engines that send the most people come first; there
+    /// is at least one.
     pub crawlers: Vec<Subject>,
     /// Lost pages, in the order of the list.
     pub lost: Vec<LostPage>,
-    /// Number of pages of the list that were allowed before.
+    /// Number of pages of the list that the old file allowed.
     pub of: usize,
 }
 
-/// A page that was allowed and is now disallowed, with the rule that disallows it.
+/// A page that the old file allowed and the new file disallows, with the rule that disallows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostPage {
     /// The page.
     pub page: Page,
-    /// The rule that disallows it.
+    /// The rule that disallows the page.
     pub rule: Option<Decider>,
 }
 
@@ -42,7 +44,7 @@ impl Pair {
         let Some([before, after]) = loss.crawlers.first().map(|subject| self.select(subject)) else { return loss };
         for page in pages {
             let request = RequestPath::new(page.target());
-            // Every crawler may read robots.txt itself.
+            // The robots.txt itself is left out, because every crawler may always fetch it.
             if request.is_robots_txt() || before.verdict(&request).access() == Access::Disallow {
                 continue;
             }
@@ -76,12 +78,12 @@ impl Page {
 }
 
 impl PageLoss {
-    /// Returns the pages that a change of the file takes from search engines that have an index
-    /// ([`Crawler::is_index_engine`]). Engines that obey the same groups share one loss; the
-    /// largest loss comes first, and the result is empty if no page is lost.
+    /// Returns the pages of a list that search engines with an index ([`Crawler::is_index_engine`])
+    /// lose by a change of the file. Search engines that obey the same groups share one loss. The
+    /// largest loss comes first. The result is empty if no page is lost.
     ///
-    /// A page that was disallowed before is not lost, and robots.txt does not count as a page.
-    /// Modes and exemptions are ignored: this is about the file.
+    /// Pages that the old file disallowed are not lost, and the robots.txt itself is not a page.
+    /// The modes and exemptions of a policy are ignored, because only the files are compared.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -113,8 +115,8 @@ impl PageLoss {
         losses
     }
 
-    /// Returns up to `most` of the pages, taken from each rule in turn, so that a rule that takes
-    /// few pages is included.
+    /// Returns up to `most` of the lost pages. They are taken from each rule in turn, so that rules
+    /// with few pages are represented, too.
     pub fn examples(&self, most: usize) -> impl Iterator<Item = &LostPage> {
         let mut by_rule: BTreeMap<Option<usize>, Vec<&LostPage>> = BTreeMap::new();
         for lost in &self.lost {

@@ -1,5 +1,5 @@
-//! The crawlers that a change is shown for: those of the registry, names in the files, and one that
-//! no group names.
+//! The crawlers that two files are compared for: the crawlers of the registry, other names in the
+//! files, and a crawler that no group names.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,22 +9,22 @@ use crate::check::quote::Quoted;
 use crate::rules::keyword::first_few;
 use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
 
-/// Maximum number of crawlers of one change that a sentence names.
+/// Maximum number of crawlers that the description of one change lists by name.
 const NAMES: usize = 2;
 
-/// A crawler that a change is shown for.
+/// A crawler that two files are compared for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Subject {
     /// Name; `None` for a crawler that no group names.
     pub name: Option<String>,
-    /// Purpose it fetches pages for, if the registry knows it.
+    /// Purpose of the crawler's requests; `None` if the crawler is not in the registry.
     pub category: Option<Category>,
-    /// Whether it feeds the index of a search engine that people use
+    /// Whether the crawler feeds the index of a search engine that people use
     /// ([`Crawler::is_index_engine`]).
     pub is_index_engine: bool,
-    /// Whether one of the files names it.
+    /// Whether one of the files names the crawler.
     pub named: bool,
     #[cfg_attr(feature = "serde", serde(skip))]
     tokens: Vec<ProductToken>,
@@ -42,8 +42,8 @@ impl Subject {
         self.tokens.first()
     }
 
-    /// Returns the sort key: search engines first, then crawlers that a file names, then the
-    /// unnamed one, then the rest.
+    /// Returns the sort key: search engines come first, then crawlers that a file names, then the
+    /// crawler without a name, then all others.
     pub(super) fn rank(&self) -> (u8, String) {
         let first = match (self.is_index_engine, self.named, &self.name) {
             (true, _, _) => 0,
@@ -51,7 +51,7 @@ impl Subject {
             (_, _, None) => 2,
             _ => 3,
         };
-        // The engines that send the most people lead; the others are sorted by name.
+        // The search engines that send the most people come first; the others are sorted by name.
         let leading = ["Googlebot", "bingbot"].iter().position(|known| self.name.as_deref() == Some(*known));
         let name = self.name.as_deref().unwrap_or_default().to_ascii_lowercase();
         (first, leading.map_or(name, |at| char::from(at as u8).to_string()))
@@ -68,7 +68,7 @@ impl Subject {
         }
     }
 
-    /// Returns the agent that a person means by a name, which may be `*`.
+    /// Creates the subject for a name that a person wrote, which may be `*`.
     pub(in crate::check) fn named(name: &str, (named_as, agents): &(NamedAs, Agents)) -> Self {
         if *named_as == NamedAs::Star {
             return Self::unnamed();
@@ -96,8 +96,8 @@ impl Subject {
     }
 }
 
-/// Returns the first few crawlers and the number of the others. The alternate form also includes
-/// every crawler that a file names.
+/// Formats the first few crawlers and the number of the other crawlers. The alternate form also
+/// contains every crawler that a file names.
 pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> String {
     let shown = |crawler: &Subject| match &crawler.name {
         Some(name) => Quoted(name.as_bytes()).to_string(),
@@ -115,8 +115,8 @@ pub(super) fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
     crawlers
 }
 
-/// Returns every crawler of the registry, every other name in the files (as this reading parses
-/// names), and one without a name.
+/// Returns all crawlers of the registry, all other names in the files as this reading parses them,
+/// and an unnamed crawler.
 pub(super) fn all(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
     let token_of = |name: &[u8]| match reading {
         Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),

@@ -1,4 +1,4 @@
-//! Pairs of files and what changes between them.
+//! Tests that compare pairs of files.
 
 use super::*;
 use crate::rules::{Reading, RobotsTxt};
@@ -7,7 +7,7 @@ fn between(old: &str, new: &str) -> Diff {
     diff(&RobotsTxt::parse(old.as_bytes()), &RobotsTxt::parse(new.as_bytes()), &DiffOptions::new())
 }
 
-/// Changes for the crawler of this name, as `access path`.
+/// Returns the changes for the crawler with this name, each as `access path`.
 fn changes_for(diff: &Diff, name: Option<&str>) -> Vec<String> {
     let about =
         diff.effects.iter().find(|effect| effect.crawlers.iter().any(|crawler| crawler.name.as_deref() == name));
@@ -77,14 +77,14 @@ fn what_changes_where_two_rules_meet_is_found() {
         ("Disallow: /blog*page=", "Disallow: /blog*page=\nAllow: /blog/category/", "allow"),
         ("Disallow: /a*b", "Disallow: /a*b\nAllow: /a*c", "allow"),
         ("Allow: /x\nDisallow: /*\nAllow: /*.p", "Disallow: /$", "allow"),
-        // The escape counts as three bytes, and matches the same as one byte.
+        // The escape has a priority of three bytes, but matches the same paths as the one byte.
         ("Disallow: /a\nAllow: /ab", "Disallow: /a\nAllow: /ab\nDisallow: /%61", "disallow"),
     ] {
         let diff = between(&format!("User-agent: *\n{old}\n"), &format!("User-agent: *\n{new}\n"));
         let changes = changes_for(&diff, None);
         assert!(changes.iter().any(|change| change.starts_with(want)), "{old} | {new}: {changes:?}");
     }
-    // An implied slash does not count.
+    // The slash that `Legacy` adds does not count for the priority.
     for (old, new, want) in [
         ("Disallow: a", "Disallow: a\nAllow: /", "allow /a"),
         ("Disallow: a\nAllow: /", "Disallow: /a\nAllow: /", "disallow /a"),
@@ -207,13 +207,13 @@ fn a_delay_that_changes_is_said_for_those_that_obey_it() {
     assert_eq!(found.delays[0].after.map(|delay| delay.line), Some(2));
     let back = between(new, old);
     assert_eq!(back.delays[0].to_string(), "\"ClaudeBot\": no delay instead of one request every 10 s");
-    // A crawler that may fetch nothing keeps no delay; a crawler that may fetch part of the site
-    // does.
+    // The delay of a crawler that may not fetch any path is not compared; that of a crawler that
+    // may fetch part of the site is.
     let shut = new.replace("Crawl-delay: 2.5\nDisallow: /a", "Crawl-delay: 2.5\nDisallow: /");
     let said = |diff: &Diff| diff.delays.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(said(&between(old, &shut)), want[..1]);
     assert_eq!(said(&between(old, &format!("{shut}Allow: /x\n"))), want);
     assert_eq!(said(&between(&shut, old))[1], "\"GPTBot\": one request every 5 s instead of every 2.5 s");
-    // A line that moved, or has the same meaning in other words, is not a change.
+    // A line that moved, or is only written in another way, is not a change.
     assert!(between("User-agent: a\nCrawl-delay: 1\n", "# a\nUser-agent: a\nCrawl-delay: 1.0\n").is_empty());
 }

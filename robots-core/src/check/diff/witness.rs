@@ -1,25 +1,27 @@
 //! Witnesses: paths that show a difference between two sets of rules.
 //!
-//! A verdict can only change if a rule matches that only one side has. So paths are generated from
-//! the pattern of each such rule, once with nothing and once with a filler for its `*`.
+//! A verdict can only change if a rule matches that only one of the files has. So paths are
+//! generated from the pattern of each such rule, once with nothing and once with a filler in place
+//! of its `*`.
 //!
-//! The pattern is also joined with the patterns of the other rules, because an exception only shows
-//! on paths that both rules match. For each pair of patterns, the shortest path that both match is
-//! generated. Two plain patterns (without `*` and `%`) need no such path: the longer one wins.
+//! The pattern is also combined with the patterns of the other rules, because an exception only
+//! affects paths that both rules match. For each pair of patterns, the shortest path that both
+//! match is generated. For two plain patterns (without `*` and `%`), this path is the longer
+//! pattern, which is generated anyway.
 
 use std::collections::{HashSet, VecDeque};
 
 use crate::check::pattern::spelled;
 use crate::rules::{Access, Group, PathPattern, Reading, Rule, Selection};
 
-/// Maximum number of paths that are tried for one pair of groups; bounds the cost.
+/// Maximum number of paths that are tried for one class of crawlers. This bounds the cost.
 const MAX_PATHS: usize = 50_000;
 
-/// Text that replaces a `*`, which stands for any sequence of bytes.
+/// Text that replaces a `*` of a pattern.
 const FILLER: &[u8] = b"x";
 
-/// Maximum number of pairs of patterns that are examined, and of states for all pairs; both bound
-/// the cost.
+/// Maximum number of pairs of patterns that are examined, and maximum number of search states for
+/// all pairs. Both bound the cost.
 const MAX_PAIRS: usize = 1_000_000;
 const MAX_STATES: usize = 10_000_000;
 
@@ -30,7 +32,7 @@ pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
     [b"http://x", spelled(path).as_slice()].concat()
 }
 
-/// Returns, for each rule of this access, the shortest path that it matches.
+/// Returns the shortest path that matches, for each rule with this access.
 pub(super) fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
     let counts = move |rule: &Rule<'_>| rule.access() == access && matches!(rule.pattern(), [b'/' | b'*', ..]);
     selection.groups().flat_map(Group::rules).filter(counts).map(|rule| shortest(rule.pattern()))
@@ -42,8 +44,8 @@ pub(in crate::check) fn shortest(pattern: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
 }
 
-/// Returns paths whose verdict may differ between the two selections. `own` contains further
-/// patterns whose paths are tried.
+/// Returns paths whose verdict may differ between the two selections. The patterns in `own` are
+/// used as well.
 pub(super) fn paths(
     before: Selection<'_>,
     after: Selection<'_>,
@@ -67,7 +69,8 @@ pub(super) fn paths(
             break;
         }
     }
-    // Joins the literal beginning of one pattern with the text that another requires after its `*`.
+    // The literal beginning of each pattern is joined with the text that other patterns require
+    // after a leading `*`.
     let loose: Vec<&[u8]> = every.iter().copied().filter(|pattern| is_loose(pattern)).collect();
     for pattern in &changed {
         let others = loose.iter().map(|other| (*pattern, *other));
@@ -104,14 +107,15 @@ pub(super) fn paths(
     paths.list
 }
 
-/// Returns text that no pattern contains, so that no rule matches a path because of it.
+/// Returns a filler that no pattern contains, so that no rule matches a path only because of the
+/// filler.
 fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
     let is_unused = |octet: &u8| !patterns.iter().any(|pattern| pattern.contains(octet));
     let octet = (b'a'..=b'z').rev().chain(b'0'..=b'9').chain(b'A'..=b'Z').find(is_unused);
     octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
 }
 
-/// Returns the selected rules, without their line numbers.
+/// Returns the rules of the selected groups, without their line numbers.
 fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     let is_legacy = selection.rules.reading() == Reading::Legacy;
     let counts = |rule: &Rule<'_>| match rule.pattern() {
@@ -122,29 +126,30 @@ fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     rules.map(|rule| (rule.access() == Access::Allow, rule.pattern())).collect()
 }
 
-/// Returns a pattern as it is compared with paths. Its priority is its length as written, with
-/// escapes and without an implied slash, so a pattern that is shorter here may win over a longer
-/// one.
+/// Returns a pattern in the form that is compared with paths. The priority of a rule is the length
+/// of its pattern as written, so the longer of two patterns in this form may be the one with the
+/// lower priority.
 fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     if reading == Reading::Reference {
         return pattern.to_vec();
     }
     let mut text = PathPattern::new(pattern, reading).with_runs(b'*').next().unwrap_or_default();
-    // Patterns match any continuation, so a last `*` is dropped.
+    // A `*` at the end is dropped, because patterns match any continuation.
     if text.pop_if(|last| *last == b'*').is_none() {
         text.push(b'$');
     }
     text
 }
 
-/// Reports whether a pattern can begin to match anywhere in a path: `*.pdf`, `/*?sort=`.
+/// Reports whether a pattern begins with a `*`, so that its text can be anywhere in a path:
+/// `*.pdf`, `/*?sort=`.
 fn is_loose(pattern: &[u8]) -> bool {
     matches!(pattern, [b'*', ..] | [b'/', b'*', ..])
 }
 
 #[derive(Default)]
 struct Paths {
-    /// A second text for any sequence of bytes, in case `FILLER` is part of a pattern.
+    /// A second filler, for the case that `FILLER` is part of a pattern.
     other_filler: Vec<u8>,
     list: Vec<Vec<u8>>,
     known: HashSet<Vec<u8>>,
@@ -162,8 +167,8 @@ impl Paths {
         }
     }
 
-    /// Adds paths that a pattern matches: the shortest, some with text for each `*`, and some that
-    /// continue after the match.
+    /// Adds paths that a pattern matches: the shortest path, paths with a filler for each `*`, and
+    /// paths that continue after the match.
     fn add_all(&mut self, pattern: &[u8]) {
         let (body, anchored) = body(pattern);
         // An allow rule for an index page also applies to its folder.
@@ -181,8 +186,8 @@ impl Paths {
         }
     }
 
-    /// Adds the shortest path that both patterns match, and a path that continues after it if both
-    /// patterns permit that.
+    /// Adds the shortest path that both patterns match. If neither pattern is anchored at the end,
+    /// also adds a path that continues after it.
     fn meet(&mut self, pattern: &[u8], other: &[u8], budget: &mut usize) {
         let Some(path) = shortest_of_both(pattern, other, budget) else { return };
         if !body(pattern).1 && !body(other).1 {
@@ -191,7 +196,7 @@ impl Paths {
         self.add(path);
     }
 
-    /// Adds a path that begins as `start` requires and ends as `loose` requires.
+    /// Adds a path that begins with the text of `start` and ends with the text of `loose`.
     fn join(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
         if anchored {
@@ -206,8 +211,8 @@ impl Paths {
     }
 }
 
-/// Returns the shortest text that both patterns match; `None` if there is none or the budget of
-/// states is used up.
+/// Returns the shortest path that both patterns match; `None` if there is no such path, or if the
+/// budget of states is used up.
 fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<u8>> {
     let literal = |pattern: &[u8]| pattern.iter().take_while(|octet| !matches!(octet, b'*' | b'$')).count();
     let common = literal(one).min(literal(other));
@@ -220,8 +225,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     let states = (one.len() + 1) * width;
     *budget = budget.checked_sub(states)?;
     let (start, end) = (0, states - 1);
-    // The predecessor of each state, and the byte added on the way, if any. States reached without
-    // a byte come first.
+    // For each state, its predecessor and the byte that was added on the way, if any. States that
+    // are reached without a byte are visited first.
     let mut from: Vec<Option<(usize, Option<u8>)>> = vec![None; states];
     let mut open = VecDeque::from([(start, None)]);
     while let Some((state, came)) = open.pop_front() {
@@ -259,8 +264,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     Some(prefix.iter().copied().chain(rest.into_iter().rev()).collect())
 }
 
-/// Returns a pattern that matches whole paths: adds a `*` for any continuation, unless the pattern
-/// ends with `$`.
+/// Returns a pattern that matches the same paths as a whole, not only their beginnings: adds a `*`
+/// unless the pattern ends with `$`.
 fn whole(pattern: &[u8]) -> Vec<u8> {
     match pattern {
         [body @ .., b'$'] => body.to_vec(),
@@ -268,7 +273,7 @@ fn whole(pattern: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns a pattern without its last `$`, and whether it had one.
+/// Returns a pattern without the `$` at its end, and whether it had one.
 fn body(pattern: &[u8]) -> (&[u8], bool) {
     match pattern {
         [body @ .., b'$'] => (body, true),

@@ -1,4 +1,4 @@
-//! Edits that may correct findings, before they are judged.
+//! Candidates: edits that may correct findings. The prover has not judged them yet.
 
 use std::collections::HashMap;
 
@@ -11,24 +11,25 @@ use crate::check::lint::LintFix;
 use crate::check::options::Options;
 use crate::rules::{Line, RobotsTxt, starts_with};
 
-/// Maximum number of lines of a file that is fixed. Each line takes about a hundred bytes of
-/// memory; with more lines than this, even the largest file has only four bytes per line.
+/// Maximum number of lines of a file that can be fixed. It limits the memory, which is about a
+/// hundred bytes per line. With more lines, even the largest file would have only four bytes per
+/// line.
 const MAX_LINES: usize = 1 << 21;
 
-/// Edits for one finding, or for several that the same edits correct.
+/// The edits for one finding, or for several findings that the same edits correct.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
-    /// Indices of the findings in the report; never empty.
+    /// Indexes of the findings in the report; there is at least one.
     pub(super) findings: Vec<usize>,
     pub(super) code: &'static str,
-    /// Edits, in the order of the file.
+    /// Edits in the order of the file.
     pub(super) edits: Vec<Edit>,
     pub(super) is_choice: bool,
     pub(super) safety: Safety,
 }
 
 impl Candidate {
-    /// Returns the candidates for those of the findings that have edits, in their order.
+    /// Returns the candidates for all findings that have edits, in the order of the findings.
     pub(super) fn all(robots: &RobotsTxt, findings: &[Finding], options: &Options) -> Vec<Self> {
         if robots.lines().nth(MAX_LINES).is_some() {
             return Vec::new();
@@ -36,12 +37,13 @@ impl Candidate {
         let codes: Vec<&str> = Lint::all().iter().map(|lint| lint.code).collect();
         let file = CheckedFile::new(robots, &options.site, &codes);
         let mut candidates: Vec<Self> = Vec::new();
-        // Other text, such as a list of dependencies, would be commented out line by line.
+        // Text of another kind, such as a list of dependencies, is not fixed: the fixes would only
+        // turn each line into a comment.
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // Candidates by the key of findings that share a correction, and by edits that were already
-        // found.
+        // The candidates by the key of findings that share a correction, and the candidates by
+        // their edits.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {
@@ -79,8 +81,8 @@ impl Candidate {
     }
 }
 
-/// Returns the edits of a finding, in the order of the file; `None` if they conflict with each
-/// other.
+/// Returns the edits of a finding in the order of the file; `None` if the finding has no edits, or
+/// if they conflict with each other.
 fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec<Edit>> {
     let mut edits = (fix.edits)(file, finding).filter(|edits| !edits.is_empty())?;
     edits.sort_unstable();
@@ -89,7 +91,7 @@ fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec
     (!edits.windows(2).any(is_conflict)).then_some(edits)
 }
 
-/// Reports whether a line is a field in quotes or in columns, as a spreadsheet exports it.
+/// Reports whether a line is a field in quotes or in columns, as in the export of a spreadsheet.
 fn is_exported(line: Line<'_>) -> bool {
     let text = line.bytes().trim_ascii_start();
     let text = text.strip_prefix(b"\"").or_else(|| text.strip_prefix(b"'")).unwrap_or(text);

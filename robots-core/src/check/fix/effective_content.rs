@@ -1,17 +1,18 @@
-//! The content of a file as crawlers read it, however it is written.
+//! The content of a file in a normal form that is the same for all files with the same effect.
 //!
-//! A reading chooses the rules of a crawler by the names of groups, and a verdict depends on this
-//! set of rules alone. The longest pattern decides, and of equally long patterns the allowing one.
-//! So two files are read alike if, for every crawler that any reading finds groups for, they have
-//! the same rules in the same order of decision. Rules are converted to a normal form that keeps
-//! every verdict under every reading:
+//! A reading chooses the rules for a crawler by the names of groups, and a verdict depends only on
+//! this set of rules. The longest pattern decides; if patterns are equally long, an allow rule
+//! decides. So two files have the same effect if, for every name that a reading distinguishes, they
+//! have the same rules in the same order of precedence. Rules are converted to a normal form that
+//! does not change any verdict under any reading:
 //!
-//! - Bytes from 0x80 and digits of escapes mean and count the same as their escaped, upper-case
-//!   form.
-//! - A run of `*` matches what one `*` matches; a run at the end matches what none matches.
-//! - If rules match the same paths, only the strongest decides.
-//! - The order of two rules counts only if one allows and the other disallows. An allowing rule
-//!   counts only if a weaker rule disallows.
+//! - Bytes from 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
+//!   the meaning nor the priority of a pattern.
+//! - Several `*` in sequence become one `*`, and a `*` at the end is dropped, because it has no
+//!   effect.
+//! - If several rules match the same paths, only the rule with the highest priority is kept.
+//! - The order of two rules matters only if one allows and the other disallows. An allow rule is
+//!   kept only if a disallow rule with a lower priority follows.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -20,50 +21,52 @@ use crate::agent::Registry;
 use crate::check::pattern::{spelled, without_runs};
 use crate::rules::{Access, Directive, Group, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
-/// Maximum number of lines in all sets of groups that are compared; bounds the cost.
+/// Maximum number of lines in all sets of groups that are compared. This bounds the cost.
 const MAX_LINES: usize = 2_000_000;
 
-/// The content of a file, in an order that does not depend on the file.
+/// The content of a file in normal form. Its order does not depend on the order of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EffectiveContent {
     rules: ByLines<Block>,
-    /// Other lines of groups, such as delays and preferences.
+    /// Lines of groups that are not rules, such as delays and preferences.
     others: ByLines<OtherLine>,
     /// Sitemaps and other lines that apply to the whole site.
     of_site: Vec<OtherLine>,
-    /// The first host line; the others do not count.
+    /// The first host line; further host lines have no effect.
     host: Option<Vec<u8>>,
-    /// Whether every reading reads the file to its end.
+    /// Whether the whole file counts in every reading.
     is_read_whole: bool,
 }
 
-/// Names, by the lines that apply to them.
+/// Sets of names, by the lines that apply to these names.
 type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 
-/// Patterns with the same access, stronger than those of the next block: whether they allow, and
-/// the patterns in normal form.
+/// Consecutive rules with the same access, in order of precedence: whether they allow, and their
+/// patterns in normal form. All of them precede the rules of the next block.
 type Block = (bool, BTreeSet<Vec<u8>>);
 
-/// A directive and its value, in a normal spelling.
+/// A directive and its value in normal form.
 type OtherLine = (Vec<u8>, Vec<u8>);
 
-/// A crawler as a reading finds its groups; one reading may find more groups for it than another.
+/// A name as a reading compares it. Different readings may find different groups for the same
+/// crawler.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NameKey {
     Star,
-    /// Token of a name that is cut.
+    /// Token of a name that is cut, as in [`Reading::Reference`].
     Cut(ProductToken),
     /// Token of a whole name, or a token that the registry assigns to a name.
     Whole(ProductToken),
 }
 
-/// The names of a file and of its edited versions, each looked up in the registry once.
+/// The keys of the names in a file and its edited versions. Each name is looked up in the registry
+/// only once.
 #[derive(Debug, Default)]
 pub(super) struct NameKeys(HashMap<Vec<u8>, Vec<NameKey>>);
 
 impl EffectiveContent {
     /// Returns the content of a file; `None` if its groups overlap so much that a comparison would
-    /// take long.
+    /// take too long.
     pub(super) fn of(robots: &RobotsTxt, registry: &Registry, names: &mut NameKeys) -> Option<Self> {
         let groups: Vec<Group<'_>> = robots.groups().collect();
         let mut places: HashMap<NameKey, Vec<usize>> = HashMap::new();
@@ -99,29 +102,30 @@ impl EffectiveContent {
         Some(Self { rules, others, of_site, host, is_read_whole })
     }
 
-    /// Reports whether no reading can tell the two files apart.
+    /// Reports whether both files have the same effect under every reading.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.is_read_whole && self == other
     }
 
-    /// Reports whether everything but the rules is the same.
+    /// Reports whether the files are the same except for their rules.
     pub(super) fn is_same_besides_rules(&self, other: &Self) -> bool {
         self.others == other.others && self.of_site == other.of_site && self.host == other.host
     }
 }
 
-/// Returns the rules in order of precedence, without those that never decide.
+/// Returns the rules in order of precedence, without rules that never decide.
 fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut rules: Vec<_> = rules
         .filter(|rule| !rule.pattern().is_empty())
         .map(|rule| (spelled(rule.pattern()), rule.access() == Access::Allow))
         .collect();
-    // The strongest first.
+    // The rule with the highest priority comes first.
     rules.sort_unstable_by_key(|(pattern, allows)| Reverse((pattern.len(), *allows)));
     let mut seen = HashSet::new();
     let mut blocks: Vec<Block> = Vec::new();
     for (pattern, allows) in rules {
-        // An allow rule for an index page also applies to its folder, depending on its spelling.
+        // An allow rule for an index page also applies to its folder. Whether it does depends on
+        // the spelling of the pattern, so such a pattern is not changed.
         let is_index = memchr::memmem::find(&pattern, b"/index.htm").is_some();
         let pattern = if is_index { pattern } else { without_runs(pattern) };
         if !seen.insert(pattern.clone()) {
@@ -139,7 +143,7 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
 }
 
 impl NameKeys {
-    /// Returns the keys of a name in all readings; empty if it names no crawler.
+    /// Returns the keys of a name in all readings; empty if the value is not a name.
     fn of(&mut self, name: Name<'_>, registry: &Registry) -> &[NameKey] {
         self.0.entry(name.value().to_vec()).or_insert_with(|| {
             if name.is_star() {
@@ -152,14 +156,15 @@ impl NameKeys {
     }
 }
 
-/// Returns the lines that are not rules: those of each group, those of the site, and the host.
+/// Returns the lines that are not rules: the lines of each group, the lines about the whole site,
+/// and the value of the host line.
 fn other_lines(robots: &RobotsTxt) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Option<Vec<u8>>) {
     let mut of_groups = vec![Vec::new(); robots.groups().len()];
     let (mut of_site, mut host) = (Vec::new(), None);
     for (_, field, begun) in robots.fields() {
         let name = match field.directive {
             Directive::UserAgent | Directive::Allow | Directive::Disallow => continue,
-            // A line of two words that no crawler knows is not a field.
+            // Two words without a colon are a field only if the first is a known directive.
             Directive::Other if !field.has_colon => continue,
             directive => directive.spelling().map_or_else(|| field.name.to_vec(), |name| name.as_bytes().to_vec()),
         };
@@ -215,7 +220,7 @@ mod tests {
             ("User-agent: a\nDisallow: /a$*", "User-agent: a\nDisallow: /a$", false),
             ("User-agent: a\nDisallow: /a$*$", "User-agent: a\nDisallow: /a$", false),
             ("User-agent: a\nAllow: /a", "User-agent: a\nDisallow: /a", false),
-            // Once cut, both names are equal.
+            // In the reading that cuts names, both names are equal.
             (
                 "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a*",
                 "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a",

@@ -1,21 +1,22 @@
-//! Fixes for findings: the edits of each, whether they are safe, and the file with the edits
-//! applied.
+//! Fixes for findings: finds the edits for each finding, determines whether they are safe, and
+//! applies them to the file.
 //!
-//! A fix is [`Safe`](super::Safety::Safe) if the fixed file has the same effect under every
-//! [`Reading`](crate::rules::Reading) and the finding is gone. This is proved for the specific
-//! file, whatever the lint usually does: a `*` at the end of a pattern may change nothing in one
-//! file and decide between two rules in another. There are two kinds of proof:
+//! A fix is [`Safe`](super::Safety::Safe) if it removes the finding and if the fixed file has the
+//! same effect under every [`Reading`](crate::rules::Reading). This is proved for each file,
+//! because the effect depends on the file: removing a `*` at the end of a pattern changes nothing
+//! in most files, but may change which of two rules decides in others. There are two kinds of
+//! proof:
 //!
-//! - Both files have the same content in different words (`effective_content`): for every name that
-//!   the readings distinguish the same set of rules, and the same other lines. Then no reading and
-//!   no path can tell them apart.
-//! - All other lines are the same, and the effect [`diff`](super::diff()) finds no path and no
+//! - Both files have the same content in normal form (`effective_content`): for every name that the
+//!   readings distinguish, they have the same rules, and they have the same other lines. Then every
+//!   verdict is the same under every reading.
+//! - All lines that are not rules are the same, and [`diff`](super::diff()) finds no path and no
 //!   delay that changes.
 //!
-//! The file may not show which of two corrections is meant, for example if one path is both allowed
-//! and disallowed. Such a fix is [`Unsafe`](super::Safety::Unsafe) even if no reading can tell the
-//! results apart, because a person must choose the line to remove. A lint whose finding only a
-//! person can correct has no fix.
+//! For some findings, there are two possible corrections, and the file does not show which is
+//! meant: for example if one path is both allowed and disallowed. The fix of such a finding is
+//! [`Unsafe`](super::Safety::Unsafe) even if the effect is the same, because a person must choose
+//! the line to remove. Lints whose findings only a person can correct have no fix.
 
 mod candidate;
 mod effective_content;
@@ -32,8 +33,8 @@ use crate::rules::RobotsTxt;
 pub use self::passes::{FixedFile, fix};
 
 impl Fixes {
-    /// Finds the fix of every finding in the report about a file; `options` must be those of the
-    /// report.
+    /// Finds the fix of every finding in a report. `options` must be the options that the report
+    /// was made with.
     ///
     /// ```
     /// use robots_core::check::{Fixes, Options, Safety, check};
@@ -53,8 +54,8 @@ impl Fixes {
         if report.omitted() == 0 {
             return fixes_of(report, options);
         }
-        // Whether a fix is safe depends on the other fixes, including those of findings that this
-        // report only counts.
+        // The safety of a fix depends on the other fixes, including the fixes of findings that this
+        // report only counts. So all findings are needed.
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
         let whole = check(robots, &every);
         fixes_of(&whole, &every).of_some(&whole.findings, &report.findings)
@@ -69,7 +70,8 @@ impl Fixes {
         all
     }
 
-    /// Keeps the fixes for a subset of the findings; `some` must be in the same order as `all`.
+    /// Returns only the fixes for a subset of the findings. `some` must be in the same order as
+    /// `all`.
     fn of_some(self, all: &[Finding], some: &[Finding]) -> Self {
         let mut all = all.iter().enumerate();
         let fix_of = |finding: &Finding| {
@@ -83,8 +85,8 @@ impl Fixes {
 }
 
 impl Report {
-    /// Returns the report with the fix of each finding ([`Report::fixes`]); `options` must be those
-    /// of the report.
+    /// Returns the report with the fix of each finding ([`Report::fixes`]). `options` must be the
+    /// options that the report was made with.
     pub fn with_fixes(self, robots: &RobotsTxt, options: &Options) -> Self {
         Self { fixes: Fixes::of(robots, &self, options), ..self }
     }

@@ -1,10 +1,12 @@
-//! Applies fixes to a file: in each pass as many as do not touch each other, until none is left.
+//! Applies fixes to a file in several passes. Each pass applies as many fixes as possible that do
+//! not touch each other.
 //!
-//! What one fix corrects may depend on another. For example, a byte order mark that hides a
-//! user-agent line merges two groups into one, whose rules then repeat or contradict each other. So
-//! a fix that changes the effect is applied only together with fixes of its lint, in the order of
-//! the table of lints. The next fix is sought in the resulting file. A fix is safe only if it also
-//! changes nothing in the file that the other fixes lead to.
+//! Fixes may depend on each other. For example, a byte order mark that hides a user-agent line
+//! merges two groups into one, whose rules may then repeat or contradict each other; after the mark
+//! is removed, these findings are gone. So fixes that change the effect are applied one lint after
+//! the other, in the order of the table of lints, and the file is checked again after each lint. A
+//! fix is safe only if the effect also stays the same when the fix is applied after the other
+//! fixes.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,36 +21,38 @@ use crate::check::options::Options;
 use crate::check::report::{Report, check, check_lints};
 use crate::rules::{Reading, RobotsTxt};
 
-/// Maximum number of findings of one lint that are corrected.
+/// Maximum number of findings of one lint that are corrected per pass.
 pub(super) const MAX_FINDINGS: usize = 100_000;
 
-/// Maximum growth of a file, in bytes; leaves room for a new line for each of many findings.
+/// Maximum growth of a file by fixes, in bytes. It is large enough for a new line for each of many
+/// findings.
 const MAX_GROWTH_BYTES: usize = 1 << 20;
 
-/// A file with its fixes applied, and the remaining findings.
+/// A file after fixes were applied, and the remaining findings.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FixedFile {
     /// The fixed file.
     pub robots: RobotsTxt,
-    /// The corrected findings, and whether each fix was safe. They are grouped by pass, each in the
-    /// order of its file; their places refer to the file that the pass examined.
+    /// The corrected findings, each with the safety of its fix. The findings of one pass are
+    /// together, in the order of the file, and their places refer to the file before that pass.
     pub applied: Vec<(Finding, Safety)>,
-    /// The remaining findings, with their fixes; without fixes if the work was cut short.
+    /// The remaining findings with their fixes; the fixes are missing if [`is_cut`](Self::is_cut)
+    /// is true.
     pub report: Report,
-    /// Whether the work ended before everything fixable was fixed ([`FixedFile::of_while`]).
+    /// Whether fixing ended before all fixable findings were fixed ([`FixedFile::of_while`]).
     pub is_cut: bool,
 }
 
 impl FixedFile {
-    /// Maximum number of passes over a file, each for fixes that the previous ones left or made
-    /// possible.
+    /// Maximum number of passes over a file. Each pass applies fixes that the previous passes left,
+    /// or made possible.
     pub const MAX_PASSES: usize = 40;
 
-    /// Fixes a file like [`fix`], with a bound on the time, for files that others wrote.
+    /// Fixes a file like [`fix`], but with a time limit. Use this for files that others wrote.
     ///
-    /// Once `goes_on` returns false, nothing more is fixed and [`FixedFile::is_cut`] is set.
-    /// `goes_on` may look at a clock, which this module does not do.
+    /// Once `goes_on` returns false, no more findings are fixed and [`FixedFile::is_cut`] is set.
+    /// `goes_on` may read a clock. This module reads no clock itself.
     #[doc(hidden)]
     pub fn of_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &dyn Fn() -> bool) -> Self {
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
@@ -101,11 +105,11 @@ impl FixedFile {
     }
 }
 
-/// Fixes the findings of a file: those with a safe fix, and with [`Safety::Unsafe`] then those with
-/// any fix.
+/// Fixes the findings of a file. With [`Safety::Safe`], only safe fixes are applied. With
+/// [`Safety::Unsafe`], unsafe fixes are applied after them.
 ///
-/// The remaining findings have no fix, have an unsafe fix, or were not reached within
-/// [`FixedFile::MAX_PASSES`].
+/// A finding remains if it has no fix, if its fix is unsafe and only safe fixes were requested, or
+/// if [`FixedFile::MAX_PASSES`] passes were not enough.
 ///
 /// ```
 /// use robots_core::check::{Options, Safety, fix};
@@ -122,62 +126,65 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
     FixedFile::of_while(robots, options, most, &|| true)
 }
 
-/// Bounds on the cost of judging the fixes of one file; a fix beyond them counts as unsafe.
+/// Bounds on the cost of judging the fixes of one file. A fix that cannot be judged within these
+/// bounds is treated as unsafe.
 ///
-/// - `MAX_BYTES`: bytes of all files examined to judge the fixes, and again to apply them
-///   together.
-/// - `MAX_COMPARED`: bytes of the files whose effect is compared path by path, once for each
-///   reading.
-/// - `MAX_FINDINGS_OF_LINT`: fixes of one lint that are judged alone.
-/// - `MAX_CHANGES`, `MAX_CHANGES_TOGETHER`: comparisons that find a change, for one lint and for
-///   all fixes that are applied together.
+/// - `MAX_BYTES`: total size of the files that are examined to judge the fixes; the same limit
+///   applies again to applying them together.
+/// - `MAX_COMPARED`: total size of the files whose effect is compared path by path; a file counts
+///   once per reading.
+/// - `MAX_FINDINGS_OF_LINT`: number of fixes of one lint that are judged separately.
+/// - `MAX_CHANGES`, `MAX_CHANGES_TOGETHER`: number of comparisons that find a change, for one lint
+///   and for all fixes that are applied together.
 const MAX_BYTES: usize = 8 << 20;
 const MAX_COMPARED: usize = 4 << 20;
 const MAX_FINDINGS_OF_LINT: usize = 256;
 const MAX_CHANGES: usize = 12;
 const MAX_CHANGES_TOGETHER: usize = 24;
 
-/// Maximum number of rounds for fixes that touch each other; the rest count as unsafe too.
+/// Maximum number of rounds for fixes that touch each other. The fixes that are left after these
+/// rounds are treated as unsafe.
 const MAX_ROUNDS: usize = 4;
 
-/// Maximum size, in bytes, of a file whose effect is compared at all. Some crawlers read only half
-/// of that.
+/// Maximum size, in bytes, of a file whose effect is compared path by path. Some crawlers read only
+/// half as many bytes.
 const MAX_PROOF_WORK: usize = 1 << 20;
 
-/// Judges edits of one file.
+/// Judges the candidates for one file: whether they correct their findings, and whether they are
+/// safe.
 pub(super) struct Prover {
-    /// The original file, which the edits refer to.
+    /// The original file, which the positions of edits refer to.
     file: RobotsTxt,
-    /// Edits that are applied in any case.
+    /// Edits that are applied in addition to those of the candidates.
     base: Vec<Edit>,
     /// The file with the base edits applied.
     before: RobotsTxt,
-    /// The options of the report, except that findings are only counted.
+    /// The options of the report, but without findings in reports: findings are only counted.
     options: Options,
     found: BTreeMap<&'static str, usize>,
     content: OnceCell<Option<EffectiveContent>>,
     octets: Cell<usize>,
     compared: Cell<usize>,
-    /// Remaining number of diffs that may find a change.
+    /// Remaining number of comparisons that may find a change.
     changes: Cell<usize>,
     names: RefCell<NameKeys>,
 }
 
-/// The outcome of applying edits to a file, the best first.
+/// The outcome of applying edits to a file; the best outcome comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EditOutcome {
-    /// The findings are gone, and no reading can tell the files apart.
+    /// The findings are gone, and both files have the same [`EffectiveContent`].
     SameContent,
-    /// The findings are gone, and no path or delay was found to change.
+    /// The findings are gone, and the comparison found no changed path or delay.
     SameEffect,
-    /// The findings are gone, but the effect may change.
+    /// The findings are gone, but the effect changes or could not be compared.
     OtherEffect,
-    /// The findings are not gone, or finding out would cost too much.
+    /// The findings are not gone, or checking this would cost too much.
     NotCorrected,
 }
 
 impl Prover {
-    /// Creates a prover for a file; `report` must have been made with these options.
+    /// Creates a prover for this file. `report` must have been made with these options.
     pub(super) fn new(file: &RobotsTxt, report: &Report, options: &Options) -> Self {
         Self::with(file, Vec::new(), file.clone(), report, options)
     }
@@ -206,8 +213,8 @@ impl Prover {
         let mut corrected = vec![false; candidates.len()];
         for of_code in by_code.into_values() {
             self.changes.set(MAX_CHANGES);
-            // Most files repeat one mistake in every line, so judging all its edits together is
-            // enough.
+            // Most files repeat one mistake on many lines, so all edits of a lint are judged
+            // together first.
             let apart: BTreeSet<usize> = apart(&candidates, &of_code).into_iter().collect();
             let of_all = match apart.len() {
                 0 | 1 => EditOutcome::NotCorrected,
@@ -233,9 +240,10 @@ impl Prover {
         candidates
     }
 
-    /// Marks candidates as unsafe if they are not safe in the file that the unsafe candidates lead
-    /// to. Marking one leads to another file, so this is repeated until no candidate is marked. A
-    /// candidate that is a choice does not count, because its outcome is not known.
+    /// Marks safe candidates as unsafe if they are not safe in the file that results from applying
+    /// the unsafe candidates. Each marked candidate changes that file, so this is repeated until no
+    /// candidate is marked. Candidates that are a choice are not applied to that file, because a
+    /// person decides on them.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);
@@ -247,8 +255,8 @@ impl Prover {
         candidates.iter_mut().for_each(|candidate| candidate.safety = Safety::Unsafe);
     }
 
-    /// Returns the safe candidates that touch an unsafe one, or are not safe in the file that the
-    /// unsafe ones lead to.
+    /// Returns the safe candidates that touch an unsafe candidate, or that are not safe in the file
+    /// that results from applying the unsafe candidates.
     fn rejected(&self, candidates: &[Candidate]) -> Vec<usize> {
         let (mut safe, others): (Vec<usize>, Vec<usize>) =
             (0..candidates.len()).partition(|at| candidates[*at].safety == Safety::Safe);
@@ -262,7 +270,7 @@ impl Prover {
         let report = check(&before, &self.options);
         let prover = Self::with(&self.file, base, before, &report, &self.options);
         let mut rejected = Vec::new();
-        // Candidates that touch each other are tried one after the other.
+        // Candidates that touch each other cannot be tried in the same round.
         for _ in 0..MAX_ROUNDS {
             let tried = apart_from(&others, candidates, &safe);
             let confirmed = prover.apply_together(candidates, &tried, EditOutcome::SameEffect);
@@ -275,14 +283,15 @@ impl Prover {
         rejected
     }
 
-    /// Returns as many of these candidates, by index, as together have no worse outcome than
-    /// `worst`.
+    /// Returns the indexes of as many of these candidates as possible whose common outcome is not
+    /// worse than `worst`.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: EditOutcome) -> Vec<usize> {
         self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
         self.compared.set(MAX_COMPARED);
         self.changes.set(MAX_CHANGES_TOGETHER);
         let mut accepted = Vec::new();
-        // Halves that are still to be tried, the first on top.
+        // The parts that are still to be tried. A part that fails is split into halves; the first
+        // half is on top.
         let mut open = vec![apart(candidates, of)];
         while let Some(part) = open.pop() {
             if part.is_empty() {
@@ -342,7 +351,8 @@ impl Prover {
         EditOutcome::OtherEffect
     }
 
-    /// Reports whether each lint has at least as many findings fewer as were to be corrected.
+    /// Reports whether the findings are gone: the number of findings of each lint must have
+    /// decreased by at least the number of findings to correct.
     fn are_gone(&self, after: &RobotsTxt, corrected: &BTreeMap<&'static str, usize>) -> bool {
         let left = counts(&check_lints(after, &self.options, |code| corrected.contains_key(code)));
         let count = |counts: &BTreeMap<&str, usize>, code: &str| counts.get(code).copied().unwrap_or(0);
@@ -350,7 +360,7 @@ impl Prover {
     }
 }
 
-/// Counts the findings of each lint that has any.
+/// Counts the findings of each lint that has findings.
 fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
     for finding in report {
@@ -362,13 +372,13 @@ fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// Returns the first of these candidates that do not touch one another.
+/// Returns the first candidates that do not touch one another; later candidates that touch them are
+/// left out.
 pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     apart_from(&[], candidates, of)
 }
 
-/// Returns the first of these candidates that touch neither one another nor the `chosen` ones,
-/// which do not touch one another.
+/// Returns the first candidates that touch neither one another nor the candidates in `chosen`.
 fn apart_from(chosen: &[usize], candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
     let mut taken: BTreeMap<usize, &Edit> = edits.map(|edit| (edit.start, edit)).collect();

@@ -1,4 +1,4 @@
-//! Findings and their fixes.
+//! Tests for the fixes of findings.
 
 use super::*;
 use crate::check::{Finding, Lint, Safety, check};
@@ -9,7 +9,7 @@ fn fixed(file: &str, most: Safety) -> String {
     String::from_utf8(fixed.robots.bytes().to_vec()).expect("text")
 }
 
-/// Returns the lints with findings in a file, and the safety of each fix.
+/// Returns the lints of the findings in a file, each with the safety of the fix.
 fn safeties(file: &[u8], options: &Options) -> Vec<(&'static str, Option<Safety>)> {
     let robots = RobotsTxt::parse(file);
     let report = check(&robots, options);
@@ -24,7 +24,8 @@ fn every_lint_with_edits_corrects_its_own_example() {
         let (options, file) = (lint.example_options(), lint.bad.bytes().into_owned());
         let fixed = fix(&RobotsTxt::parse(file), &options, Safety::Unsafe);
         let left = fixed.report.findings.iter().filter(|finding| finding.code == lint.code).count();
-        // These examples do not show what is meant: the name of the site, or of the crawler.
+        // The examples of these lints have no fix, because they do not contain the name of the site
+        // or of the crawler.
         if ["sitemap-not-absolute", "license-value", "cut-product-token"].contains(&lint.code) {
             assert_eq!((left, fixed.applied.len()), (1, 0), "{}", lint.code);
             continue;
@@ -46,7 +47,7 @@ fn the_usual_safety_of_each_lint() {
     };
     let want = [
         "byte-order-mark",
-        // It has no rule yet.
+        // The rules of this file only become visible by the fix.
         "utf-16",
         "cr-line-end",
         "not-a-field",
@@ -71,14 +72,15 @@ fn the_usual_safety_of_each_lint() {
 
 #[test]
 fn what_is_usually_safe_is_not_where_it_decides() {
-    // The `*` makes one pattern as long as the other.
+    // With the `*`, one pattern is as long as the other, so removing it would change which rule
+    // decides.
     let file = "User-agent: *\nDisallow: /private/*\nAllow: /*/opened\n";
     assert_eq!(safeties(file.as_bytes(), &Options::new()), [("redundant-star", Some(Safety::Unsafe))]);
     assert_eq!(fixed(file, Safety::Safe), file);
-    // The second of two groups has a delay, and is for one more crawler.
+    // The second of two groups has a delay, and is also for another crawler.
     let file = "User-agent: a\nDisallow: /x\n\nUser-agent: a\nUser-agent: b\nCrawl-delay: 5\nDisallow: /y\n";
     assert!(safeties(file.as_bytes(), &Options::new()).iter().all(|(_, safety)| *safety != Some(Safety::Safe)));
-    // The reference parser does not decode.
+    // The reference parser does not decode the escape, so the fix changes its verdict.
     let file = "User-agent: *\nDisallow: /%7Euser/\n";
     assert_eq!(safeties(file.as_bytes(), &Options::new()), [("needless-escape", Some(Safety::Unsafe))]);
     let file = "User-agent: *\nDisallow: /%7Euser/\nDisallow: /~user/\n";
@@ -132,7 +134,7 @@ fn unsafe_fixes_are_made_where_they_are_wanted() {
         ("User-agent: *\nDisallow: /*.pdf$*\n", "User-agent: *\nDisallow: /*.pdf$\n"),
         ("User-agent: *\nDisallow: /*.pdf$/\n", "User-agent: *\nDisallow: /*.pdf$\n"),
         ("User-agent: *\nDisallow: /*.php$?a=1\n", "User-agent: *\nDisallow: /*.php$\n"),
-        // A folder of this name, or the end of another name.
+        // `$` may be a folder with this name, or the beginning of a name.
         ("User-agent: *\nDisallow: /$/a\n", "User-agent: *\nDisallow: /$/a\n"),
         ("User-agent: *\nDisallow: /$metadata\n", "User-agent: *\nDisallow: /%24metadata\n"),
         ("User-agent: *\nDisallow: /p$b$\n", "User-agent: *\nDisallow: /p%24b$\n"),
@@ -284,8 +286,8 @@ fn no_fix_opens_a_site_that_may_have_lost_its_rules() {
     }
 }
 
-/// A byte order mark inside a concatenated file hides a name, so that the rules after it belong to
-/// the group above.
+/// A byte order mark inside a concatenated file hides a user-agent line, so that the rules after it
+/// belong to the group above it.
 #[test]
 fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
     for mark in ["\u{feff}", "\u{feff}\u{feff}", "\u{200b}", "\u{a0}"] {
@@ -301,16 +303,16 @@ fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
     }
     let hidden = "User-agent: CCBot\n\u{feff}User-agent: bingbot\nDisallow: /private/\n";
     for file in [
-        // The rules for `*` become those of bingbot too.
+        // After the fix, the rules for `*` also apply to bingbot.
         format!("User-agent: *\nAllow: /\n{hidden}\u{feff}User-agent: bingbot\nUser-agent: *\nDisallow: /x\n"),
-        // The line that names `*` is one of those that would be moved to the first group.
+        // The line with the name `*` is among the lines that would be moved to the first group.
         "User-agent: CCBot\nDisallow: /a/\nUser-agent: *\nDisallow: /b/\nUser-agent: CCBot\nDisallow: /\n\
          \u{feff}User-agent: *\nUser-agent: GPTBot\nDisallow: /x\n"
             .to_owned(),
     ] {
         assert_eq!(fixed(&file, Safety::Safe), file);
     }
-    // A byte order mark that hides nothing is only noted, and is removed.
+    // A byte order mark that hides nothing is only a note, and its fix is safe.
     for own in ["# own\nUser-agent: *\nDisallow: /private/\n", "\nUser-agent: *\nDisallow: /private/\n"] {
         let shared = "User-agent: GPTBot\nDisallow: /private/\n\n";
         let file = format!("{shared}\u{feff}{own}");

@@ -1,9 +1,9 @@
 //! The lints, one per file in the folder of their topic, and the table of all lints.
 //!
-//! A new lint is a file, its `mod` line and its row in the table. A test tries the examples of
-//! every row.
+//! To add a lint, add its file, its `mod` line and its row in the table. A test checks the examples
+//! of every row.
 
-/// Crawl rate and times of day.
+/// Lints about crawl rates and times of day.
 mod delays {
     pub(super) mod crawl_delay_decimal;
     pub(super) mod crawl_delay_ignored;
@@ -14,7 +14,7 @@ mod delays {
     pub(super) mod visit_time;
 }
 
-/// Effects of the rules on a site.
+/// Lints about the effects of rules on a site.
 mod effects {
     pub(super) mod ad_file_disallowed;
     pub(super) mod assets_disallowed;
@@ -26,7 +26,7 @@ mod effects {
     pub(super) mod whole_site_disallowed;
 }
 
-/// The syntax of fields, and their names.
+/// Lints about the names and the syntax of fields.
 mod fields {
     pub(super) mod missing_colon;
     pub(super) mod misspelled_directive;
@@ -36,7 +36,7 @@ mod fields {
     pub(super) mod unknown_lint;
 }
 
-/// The file as a whole, and its lines.
+/// Lints about the file as a whole, and about the encoding of lines.
 mod file {
     pub(super) mod binary_file;
     pub(super) mod byte_order_mark;
@@ -51,7 +51,7 @@ mod file {
     pub(super) mod utf_16;
 }
 
-/// The boundaries of groups.
+/// Lints about the boundaries of groups.
 mod groups {
     pub(super) mod blank_line_in_group;
     pub(super) mod duplicate_group;
@@ -60,7 +60,7 @@ mod groups {
     pub(super) mod rule_before_group;
 }
 
-/// The names in user-agent lines.
+/// Lints about the names in user-agent lines.
 mod names {
     pub(super) mod browser_header_as_name;
     pub(super) mod control_token;
@@ -71,7 +71,7 @@ mod names {
     pub(super) mod unknown_crawler;
 }
 
-/// The spelling of rule paths.
+/// Lints about the spelling of path patterns.
 mod paths {
     pub(super) mod dollar_inside;
     pub(super) mod hash_in_path;
@@ -89,7 +89,7 @@ mod paths {
     pub(super) mod url_as_path;
 }
 
-/// Rules that affect each other, and their cost.
+/// Lints about rules that affect each other, and about costly rules.
 mod rules {
     pub(super) mod allow_disallow_tie;
     pub(super) mod costly_wildcards;
@@ -98,14 +98,14 @@ mod rules {
     pub(super) mod shadowed_rule;
 }
 
-/// Addresses of sitemaps and of the site.
+/// Lints about the addresses of sitemaps and of the site.
 mod sitemaps {
     pub(super) mod host_repeated;
     pub(super) mod host_value;
     pub(super) mod sitemap_not_absolute;
 }
 
-/// The permitted uses of pages.
+/// Lints about the permitted uses of pages.
 mod usage {
     pub(super) mod content_signal_value;
     pub(super) mod content_usage_value;

@@ -1,4 +1,4 @@
-//! The properties of every lint.
+//! Tests of properties that every lint must have.
 
 use std::collections::HashSet;
 
@@ -16,29 +16,29 @@ mod rules;
 mod sitemaps;
 mod usage;
 
-/// The code of a lint, and a description of the cases that follow.
+/// The code of a lint, and a description of the test cases that follow.
 struct Case(&'static str, &'static str);
 
 impl Case {
-    /// Checks the places of its findings in a file.
+    /// Checks the places of the lint's findings in a file.
     #[track_caller]
     fn found(self, file: impl AsRef<[u8]>, places: &[&str]) -> Self {
         self.same(found, file.as_ref(), places)
     }
 
-    /// Checks the places of its findings in a file, with each of these values inserted.
+    /// Checks the places of the lint's findings in a file, after inserting each of these values.
     #[track_caller]
     fn found_each(self, file: &str, values: &[&str], places: &[&str]) -> Self {
         values.iter().fold(self, |case, value| case.found(file.replace("{}", value), places))
     }
 
-    /// Checks the messages of its findings in a file.
+    /// Checks the messages of the lint's findings in a file.
     #[track_caller]
     fn says(self, file: impl AsRef<[u8]>, said: &[&str]) -> Self {
         self.same(messages, file.as_ref(), said)
     }
 
-    /// Checks the help lines of its findings in a file.
+    /// Checks the help lines of the lint's findings in a file.
     #[track_caller]
     fn helps(self, file: impl AsRef<[u8]>, helped: &[&str]) -> Self {
         self.same(helps, file.as_ref(), helped)

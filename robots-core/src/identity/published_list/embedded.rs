@@ -1,7 +1,7 @@
-//! Embedded copies of published lists, for a first start without a network: 59 KB.
+//! Embedded copies of published lists, for a first start without a network. They have 59 KB.
 //!
-//! The copies are already old when they are compiled, so they verify, but never refute. Their
-//! licences are in `ranges_notice.txt`.
+//! The copies are already old when they are compiled, so they verify claims but never refute them.
+//! Their licences are in `ranges_notice.txt`.
 
 use std::sync::LazyLock;
 
@@ -20,22 +20,23 @@ pub struct EmbeddedList {
     pub url: &'static str,
     /// Date of the copy, for example `2026-09-02`.
     pub fetched: &'static str,
-    /// The collection that contained the copy.
+    /// The collection that the copy was taken from.
     pub via: &'static str,
     /// The licence of that collection.
     pub licence: &'static str,
-    /// The list. Its creation time is the date of the copy.
+    /// The list. Its creation time is set to the date of the copy.
     pub list: RangeList,
 }
 
 impl EmbeddedList {
-    /// Returns the copies, one per URL. The first call parses them in about a millisecond.
+    /// Returns the copies, one per URL. The first call parses them, which takes about a
+    /// millisecond.
     pub fn all() -> &'static [Self] {
         &LISTS
     }
 }
 
-/// Parses the file leniently; a test checks that nothing in it is skipped.
+/// Parses the file. Invalid lines are skipped; a test checks that there are none.
 fn read(text: &'static str) -> Box<[EmbeddedList]> {
     let lists = text.split("\n[").skip(1).filter_map(|section| {
         let (url, rest) = section.split_once("]\n")?;
@@ -79,7 +80,7 @@ mod tests {
         }
     }
 
-    /// The MIT License requires its notice in every copy.
+    /// The MIT License requires that every copy contains its notice.
     #[test]
     fn every_collection_is_in_the_notice() {
         let notice = include_str!("ranges_notice.txt");
@@ -89,7 +90,7 @@ mod tests {
         assert!(notice.contains("Permission is hereby granted, free of charge"));
     }
 
-    /// Compares with the larger file that the snapshot was made from, if it is available.
+    /// Compares the snapshot with the larger file that it was made from, if that file is available.
     #[test]
     fn the_snapshot_is_the_published_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/identity/ranges_snapshot.json");
@@ -112,8 +113,8 @@ mod tests {
         }
     }
 
-    /// Both families and mapped addresses, at the edges of every range and around them. The bench
-    /// `identity` does the same with a million addresses.
+    /// Tests IPv4, IPv6 and mapped addresses at the edges of every range and next to them. The
+    /// bench `identity` tests a million addresses in the same way.
     #[test]
     fn membership_equals_a_scan_of_all_prefixes() {
         use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -121,7 +122,7 @@ mod tests {
         let all: Vec<Network> = EmbeddedList::all().iter().flat_map(|list| list_prefixes(list.url)).collect();
         assert_eq!(all.len(), 3088);
         let set: RangeSet = all.iter().copied().collect();
-        // To stay quick, the scan compares numbers with every prefix.
+        // The scan compares numbers instead of networks, because this is faster.
         let v4: Vec<(u32, u32)> = all.iter().filter_map(Network::v4).collect();
         let v6: Vec<(u128, u128)> = all.iter().filter_map(Network::v6).collect();
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;

@@ -1,5 +1,5 @@
-//! Address lists that operators publish: their formats, the requirements for a new list, and the
-//! embedded copies.
+//! Address lists that operators publish: their formats, the conditions for replacing a list, and
+//! the embedded copies.
 
 mod embedded;
 mod range_list;
@@ -11,19 +11,19 @@ use std::fmt;
 pub use self::embedded::EmbeddedList;
 pub use self::range_list::RangeList;
 
-/// Why a document is rejected: it is not a valid list of addresses or set of keys, or it must not
-/// replace the previous list.
+/// The error if a document is rejected, because it is not a valid list of addresses or set of keys,
+/// or because it must not replace the previous list.
 ///
-/// Displayed with the position, as in `12:3: message`, if the list is text. The caller adds a path
-/// or URL.
+/// `Display` writes the position, if it is known, before the message, as in `12:3: message`. The
+/// caller adds a path or URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DocumentError {
     /// The kind of error.
     pub kind: DocumentErrorKind,
-    /// Line and column of the error, from 1, if it is in one line.
+    /// Line and column of the error, counted from 1; `None` if the error is not at one position.
     pub position: Option<(usize, usize)>,
-    /// The error and its correction, without the position.
+    /// The problem and its correction, without the position.
     pub message: String,
 }
 
@@ -31,27 +31,27 @@ pub struct DocumentError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DocumentErrorKind {
-    /// More than 1 MiB, or 64 KiB for keys.
+    /// The document is larger than 1 MiB, or 64 KiB for keys.
     TooLarge,
-    /// Neither a JSON list nor text with one prefix per line.
+    /// The list is neither JSON nor text with one prefix per line.
     UnknownFormat,
-    /// Invalid JSON.
+    /// The document is not valid JSON.
     InvalidJson,
-    /// JSON without a `prefixes` array.
+    /// The JSON has no `prefixes` array.
     NoPrefixes,
-    /// JSON that is neither a JWK Set nor a JWK.
+    /// The JSON is neither a JWK Set nor a JWK.
     NoKeySet,
-    /// A newer version of the format.
+    /// The list has a newer version of the format.
     NewerFormat,
-    /// A line that is not a valid prefix.
+    /// A line is not a valid prefix.
     InvalidLine,
-    /// No valid prefix.
+    /// The list has no valid prefix.
     Empty,
-    /// More than 50,000 prefixes, or 32 keys.
+    /// The document has more than 50,000 prefixes, or more than 32 keys.
     TooMany,
-    /// A prefix that covers a large part of the Internet.
+    /// A prefix covers a large part of the Internet.
     TooWide,
-    /// More than half of the previous list's addresses are missing.
+    /// More than half of the previous list's addresses are missing in the new list.
     Shrunk,
 }
 
@@ -76,6 +76,6 @@ impl fmt::Display for DocumentError {
 
 impl Error for DocumentError {}
 
-/// Maximum number of prefixes: five times the longest published list of addresses, and 50 times the
-/// longest published list of prefixes.
+/// Maximum number of prefixes. The longest published list of single addresses has a fifth of this
+/// number, and the longest published list of prefixes a fiftieth.
 pub(super) const MAX_PREFIXES: usize = 50_000;

@@ -1,4 +1,4 @@
-//! Parses a list that an operator publishes: the usual JSON object, or JAFAR.
+//! Parses a list of addresses that an operator publishes.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::identity::range_set::RangeSet;
 /// Maximum size of a list, in bytes. The largest published list has 100 KiB.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Minimum prefix lengths that count as part of one operator's network.
+/// Minimum length of an IPv4 prefix. A shorter prefix cannot be the network of one operator.
 const MIN_PREFIX_V4: u32 = 8;
 const MIN_PREFIX_V6: u32 = 19;
 
@@ -18,8 +18,8 @@ const MIN_PREFIX_V6: u32 = 19;
 ///
 /// Three formats are supported: the JSON object that search engines and AI crawlers publish, also
 /// as JAFAR (draft-illyes-webbotauth-jafar); text with one prefix per line; and the CSV of a
-/// geofeed (RFC 8805). Anything else is an error, because an empty list would turn genuine crawlers
-/// into impostors.
+/// geofeed (RFC 8805). Other content is an error. It must not be parsed as an empty list, because
+/// genuine crawlers would then be treated as impostors.
 ///
 /// ```
 /// use robots_core::identity::{RangeList, DocumentErrorKind};
@@ -27,7 +27,7 @@ const MIN_PREFIX_V6: u32 = 19;
 /// let list = RangeList::parse(br#"{"creationTime":"2026-09-02T14:46:00","prefixes":[{"ipv4Prefix":"66.249.64.0/27"}]}"#)?;
 /// assert!(list.set.contains("66.249.64.1".parse()?));
 ///
-/// // The response of an old URL after its list has moved.
+/// // After a list has moved, its old URL returns this response.
 /// let moved = RangeList::parse(br#"{"Action needed":"update the location you're fetching from"}"#).unwrap_err();
 /// assert_eq!(moved.kind, DocumentErrorKind::NoPrefixes);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -41,18 +41,19 @@ pub struct RangeList {
     pub prefixes: usize,
     /// Number of entries that were skipped because they are not valid prefixes.
     pub skipped: usize,
-    /// Creation time as written by the operator, which is rarely in the form of RFC 3339.
+    /// Creation time as written by the operator. It is rarely in the form of RFC 3339.
     pub created: Option<Box<str>>,
 }
 
 impl RangeList {
-    /// Checks the `Content-Type` of a list: `application/jafar+json; version=2.0` is not supported.
-    /// Operators send lists with any type, so other types are accepted.
+    /// Checks the `Content-Type` of a list. Only JAFAR types with a newer version, such as
+    /// `application/jafar+json; version=2.0`, are rejected: operators send lists with all kinds of
+    /// types.
     ///
     /// # Errors
     ///
-    /// Returns an error if the major version is greater than 1, or not a number. Such a list must
-    /// not be parsed, and the previous list stays in use.
+    /// Returns an error if the major version is greater than 1, or not a number. The caller must
+    /// then not parse the list, and keep the previous list.
     #[doc(hidden)]
     pub fn check_media_type(content_type: &str) -> Result<(), DocumentError> {
         let mut parts = content_type.split(';');
@@ -73,23 +74,23 @@ impl RangeList {
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = DocumentError::new;
         if octets.len() > MAX_BYTES {
-            let message = format!("the list has {} bytes: at most {MAX_BYTES} are read", octets.len());
+            let message = format!("the list has {} bytes, but at most {MAX_BYTES} are allowed", octets.len());
             return Err(error(DocumentErrorKind::TooLarge, message));
         }
         let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(octets);
         let (prefixes, skipped, created) = match octets.trim_ascii_start().first() {
-            // A JSON array has no `prefixes`; its error mentions that.
+            // A JSON array is rejected in `read_json`, whose error describes the problem better.
             Some(b'{' | b'[') => read_json(octets)?,
             _ => (text::read(octets)?, 0, None),
         };
         if prefixes.is_empty() {
-            let message = format!("the list holds no valid prefix: {CONVERT}");
+            let message = format!("the list contains no valid prefix: {CONVERT}");
             return Err(error(DocumentErrorKind::Empty, message));
         }
         if let Some(wide) = prefixes.iter().find(|prefix| is_too_wide(prefix)) {
             let message = format!(
-                "the prefix {wide} covers a large part of the Internet: prefixes of at least /{MIN_PREFIX_V4} (IPv4) and \
-                 /{MIN_PREFIX_V6} (IPv6) are accepted"
+                "the prefix {wide} covers a large part of the Internet: write prefixes of at least /{MIN_PREFIX_V4} \
+                 (IPv4) or /{MIN_PREFIX_V6} (IPv6)"
             );
             return Err(error(DocumentErrorKind::TooWide, message));
         }
@@ -98,20 +99,20 @@ impl RangeList {
 
     /// Checks that this list may replace a list that was fetched before.
     ///
-    /// An embedded list does not count as such: it is older than every fetched list, and its
-    /// operator may have dropped most of its addresses since.
+    /// Do not call this with an embedded list: it is older than every fetched list, and the
+    /// operator may have removed most of its addresses since.
     ///
     /// # Errors
     ///
-    /// Returns an error if more than half of the previous list's addresses are missing, in either
-    /// family. The previous list then stays in use.
+    /// Returns an error if more than half of the previous list's IPv4 addresses, or of its IPv6
+    /// addresses, are missing. The caller should then keep the previous list.
     #[doc(hidden)]
     pub fn check_after(&self, before: &RangeSet) -> Result<(), DocumentError> {
         if !before.lost_most_in(&self.set) {
             return Ok(());
         }
         let message = format!(
-            "the list lacks more than half of the previous list's addresses: its {} prefixes are not used",
+            "the list lacks more than half of the previous list's addresses, so its {} prefixes are not used",
             self.prefixes
         );
         Err(DocumentError::new(DocumentErrorKind::Shrunk, message))
@@ -133,16 +134,17 @@ fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
         let message = format!("the list is not JSON: {}", without_place(&error));
         DocumentError::new(DocumentErrorKind::InvalidJson, message).at(error.line(), error.column())
     })?;
-    let object = value.as_object().ok_or_else(|| no_prefixes("an object", "it is another value"))?;
+    let object =
+        value.as_object().ok_or_else(|| no_prefixes("it is not an object", "it is an array or a single value"))?;
     if let Some(version) = object.get("formatVersion") {
         check_version(&version.as_str().map_or_else(|| version.to_string(), str::to_owned))?;
     }
     let entries = object.get("prefixes").and_then(Value::as_array).ok_or_else(|| {
         let keys: Vec<_> = object.keys().take(4).map(|key| key.chars().take(32).collect::<String>()).collect();
-        no_prefixes("a `prefixes` array", &format!("its keys are {keys:?}"))
+        no_prefixes("it has no `prefixes` array", &format!("its keys are {keys:?}"))
     })?;
     if entries.len() > MAX_PREFIXES {
-        let message = format!("the list has {} prefixes: at most {MAX_PREFIXES} are read", entries.len());
+        let message = format!("the list has {} prefixes, but at most {MAX_PREFIXES} are allowed", entries.len());
         return Err(DocumentError::new(DocumentErrorKind::TooMany, message));
     }
     let prefixes: Vec<Network> = entries.iter().filter_map(|entry| prefix(entry.as_object()?)).collect();
@@ -152,8 +154,8 @@ fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
     Ok((prefixes, skipped, created))
 }
 
-/// Returns the prefix of an entry. `None` if it has both kinds of prefix, neither, or an invalid
-/// one. JAFAR requires consumers to ignore such entries.
+/// Returns the prefix of an entry. `None` if the entry has both kinds of prefix, neither kind, or
+/// an invalid prefix. JAFAR requires consumers to ignore such entries.
 fn prefix(entry: &Map<String, Value>) -> Option<Network> {
     let (text, is_v4) = match (entry.get("ipv4Prefix"), entry.get("ipv6Prefix")) {
         (Some(text), None) => (text, true),
@@ -161,17 +163,19 @@ fn prefix(entry: &Map<String, Value>) -> Option<Network> {
         _ => return None,
     };
     let text = text.as_str()?;
-    // The written form decides: an IPv4 address mapped into IPv6 is an IPv6 prefix here.
+    // The key must match the written form: an IPv4 address that is mapped into IPv6 is an IPv6
+    // prefix.
     let prefix: Network = text.parse().ok()?;
     (text.contains(':') != is_v4).then_some(prefix)
 }
 
 fn no_prefixes(wanted: &str, found: &str) -> DocumentError {
-    let message = format!("the list is JSON, but not {wanted}: {found}; {CONVERT}");
+    let message = format!("the list is JSON, but {wanted}: {found}; {CONVERT}");
     DocumentError::new(DocumentErrorKind::NoPrefixes, message)
 }
 
-/// Returns the message without ` at line 1 column 2`, because the position is stored separately.
+/// Returns the message of an error without ` at line 1 column 2`, because the position is stored
+/// separately.
 fn without_place(error: &serde_json::Error) -> String {
     let message = error.to_string();
     message.rsplit_once(" at line ").map_or(message.clone(), |(message, _)| message.to_owned())
@@ -180,15 +184,15 @@ fn without_place(error: &serde_json::Error) -> String {
 /// Maximum supported major version.
 const MAJOR: u64 = 1;
 
-/// Checks a version of the form `major.minor`. It is in the media type of a JAFAR list or, before
-/// that draft, in the list itself.
+/// Checks a version of the form `major.minor`. JAFAR lists have the version in their media type,
+/// older lists in the document.
 fn check_version(version: &str) -> Result<(), DocumentError> {
     let major = version.split('.').next().unwrap_or_default();
     if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {
         return Ok(());
     }
     let shown: String = version.chars().take(32).collect();
-    let message = format!("the list has the format version {shown:?}: versions up to {MAJOR} are read");
+    let message = format!("the list has the format version {shown:?}, but only versions up to {MAJOR} are supported");
     Err(DocumentError::new(DocumentErrorKind::NewerFormat, message))
 }
 
@@ -306,9 +310,9 @@ mod tests {
         }
         assert_eq!(error("{\"prefixes\":\n  [}").to_string(), "2:4: the list is not JSON: expected value");
         let moved = error(r#"{"Action needed":"update"}"#).to_string();
-        let want = "the list is JSON, but not a `prefixes` array: its keys are [\"Action needed\"]; ";
+        let want = "the list is JSON, but it has no `prefixes` array: its keys are [\"Action needed\"]; ";
         assert!(moved.starts_with(want), "{moved}");
-        // As deeply nested as the size limit allows.
+        // This list is as deeply nested as the size limit allows.
         let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));
         assert_eq!(error(&deep).kind, InvalidJson);
     }

@@ -1,15 +1,15 @@
-//! Parses lists with one prefix per line, and geofeeds (RFC 8805), whose first column is the
-//! prefix.
+//! Parses lists with one prefix per line, and geofeeds (RFC 8805), which have the prefix in the
+//! first column.
 
 use super::{DocumentError, DocumentErrorKind, MAX_PREFIXES};
 use crate::agent::Network;
 
-/// How to convert another document to a list.
+/// Instruction for operators, in the errors about documents that are not lists.
 pub(super) const CONVERT: &str = "write one address or prefix per line, or JSON such as \
                                   {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
 
 pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
-    let Ok(text) = std::str::from_utf8(octets) else { return Err(unknown("it is not text", 1, 1)) };
+    let Ok(text) = std::str::from_utf8(octets) else { return Err(unknown("it is not UTF-8", 1, 1)) };
     if text.trim_start().starts_with('<') {
         return Err(unknown("it is HTML or XML", 1, 1));
     }
@@ -23,23 +23,23 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
         let column = line.find(field).map_or(1, |at| line[..at].chars().count() + 1);
         let prefix: Network = field.parse().map_err(|error| {
             if read.is_empty() {
-                // If the file begins with something else, an error about the first line alone would
-                // not help.
+                // The file does not begin with a prefix, so it is probably another kind of
+                // document, and an error about this line alone would not help.
                 return unknown(&format!("{error}"), number + 1, column);
             }
             DocumentError::new(DocumentErrorKind::InvalidLine, format!("{error}")).at(number + 1, column)
         })?;
         read.push(prefix);
         if read.len() > MAX_PREFIXES {
-            let message = format!("the list has more than {MAX_PREFIXES} prefixes: no more are read");
+            let message = format!("the list has more than {MAX_PREFIXES} prefixes, which is the maximum");
             return Err(DocumentError::new(DocumentErrorKind::TooMany, message).at(number + 1, column));
         }
     }
     Ok(read)
 }
 
-/// Returns the first column of a CSV line, which may be quoted (RFC 4180). Without a comma, that is
-/// the whole line.
+/// Returns the first column of a CSV line, which may be quoted (RFC 4180). If the line has no
+/// comma, this is the whole line.
 fn first_column(line: &str) -> &str {
     match line.strip_prefix('"') {
         // For an unterminated quote, returns the whole line, which is not a valid prefix.
@@ -49,7 +49,7 @@ fn first_column(line: &str) -> &str {
 }
 
 fn unknown(found: &str, line: usize, column: usize) -> DocumentError {
-    let message = format!("the list is neither JSON nor prefixes, one per line: {found}; {CONVERT}");
+    let message = format!("the list is neither JSON nor a list of prefixes: {found}; {CONVERT}");
     DocumentError::new(DocumentErrorKind::UnknownFormat, message).at(line, column)
 }
 
@@ -103,10 +103,10 @@ mod tests {
             assert_eq!((error.kind, error.position), (kind, place), "{text:?}: {error}");
         }
         assert_eq!(refused(b"8.8.8.8\n\xFF\n").kind, UnknownFormat);
-        let want = "2:1: \"9.9.9.9/33\" is not a network: the length after the slash is a number up to 32";
+        let want = "2:1: \"9.9.9.9/33\" is not a network: the length after the slash must be a number up to 32";
         assert_eq!(refused("8.8.8.8\n9.9.9.9/33\n").to_string(), want);
         let html = refused("<html>").to_string();
-        let expected = "1:1: the list is neither JSON nor prefixes, one per line: it is HTML or XML; write one ";
+        let expected = "1:1: the list is neither JSON nor a list of prefixes: it is HTML or XML; write one ";
         assert!(html.starts_with(expected), "{html}");
     }
 }

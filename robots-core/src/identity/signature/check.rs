@@ -14,17 +14,17 @@ use super::structured_field::{as_received, read, text};
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// Maximum number of signatures per request that are tried: each may cost a check of 60 µs.
+/// Maximum number of signatures that are checked per request, because a check can take 60 µs.
 const MAX_SIGNATURES: usize = 2;
 
-/// The keys of a directory, or why there are none.
+/// The keys of a directory, or the reason why there are no keys.
 pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
-/// A signature of Web Bot Auth that is valid as far as the request alone shows. Its key is still to
-/// be looked up.
+/// A signature of Web Bot Auth that passed all checks that need only the request. Its key has not
+/// been looked up yet.
 ///
-/// Equal candidates have equal results. A result can be cached by base, signature and directory
-/// until [`until`](Self::until).
+/// Equal candidates have equal results. So a result can be cached under the base, the signature and
+/// the directory, until the time that [`until`](Self::until) returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
@@ -32,12 +32,13 @@ pub struct SignatureCandidate {
     pub base: String,
     /// Bytes of the signature.
     pub signature: Vec<u8>,
-    /// Directory of the key.
+    /// URL of the directory that contains the key.
     pub directory: DirectoryUrl,
     /// ID of the key in the directory.
     pub keyid: String,
     pub(super) window: ValidityWindow,
-    /// `None` if some of the covered values cannot be compared.
+    /// The covered values, to compare them with those of another request; `None` if some of them
+    /// cannot be compared.
     pub(super) covered: Option<CoveredValues>,
 }
 
@@ -45,16 +46,17 @@ pub struct SignatureCandidate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SignatureCheck {
-    /// Outcome of the signature, whatever key made it.
+    /// Outcome of the signature, regardless of the directory of its key.
     pub outcome: MethodOutcome,
-    /// The directory that the signature names, unless the request alone refutes the signature. For
-    /// a verified signature, it identifies the crawler.
+    /// The directory that the signature refers to; `None` if the request alone refutes the
+    /// signature or leaves it undecided. For a verified signature, the directory identifies the
+    /// crawler.
     pub directory: Option<DirectoryUrl>,
-    /// Time until which the result is valid.
+    /// Time until which the signature is valid; `None` if the directory is `None`.
     pub until: Option<SystemTime>,
 }
 
-/// Returns the members that are signatures of Web Bot Auth, at most two.
+/// Returns the members that are signatures of Web Bot Auth, at most [`MAX_SIGNATURES`].
 fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
     let is_own = |(_, member): &(&str, &ListEntry)| {
         let parameters = match member {
@@ -67,11 +69,11 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 }
 
 impl SignatureCandidate {
-    /// Returns the signatures of Web Bot Auth in a request, at most two, or for each the reason why
-    /// it cannot be valid.
+    /// Returns the signatures of Web Bot Auth in a request, at most two. If the request alone shows
+    /// that a signature is invalid, or leaves it undecided, the outcome is returned instead.
     ///
-    /// Empty if the request is not signed: it has no `Signature-Input`, or only signatures with
-    /// another `tag`.
+    /// The result is empty if the request is not signed: it has no `Signature-Input`, or only
+    /// signatures with another `tag`.
     pub fn all(message: &MessageHead<'_>, now: SystemTime) -> Vec<Result<Self, MethodOutcome>> {
         const UNPARSABLE: MethodOutcome = MethodOutcome::Failed(Refutation::Unparsable);
         let Some(input) = message.field("signature-input") else { return Vec::new() };
@@ -80,7 +82,8 @@ impl SignatureCandidate {
             FieldValue::OtherOctets => None,
         };
         let Some((input, dictionary)) = dictionary else {
-            // Without `Signature-Agent`, the signature may have another purpose.
+            // An invalid `Signature-Input` counts only if there is a `Signature-Agent`. Otherwise,
+            // it may be a signature for another purpose.
             let is_meant = message.field("signature-agent").is_some();
             return if is_meant { vec![Err(UNPARSABLE)] } else { Vec::new() };
         };
@@ -139,8 +142,8 @@ impl SignatureCandidate {
         component.is_covered_by(&self.base)
     }
 
-    /// Checks the signature with the keys of its directory, unless the sender causes too many such
-    /// checks.
+    /// Checks the signature with the keys of its directory. If `is_busy` returns true, because the
+    /// sender caused too many checks, the outcome is undecided.
     pub(super) fn check(&self, keys: &FoundKeys, is_busy: impl FnOnce() -> bool) -> SignatureCheck {
         let key = keys.as_ref().map_err(|reason| *reason).and_then(|keys| keys.key(&self.keyid));
         let outcome = match key {
@@ -152,15 +155,16 @@ impl SignatureCandidate {
         SignatureCheck { outcome, directory: Some(self.directory.clone()), until: Some(self.until()) }
     }
 
-    /// Returns the time until which the signature is valid.
+    /// Returns the time until which the signature is valid, including the clock error.
     pub fn until(&self) -> SystemTime {
         self.window.until()
     }
 }
 
 impl SignatureCheck {
-    /// Checks the signatures of a request, at most two; `None` if it is not signed. `keys` returns
-    /// the keys of a directory for the `keyid` of a signature, or why there are none.
+    /// Checks the signatures of a request, at most two; returns `None` if the request is not
+    /// signed. `keys` returns the keys of a directory for the `keyid` of a signature, or the reason
+    /// why there are no keys.
     pub fn all(
         message: &MessageHead<'_>,
         now: SystemTime,
@@ -174,15 +178,16 @@ impl SignatureCheck {
         (!candidates.is_empty()).then(|| candidates.into_iter().map(check).collect())
     }
 
-    /// Returns the check of a signature that the request alone refutes or leaves undecided.
+    /// Creates the result for a signature that the request alone refutes or leaves undecided.
     pub(super) const fn of_request(outcome: MethodOutcome) -> Self {
         Self { outcome, directory: None, until: None }
     }
 
-    /// Returns the outcome of the signature for a claim whose operator has these directories.
-    /// `None` represents a claim without a known operator. A valid signature of another operator
-    /// neither confirms nor refutes the claim. Likewise, it does not matter for the claim if the
-    /// keys of another operator are unavailable.
+    /// Returns the outcome of the signature for a claim; `directories` are the key directories of
+    /// the claimed crawler's operator, or `None` if the operator is unknown. A valid signature of
+    /// another operator neither confirms nor refutes the claim, so the result is `None`. If the
+    /// keys of another operator are unavailable, the result is the same as for a directory that is
+    /// not configured.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
             (None, _) | (_, None) => true,

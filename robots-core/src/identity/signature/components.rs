@@ -1,5 +1,5 @@
-//! The signed data: the components of a request, and the signature base built from them (RFC 9421,
-//! section 2).
+//! The signed data: the components of a request, and the signature base that is built from them
+//! (RFC 9421, section 2).
 
 use std::str::FromStr;
 
@@ -10,17 +10,18 @@ use super::structured_field::{read, text};
 use crate::agent::Refutation;
 use crate::rules::ValueError;
 
-/// Maximum number of components. No signer uses as many, and each costs a pass over the fields.
+/// Maximum number of components. Real signers use fewer, and each component takes a pass over the
+/// fields.
 const MAX_COMPONENTS: usize = 32;
 
-/// Maximum number of bytes read from fields for one base: one member of a dictionary requires
-/// parsing the whole field.
+/// Maximum number of bytes of fields that are processed for one base. The limit is needed because
+/// each covered member of a dictionary requires parsing the whole field.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The components that a signature covers, without duplicates.
 pub(super) struct Components<'l> {
     list: &'l InnerList,
-    /// The list with its parameters, as received.
+    /// The list of components with its parameters, as received.
     raw: &'l str,
 }
 
@@ -37,15 +38,16 @@ impl<'l> Components<'l> {
         Ok(Self { list, raw })
     }
 
-    /// Reports whether the signature is for one site: it covers the authority, alone or in the URI.
+    /// Reports whether the signature covers the authority, alone or as part of the URI, so that it
+    /// is valid for one site only.
     pub(super) fn cover_target(&self) -> bool {
         let is_target =
             |item: &Item| item.params.is_empty() && matches!(text(&item.bare_item), Some("@authority" | "@target-uri"));
         self.list.items.iter().any(is_target)
     }
 
-    /// Returns the covered members of a dictionary field, by key; `None` represents the whole
-    /// field.
+    /// Returns the keys of the covered members of a dictionary field. A component that covers the
+    /// whole field is `None`.
     pub(super) fn members_of(&self, field: &str) -> Vec<Option<&str>> {
         let items = self.list.items.iter().filter(|item| text(&item.bare_item) == Some(field));
         items.map(|item| item.params.get("key").and_then(text)).collect()
@@ -56,7 +58,7 @@ impl<'l> Components<'l> {
         self.list.items.iter().filter_map(|item| text(&item.bare_item))
     }
 
-    /// Builds the signature base: a line for each component, and then the parameters exactly as
+    /// Builds the signature base: one line for each component, and then the parameters exactly as
     /// received.
     pub(super) fn base(&self, message: &MessageHead<'_>) -> Result<String, Refutation> {
         let mut base = String::new();
@@ -71,8 +73,7 @@ impl<'l> Components<'l> {
     }
 }
 
-/// A component that signatures must cover: `@path`, for example, or the name of a field in lower
-/// case.
+/// A component that signatures must cover, such as `@path` or the name of a field in lower case.
 ///
 /// `@target-uri` also covers `@scheme`, `@authority`, `@path` and `@query`. `@request-target` also
 /// covers `@path` and `@query`.
@@ -87,8 +88,8 @@ impl<'l> Components<'l> {
 pub struct RequiredComponent(Box<str>);
 
 impl RequiredComponent {
-    /// Reports whether the signature base has a line for the component, or for one that includes
-    /// it.
+    /// Reports whether the signature base has a line for the component, or for another component
+    /// that includes it.
     pub(super) fn is_covered_by(&self, base: &str) -> bool {
         let includes = |component: &str| match (component, &*self.0) {
             ("@target-uri", "@scheme" | "@authority" | "@path" | "@query")
@@ -96,7 +97,8 @@ impl RequiredComponent {
             (component, required) => component == required,
         };
         let component = |line| Some(str::split_once(str::strip_prefix(line, '"')?, "\": ")?.0);
-        // Every signature that is checked covers its own member of this field.
+        // Signatures that do not cover their own member of `Signature-Agent` are rejected earlier,
+        // so this field is always covered.
         &*self.0 == "signature-agent" || base.lines().filter_map(component).any(includes)
     }
 }
@@ -109,7 +111,8 @@ impl FromStr for RequiredComponent {
             ["@method", "@scheme", "@authority", "@target-uri", "@request-target", "@path", "@query"];
         let is_field =
             !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
-        // A field with this name is certainly not intended, and no signature covers one.
+        // Names such as `path` without the `@` are certainly mistakes: requests have no fields with
+        // such names.
         let lacks_at = DERIVED.iter().any(|component| component[1..] == *text);
         if is_field && !lacks_at || DERIVED.contains(&text) {
             return Ok(Self(text.into()));
@@ -132,7 +135,7 @@ fn value(item: &Item, message: &MessageHead<'_>, budget: &mut usize) -> Result<S
     } else {
         field(name, item, message, budget)?
     };
-    // The target is an arbitrary string from the caller.
+    // The bytes must be checked, because the caller may pass any string as the target.
     let is_line = value.bytes().all(|octet| matches!(octet, b'\t' | b' '..=b'~'));
     if is_line { Ok(value) } else { Err(Refutation::ComponentUnsupported) }
 }
@@ -152,8 +155,8 @@ fn derived(name: &str, message: &MessageHead<'_>) -> Result<String, Refutation> 
     }
 }
 
-/// Returns the value of a field, or with `;key` of a member of a dictionary field (RFC 9421,
-/// section 2.1).
+/// Returns the value of a field or, if the component has the parameter `key`, of a member of a
+/// dictionary field (RFC 9421, section 2.1).
 fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize) -> Result<String, Refutation> {
     let is_name_octet = |octet: u8| octet.is_ascii_graphic() && !octet.is_ascii_uppercase();
     if name.is_empty() || !name.bytes().all(is_name_octet) || !item.params.keys().all(|key| key.as_str() == "key") {
@@ -173,12 +176,12 @@ fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize)
     Ok(member.finish().unwrap_or_default())
 }
 
-/// The fields of a signature. Cached results are looked up by all of them, so they need not be
-/// compared again.
+/// The fields that contain signatures. Their lines are part of the key of cached results, so they
+/// need not be compared as covered values.
 pub(super) const SIGNATURE_FIELDS: [&str; 3] = ["signature-input", "signature", "signature-agent"];
 
-/// The values of a request that a signature covers, as received. A request with the same values has
-/// the same signature base.
+/// The values of a request that a signature covers, as received. For another request with the same
+/// values, the signature base is the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CoveredValues(Box<[CoveredValue]>);
 
@@ -194,7 +197,7 @@ enum CoveredValue {
 }
 
 impl CoveredValues {
-    /// Returns the values of these components; `None` if one of them cannot be compared.
+    /// Returns the values of these components; `None` if one of the values cannot be compared.
     pub(super) fn of<'a>(components: impl Iterator<Item = &'a str>, message: &MessageHead<'_>) -> Option<Self> {
         let method = || CoveredValue::Method(message.method.into());
         let scheme = || CoveredValue::Scheme(message.scheme.into());
@@ -206,7 +209,7 @@ impl CoveredValues {
             match name {
                 "@method" => values.push(method()),
                 "@scheme" => values.push(scheme()),
-                // Its port depends on the scheme.
+                // The scheme is added, because the default port of the authority depends on it.
                 "@authority" => values.extend([authority(), scheme()]),
                 "@target-uri" => values.extend([authority(), scheme(), path(), query()]),
                 "@request-target" => values.push(CoveredValue::Target(message.target.into())),

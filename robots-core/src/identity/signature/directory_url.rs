@@ -1,8 +1,8 @@
-//! The URL of the published keys of an operator.
+//! The URL of an operator's key directory.
 //!
-//! **A directory's URL has one canonical form** (`DirectoryUrl`), and keys are looked up by that
-//! form and `keyid` together. If they were looked up by `keyid` alone, a key of one operator could
-//! sign for another.
+//! **A directory's URL has one canonical form** (`DirectoryUrl`), and keys are looked up by this
+//! URL together with the `keyid`. If they were looked up by `keyid` alone, an operator could sign
+//! as another operator.
 
 use std::error::Error;
 use std::fmt;
@@ -11,17 +11,18 @@ use std::net::Ipv6Addr;
 use crate::identity::name_pattern::{is_label_octet, is_name};
 use crate::rules::{Authority, Port};
 
-/// Path of the directory of an origin.
+/// Path of the key directory of an origin.
 const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
 
 /// Maximum length of a URL, in bytes.
 const MAX_BYTES: usize = 2048;
 
-/// The canonical URL of a JWK Set. It identifies the set for lookups, and in a registry or
-/// configuration.
+/// The canonical URL of a key directory, which is a JWK Set. It identifies the directory in
+/// lookups, in the registry and in configurations.
 ///
-/// An origin means the directory at its well-known path. Any other `https` URL is the URL of the
-/// JWK Set itself. Scheme and host are in lower case, and the default port is left out.
+/// A URL without a path stands for the directory at the well-known path of this origin. Any other
+/// `https` URL is the URL of the JWK Set itself. In the canonical form, scheme and host are in
+/// lower case, and the default port is left out.
 ///
 /// ```
 /// use robots_core::identity::DirectoryUrl;
@@ -35,7 +36,7 @@ const MAX_BYTES: usize = 2048;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DirectoryUrl(Box<str>);
 
-/// Why a string is not a valid [`DirectoryUrl`].
+/// The reason why a string is not a valid [`DirectoryUrl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DirectoryUrlError {
@@ -47,7 +48,7 @@ pub enum DirectoryUrlError {
 }
 
 impl DirectoryUrl {
-    /// Parses the URL of a directory or a JWK Set.
+    /// Parses the URL of an origin or a JWK Set.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ impl DirectoryUrl {
         }
         match target {
             "" | "/" => url.push_str(WELL_KNOWN),
-            // A query without a path has the path `/` (RFC 3986, section 6.2.3).
+            // A URL with a query but no path has the path `/` (RFC 3986, section 6.2.3).
             query if query.starts_with('?') => url.push_str(&format!("/{query}")),
             target => url.push_str(target),
         }
@@ -97,8 +98,8 @@ impl DirectoryUrl {
     }
 }
 
-/// Reports whether this is a host name or an IP address. Names in other scripts must be in their
-/// `xn--` form.
+/// Reports whether the string is a host name or IP address. Names with non-ASCII letters must be in
+/// their `xn--` form.
 fn is_host(host: &str) -> bool {
     if let Some(address) = host.strip_prefix('[') {
         return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
@@ -115,8 +116,10 @@ impl fmt::Display for DirectoryUrl {
 impl fmt::Display for DirectoryUrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotHttps => "keys are fetched over https only: write a URL such as \"https://agent.example\"",
-            Self::Malformed => "not the URL of a key directory: write one such as \"https://agent.example\"",
+            Self::NotHttps => {
+                "the URL of a key directory must begin with \"https://\", as in \"https://agent.example\""
+            }
+            Self::Malformed => "this is not the URL of a key directory: write one such as \"https://agent.example\"",
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Caches the results for the signatures of one request, for requests with the same signatures.
+//! Cached results of checking the signatures of one request. They can be used for later requests
+//! with the same signatures.
 
 use std::hash::BuildHasher;
 use std::ptr;
@@ -14,11 +15,11 @@ use super::parameters::ValidityWindow;
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// Maximum size of cached signature fields, in bytes. Requests with longer ones are checked each
-/// time. Signers send about 500 bytes.
+/// Maximum size of cached signature fields, in bytes. The results of requests with longer signature
+/// fields are not cached. Signers send about 500 bytes.
 const MAX_BYTES: usize = 4 * 1024;
 
-/// The checks of a request, and everything that they depend on.
+/// The results for the signatures of a request, and all values that they depend on.
 #[derive(Debug)]
 pub struct KeptChecks {
     lines: Vec<u8>,
@@ -32,19 +33,21 @@ struct KeptSignature {
     window: ValidityWindow,
     directory: DirectoryUrl,
     keyid: String,
-    /// The keys used for the check. They are replaced when the directory is fetched again.
+    /// The keys that the signature was checked with. When the directory is fetched again, other
+    /// keys replace them, and the result is no longer used.
     keys: Weak<KeySet>,
 }
 
 impl KeptChecks {
-    /// Returns the lines of the signature fields of a request, as received; `None` if it is not
-    /// signed, because it has no `Signature-Input`.
+    /// Returns the lines of the signature fields of a request, as received; `None` if the request
+    /// is not signed, because it has no `Signature-Input`.
     pub fn lines(message: &MessageHead<'_>) -> Option<Vec<u8>> {
         const END: [u8; 2] = u16::MAX.to_le_bytes();
         let mut octets = Vec::new();
         for name in SIGNATURE_FIELDS {
             message.for_each_line(name, &mut |line| {
-                // Bytes beyond the limit are not copied.
+                // Fields beyond the limit are not cached, so the rest of a long line need not be
+                // copied.
                 let line = &line[..line.len().min(MAX_BYTES)];
                 if octets.len() <= MAX_BYTES {
                     if octets.is_empty() {
@@ -62,14 +65,16 @@ impl KeptChecks {
         Some(octets)
     }
 
-    /// Returns the cache key for checks of requests with these lines and the same target.
+    /// Returns the cache key for requests with these lines of signature fields and with the method,
+    /// scheme, authority and target of this request.
     pub fn key_for_target(lines: &[u8], message: &MessageHead<'_>, hasher: &impl BuildHasher) -> u64 {
         let target = (message.method, message.scheme, message.authority, message.target);
         hasher.hash_one((lines, target))
     }
 
-    /// Checks the signatures of a request that cover the required components. Also returns a
-    /// cacheable result if it depends only on the request and on loaded keys.
+    /// Checks the signatures of a request; signatures that do not cover the required components are
+    /// undecided. Also returns the results in a form for the cache, if they depend only on the
+    /// request and on loaded keys.
     pub fn check(
         lines: Vec<u8>,
         message: &MessageHead<'_>,
@@ -105,8 +110,8 @@ impl KeptChecks {
         (Some(checks), kept)
     }
 
-    /// Returns the checks if they apply to another request at this time: it has the same signatures
-    /// and covered values, and the same keys are loaded.
+    /// Returns the cached results if they apply to another request at the time `now`: the request
+    /// has the same signatures and covered values, and the same keys are still loaded.
     pub fn of_request(
         &self,
         lines: &[u8],

@@ -1,7 +1,8 @@
 //! The keys of a directory: a JWK Set (RFC 7517). Only Ed25519 keys (RFC 8037) are used.
 //!
-//! **Unusable keys are skipped when a key set is parsed.** If a key is a point of small order,
-//! anybody can make signatures that verify. `ring` checks the form of signatures, but not this.
+//! **Unusable keys are skipped when a key set is parsed.** For a key that is a point of small
+//! order, anybody can forge valid signatures. `ring` checks the form of signatures, but not the
+//! order of keys.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,32 +27,32 @@ const TEST_KEY: [u8; 32] = [
 #[non_exhaustive]
 pub struct KeySet {
     keys: Vec<(String, VerifyingKey)>,
-    /// Number of keys that were skipped: keys of other kinds, and unusable keys.
+    /// Number of keys that were skipped, because they are of another kind or unusable.
     pub skipped: usize,
-    /// Whether the test key of RFC 9421 verifies. Everyone has its private key, so this must be set
-    /// only in tests.
+    /// Whether signatures with the test key of RFC 9421 are accepted. The private key is public, so
+    /// set this only in tests.
     pub accepts_test_key: bool,
 }
 
-/// The bytes of a usable public key: a point in its canonical encoding, not of small order.
+/// The bytes of a usable public key: a point in canonical encoding that is not of small order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VerifyingKey([u8; 32]);
 
 impl KeySet {
     /// Parses a JWK Set or a single JWK.
     ///
-    /// The parser accepts real directories: `kid` may be missing or have any value, `alg` may be
-    /// missing, `EdDSA` or `Ed25519`, and there may be no keys at all. Skips keys of other kinds,
-    /// and Ed25519 keys that verify forged signatures.
+    /// As in real directories, `kid` may be missing or have any value, `alg` may be missing,
+    /// `EdDSA` or `Ed25519`, and the set may be empty. The parser skips keys of other kinds, and
+    /// Ed25519 keys whose signatures can be forged.
     ///
     /// # Errors
     ///
     /// Returns an error if the bytes are not a key set, are more than 64 KiB, or contain more than
-    /// 32 keys. The current keys then stay in use.
+    /// 32 keys. The caller should then keep the previous keys.
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = |kind, message: String| DocumentError::new(kind, message);
         if octets.len() > MAX_BYTES {
-            let message = format!("the key set has {} bytes: at most {MAX_BYTES} are read", octets.len());
+            let message = format!("the key set has {} bytes, but at most {MAX_BYTES} are allowed", octets.len());
             return Err(error(DocumentErrorKind::TooLarge, message));
         }
         let value: Value = serde_json::from_slice(octets)
@@ -67,7 +68,7 @@ impl KeySet {
             None => return Err(no_key_set()),
         };
         if keys.len() > MAX_KEYS {
-            let message = format!("the key set has {} keys: at most {MAX_KEYS} are read", keys.len());
+            let message = format!("the key set has {} keys, but at most {MAX_KEYS} are allowed", keys.len());
             return Err(error(DocumentErrorKind::TooMany, message));
         }
         let mut set = Self::default();
@@ -80,17 +81,17 @@ impl KeySet {
         Ok(set)
     }
 
-    /// Returns the number of keys.
+    /// Returns the number of usable keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Reports whether there are no keys.
+    /// Reports whether there are no usable keys.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Returns the thumbprints of the keys, which signatures use as `keyid`.
+    /// Returns the thumbprints of the keys. Signatures contain the thumbprint as their `keyid`.
     pub fn thumbprints(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|(thumbprint, _)| thumbprint.as_str())
     }
@@ -116,7 +117,8 @@ impl VerifyingKey {
         is_usable(&key).then_some(Self(key))
     }
 
-    /// Returns the thumbprint (RFC 7638), from the members that RFC 8037, section 2, requires.
+    /// Returns the thumbprint of the key (RFC 7638), computed from the members that RFC 8037,
+    /// section 2, requires.
     fn thumbprint(&self) -> String {
         let x = URL_SAFE_NO_PAD.encode(self.0);
         let members = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
@@ -128,11 +130,11 @@ impl VerifyingKey {
     }
 }
 
-/// Reports whether the bytes are a point in its canonical encoding, and not of small order. With a
-/// point of small order, anybody can make signatures that verify.
+/// Reports whether the bytes are a point in canonical encoding that is not of small order. For a
+/// point of small order, anybody can forge valid signatures.
 fn is_usable(key: &[u8; 32]) -> bool {
-    /// The y coordinates of the eight points of small order, in little-endian order. Some points
-    /// differ only in their sign.
+    /// The y coordinates of the eight points of small order, in little-endian order. There are only
+    /// five, because some points differ only in the sign of x.
     const SMALL_ORDER: [[u8; 32]; 5] = [
         [0; 32],
         [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -146,7 +148,7 @@ fn is_usable(key: &[u8; 32]) -> bool {
         ],
         MINUS_ONE,
     ];
-    /// The prime minus one: the greatest possible coordinate.
+    /// The greatest possible coordinate: the prime of the field minus one.
     const MINUS_ONE: [u8; 32] = [
         0xEC, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
         0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F,
@@ -205,7 +207,7 @@ mod tests {
             jwk("").replace(X, ""),
             jwk("").replace(X, &format!("{X}AAAA")),
             jwk("").replace(X, &X.replace('_', "/")),
-            // The unused bits differ: the same key in a second form.
+            // Only the unused bits differ, so this is another encoding of the same key.
             jwk("").replace(X, &format!("{}t", &X[..42])),
             r#"{"kty":"OKP","crv":"Ed25519"}"#.to_owned(),
             r#"{"kty":"RSA","n":"x","e":"AQAB"}"#.to_owned(),
@@ -232,7 +234,7 @@ mod tests {
             "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05".to_owned(),
             "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a".to_owned(),
             format!("ec{f}7f"),
-            // The same points, and others, in a non-canonical encoding.
+            // These are the same points and other points, in non-canonical encodings.
             format!("ed{f}7f"),
             format!("ee{f}7f"),
             format!("f0{f}7f"),
@@ -248,8 +250,8 @@ mod tests {
         }
         assert!(is_usable(&TEST_KEY));
         assert!(is_usable(&octets(&format!("eb{f}7f"))));
-        // This prevents a forgery that is valid for any message: a signature of zeros except for
-        // one byte, created without a key.
+        // With this key, a signature that is all zeros except for one byte would be valid for any
+        // message.
         let mut forged = [0; 64];
         forged[0] = 1;
         let neutral = VerifyingKey(octets(&format!("01{}", "00".repeat(31))));

@@ -1,4 +1,4 @@
-//! The signed parts of a request, independent of an HTTP library.
+//! The head of a request, which signatures cover; independent of any HTTP library.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,12 @@ use crate::rules::{Authority, Port};
 
 /// The fields of a request.
 pub trait FieldLines {
-    /// Calls `each` with the value of every line of a field, in order. The name is in lower case.
+    /// Calls `each` with the value of every line of a field, in order. `name` must be in lower
+    /// case.
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8]));
 }
 
-/// Pairs of name and value, one per line.
+/// Each pair of name and value is one line.
 impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
         let lines = self.iter().filter(|(found, _)| found.as_ref().eq_ignore_ascii_case(name));
@@ -18,11 +19,11 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
     }
 }
 
-/// A request as the client sent it: the data that a signature can cover.
+/// The head of a request as the client sent it, which contains the data that a signature can cover.
 ///
-/// The target is that of the request line, or the `:path` of HTTP/2. The authority comes from
-/// `:authority`, an absolute target, or `Host`. The scheme is the client's: if a proxy terminates
-/// TLS, it is `https`.
+/// `target` is the target in the request line, or the `:path` of HTTP/2. `authority` is from
+/// `:authority`, an absolute target, or `Host`. `scheme` is the scheme that the client used: if a
+/// proxy terminates TLS, it is `https`.
 #[derive(Clone, Copy)]
 pub struct MessageHead<'a> {
     pub(super) method: &'a str,
@@ -35,7 +36,7 @@ pub struct MessageHead<'a> {
 }
 
 impl<'a> MessageHead<'a> {
-    /// Creates a request.
+    /// Creates the head of a request.
     pub fn new(
         method: &'a str,
         scheme: &'a str,
@@ -46,8 +47,9 @@ impl<'a> MessageHead<'a> {
         Self { method, scheme, authority, target, fields }
     }
 
-    /// Returns the value of a field: its lines, trimmed and joined with `, `. `None` if there is no
-    /// line; `OtherOctets` if a signature base cannot contain one of the bytes.
+    /// Returns the value of a field: its lines, trimmed and joined with `, `. `None` if the request
+    /// does not have the field. [`FieldValue::OtherOctets`] if a signature base cannot contain one
+    /// of the bytes.
     pub(super) fn field(&self, name: &str) -> Option<FieldValue> {
         let mut value: Option<String> = None;
         let mut is_text = true;
@@ -71,8 +73,8 @@ impl<'a> MessageHead<'a> {
         value.map(|value| if is_text { FieldValue::Text(value) } else { FieldValue::OtherOctets })
     }
 
-    /// Returns the value of a field; `None` if there is no line, or if a signature base cannot
-    /// contain one of the bytes.
+    /// Returns the value of a field; `None` if the request does not have the field, or if a
+    /// signature base cannot contain one of the bytes.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         match self.field(name)? {
             FieldValue::Text(value) => Some(value),
@@ -97,7 +99,7 @@ impl<'a> MessageHead<'a> {
         self.fields.for_each_line(name, each);
     }
 
-    /// Reports whether the request names the signer.
+    /// Reports whether the request has a `Signature-Agent`, which names the signer.
     pub(in crate::identity) fn names_signer(&self) -> bool {
         let mut is_named = false;
         self.fields.for_each_line("signature-agent", &mut |_| is_named = true);
@@ -122,8 +124,8 @@ impl<'a> MessageHead<'a> {
         Some(shown.to_ascii_lowercase())
     }
 
-    /// Returns path and query of the target. An empty path becomes `/`, and a missing query is
-    /// `None`.
+    /// Returns the path and the query of the target. If the path is empty, returns `/`; if there is
+    /// no query, returns `None`.
     pub(super) fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
         let target = self.target.split('#').next().unwrap_or_default();
         // An absolute target begins with its scheme (RFC 9112, section 3.2.2).
@@ -149,8 +151,8 @@ impl<'a> MessageHead<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldValue {
     Text(String),
-    /// Bytes that a signature base cannot contain: it is ASCII, and a line feed would end a
-    /// component (RFC 9421, section 2.5).
+    /// The value has bytes that a signature base cannot contain: a base is ASCII, and a line feed
+    /// ends a component (RFC 9421, section 2.5).
     OtherOctets,
 }
 

@@ -1,13 +1,13 @@
 //! Web Bot Auth: a signature on the request (RFC 9421) by a key that the crawler's operator
 //! publishes.
 //!
-//! One rule ([`DirectoryUrl::parse`]) handles all four forms of `Signature-Agent`. The oldest form
-//! is a String, and the others are Dictionaries. An origin means the directory at its well-known
-//! path, and any other URL means a JWK Set.
+//! `Signature-Agent` has four forms: the oldest form is a String, and the others are Dictionaries.
+//! In all forms, [`DirectoryUrl::parse`] interprets the URL: an origin stands for the directory at
+//! its well-known path, and any other URL is that of a JWK Set.
 //!
-//! 1. From `Signature-Input`, the first two members with the `tag` `web-bot-auth` are used. A
-//!    request without such a member is not signed, whatever else it contains.
-//! 2. Checks that need only the request come first: parameters, algorithm, time, and covered
+//! 1. Only the first two members of `Signature-Input` with the `tag` `web-bot-auth` are used. A
+//!    request without such a member is treated as not signed.
+//! 2. Checks that need only the request are made first: parameters, algorithm, time, and covered
 //!    components.
 //! 3. The signature base is built (RFC 9421, section 2.5).
 //! 4. The key is looked up by directory and `keyid`, never by `keyid` alone, and the signature is

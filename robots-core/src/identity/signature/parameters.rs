@@ -1,4 +1,5 @@
-//! The parameters of a signature: the required ones, and its validity.
+//! The parameters of a signature: the required parameters, the validity window, and the directory
+//! of the key.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,14 +21,14 @@ const SKEW: i64 = 60;
 /// Maximum validity of a signature, in seconds.
 const MAX_SECONDS: i64 = 24 * 60 * 60;
 
-/// Validity of a signature according to its parameters, as Unix times in seconds.
+/// Validity window of a signature according to its parameters, as Unix times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ValidityWindow {
     created: i64,
     expires: i64,
 }
 
-/// Returns the `keyid` and the validity, if the parameters are valid at `now`.
+/// Returns the `keyid` and the validity window, if the parameters are valid at the time `now`.
 pub(super) fn required(parameters: &Parameters, now: SystemTime) -> Result<(&str, ValidityWindow), Refutation> {
     let required = |key: &str| parameters.get(key).ok_or(Refutation::MissingParameter);
     let (created, expires, keyid) = (required("created")?, required("expires")?, required("keyid")?);
@@ -45,10 +46,11 @@ pub(super) fn required(parameters: &Parameters, now: SystemTime) -> Result<(&str
 }
 
 impl ValidityWindow {
-    /// Checks whether a signature is valid at this time, by a clock that may be off by a minute.
+    /// Checks that a signature is valid at the time `now`. The signer's clock may be wrong by a
+    /// minute.
     pub(super) fn check(self, now: SystemTime) -> Result<(), Refutation> {
         let Self { created, expires } = self;
-        // Numbers have at most 15 digits, so nothing here overflows.
+        // The numbers have at most 15 digits, so the calculations do not overflow.
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let now = i64::try_from(now).unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
         if expires < created {
@@ -64,7 +66,7 @@ impl ValidityWindow {
         }
     }
 
-    /// Returns the end of the validity, including the clock error.
+    /// Returns the end of the validity window, including the clock error.
     pub(super) fn until(self) -> SystemTime {
         let until = Duration::from_secs(u64::try_from(self.expires + SKEW).unwrap_or(0));
         SystemTime::UNIX_EPOCH.checked_add(until).unwrap_or(SystemTime::UNIX_EPOCH)
@@ -73,10 +75,11 @@ impl ValidityWindow {
 
 const FIELD: &str = "signature-agent";
 
-/// Returns the directory that a signature with this label names and covers.
+/// Returns the directory in the member of `Signature-Agent` that belongs to the signature with this
+/// label. The signature must cover this member.
 ///
-/// If several members are covered, the signer's member is the one with the signature's own label. A
-/// single covered member is the signer's, whatever its key.
+/// If several members are covered, the member with the signature's own label is the signer's. If
+/// only one member is covered, it is the signer's, whatever its key is.
 pub(super) fn directory(
     message: &MessageHead<'_>,
     label: &str,
@@ -97,7 +100,7 @@ fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<Directory
         return match covered {
             [] => Err(Refutation::AgentNotCovered),
             [None] => url(&item),
-            // The signature covers members, but the field has none.
+            // The signature covers members of the field, but a String has no members.
             _ => Err(Refutation::Unparsable),
         };
     }
@@ -106,7 +109,7 @@ fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<Directory
         [] => return Err(Refutation::AgentNotCovered),
         covered if covered.contains(&Some(label)) => dictionary.get(label),
         [Some(key)] => dictionary.get(*key),
-        // The whole field is covered, and therefore the signer's member.
+        // The signature covers the whole field, and therefore also the signer's member.
         covered if covered.contains(&None) => match dictionary.get(label) {
             None if dictionary.len() == 1 => dictionary.values().next(),
             None => return Err(Refutation::AgentNotCovered),
@@ -120,7 +123,7 @@ fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<Directory
     }
 }
 
-/// Parses the URL of an item. Parameters such as `type` add nothing to the URL.
+/// Parses the URL in an item. Parameters such as `type` are ignored.
 fn url(item: &Item) -> Result<DirectoryUrl, Refutation> {
     DirectoryUrl::parse(text(&item.bare_item).ok_or(Refutation::Unparsable)?).map_err(|error| match error {
         DirectoryUrlError::NotHttps => Refutation::AgentNotHttps,

@@ -1,34 +1,35 @@
-//! Parses structured fields (RFC 9651) with the crate `sfv`, and finds the bytes of a member.
+//! Parses structured fields (RFC 9651) with the crate `sfv`, and finds a member as received.
 //!
-//! A signature covers its parameters exactly as received, but the crate does not tell which bytes a
-//! value was parsed from.
+//! A signature covers its parameters exactly as received, but `sfv` does not return the bytes that
+//! a value was parsed from.
 
 use sfv::{BareItem, FieldType, Parser, StringRef};
 
-/// Maximum number of commas, semicolons and spaces, which no signer reaches. A field of 64 KiB
-/// could otherwise have tens of thousands of members.
+/// Maximum number of commas, of semicolons and of spaces in a field. Signers send far fewer, but a
+/// field of 64 KiB could have tens of thousands of members.
 const MAX_MEMBERS: usize = 256;
 
 /// Parses the value of a field whose lines are joined; `None` if it is invalid.
 pub(crate) fn read<T: FieldType>(field: &str) -> Option<T> {
-    // Separators in strings count, too.
+    // Separators within strings are counted as well.
     let is_few = |separator| memchr::memchr_iter(separator, field.as_bytes()).count() <= MAX_MEMBERS;
     let is_short = [b',', b';', b' '].into_iter().all(is_few);
     is_short.then(|| Parser::new(field).parse().ok()).flatten()
 }
 
-/// Returns the value of a dictionary member as received, for a field that was already parsed. The
-/// last of several members with the same key counts. `None` if the key has no value.
+/// Returns the value of a dictionary member as received. The field must have been parsed
+/// successfully before. If several members have the same key, the last one counts. `None` if the
+/// member has no value.
 pub(super) fn as_received<'f>(field: &'f str, key: &str) -> Option<&'f str> {
     let (mut is_quoted, mut has_escapes, mut before) = (false, false, '\0');
     let members = field.split(|char: char| {
         match char {
-            // A display string has no escapes.
+            // Display strings begin with `%"` and have no backslash escapes.
             '"' if !is_quoted => (is_quoted, has_escapes) = (true, before != '%'),
             '"' if !has_escapes || before != '\\' => is_quoted = false,
             _ => {}
         }
-        // An escaped backslash escapes nothing.
+        // An escaped backslash does not escape the next character.
         before = if is_quoted && has_escapes && before == '\\' { '\0' } else { char };
         char == ',' && !is_quoted
     });
@@ -39,7 +40,7 @@ pub(super) fn as_received<'f>(field: &'f str, key: &str) -> Option<&'f str> {
     values.last().flatten()
 }
 
-/// Returns the text of a string value.
+/// Returns the content of a String value; `None` if the value has another type.
 pub(super) fn text(value: &BareItem) -> Option<&str> {
     value.as_string().map(StringRef::as_str)
 }

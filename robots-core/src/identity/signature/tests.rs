@@ -1,4 +1,4 @@
-//! Signs requests, and checks their outcomes.
+//! Tests that sign requests and check the outcomes of the signatures.
 
 mod candidates;
 mod components;
@@ -20,7 +20,7 @@ use crate::agent::Refutation::{self, *};
 use crate::agent::UndecidedReason;
 use crate::identity::MethodOutcome;
 
-/// RFC 9421, appendix B.1.4.
+/// The test key of RFC 9421, appendix B.1.4.
 const X: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
 const D: &str = "n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU";
 const KEYID: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
@@ -58,7 +58,7 @@ fn undecided(reason: UndecidedReason) -> Option<MethodOutcome> {
 
 const VERIFIED: Option<MethodOutcome> = Some(MethodOutcome::Verified);
 
-/// A request to `https://example.com/path?x=1` that can be signed.
+/// A request to `https://example.com/path?x=1`, to which signatures can be added.
 #[derive(Clone)]
 struct Signed {
     fields: Vec<(String, Vec<u8>)>,
@@ -81,8 +81,8 @@ impl Signed {
         Self { now, ..self }
     }
 
-    /// Adds a signature with this label over `base`, or over the base of the standard components if
-    /// `None`.
+    /// Adds a signature with this label over `base`. If `base` is `None`, signs the base of the
+    /// standard components.
     fn sign(self, label: &str, list: &str, base: Option<&str>) -> Self {
         let standard = format!(
             "\"@authority\": example.com\n\"signature-agent\";key=\"sig1\": \"https://signature-agent.test\"\n\
@@ -93,7 +93,7 @@ impl Signed {
         self.field("Signature-Input", format!("{label}={list}")).field("Signature", format!("{label}=:{signature}:"))
     }
 
-    /// Returns the most conclusive check.
+    /// Returns the most conclusive result.
     fn check(&self) -> Option<SignatureCheck> {
         let fields = self.fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(&self.authority), "/path?x=1", &fields);
@@ -116,7 +116,7 @@ impl Signed {
     }
 }
 
-/// The outcome of a request with one signature, made over the standard base.
+/// Returns the outcome of a request with one signature over the standard base.
 fn outcome(list: &str) -> Option<MethodOutcome> {
     Signed::new(AGENT).sign("sig1", list, None).outcome()
 }
@@ -146,7 +146,7 @@ fn a_signature_verifies_the_claim_of_its_own_operator_only() {
     assert_eq!(valid.outcome_for(None), VERIFIED);
     assert_eq!(valid.outcome_for(Some(&others)), None);
     assert_eq!(valid.outcome_for(Some(&[])), None);
-    // An invalid signature is false evidence, whichever crawler it names.
+    // An invalid signature is false evidence, whatever crawler it claims to be from.
     let forged = check(&Signed::new(AGENT).sign("sig1", &list, Some("another base")));
     assert_eq!(forged.outcome_for(Some(&others)), failed(BadSignature));
     let outcome = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);
@@ -160,7 +160,8 @@ fn a_signature_verifies_the_claim_of_its_own_operator_only() {
     }
 }
 
-/// Checks base and signature of each vector. Their validity windows are those of the drafts.
+/// Checks the base and the signature of each published test vector. The time is that of the
+/// validity windows in the drafts.
 #[test]
 fn published_vectors_verify() {
     let cases: serde_json::Value =

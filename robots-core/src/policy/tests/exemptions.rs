@@ -1,4 +1,4 @@
-//! Requests that pass: exempt paths, agents and networks, and signs of a person.
+//! Requests that pass because of exempt paths, agents or networks, or because of signs of a person.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn exempt_agents_and_networks_pass_unjudged() {
     let policy = refusing_every_crawler().exempt_agents(["gptbot"]).expect("a name").build();
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/"), EXEMPT);
     assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/"), REFUSED);
-    // An exempt agent does not exempt another agent of the same request.
+    // An exempt agent does not exempt the other agent of the same request.
     assert_eq!(site.decide(&policy, &[GPTBOT, GOOGLEBOT], "GET", "/"), REFUSED);
     let policy = refusing().exempt_networks(["10.0.0.0/8"]).expect("a network").build();
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];

@@ -1,4 +1,4 @@
-//! Rules that are new.
+//! Grace periods of new rules.
 
 use super::*;
 
@@ -24,9 +24,9 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
     for (fields, target, then) in [
         (&[UNKNOWN][..], "/new", in_grace),
         (&[UNKNOWN], "/shop/x", REFUSED),
-        // The rule is as old as the other; the `Allow` that outweighed it is gone.
+        // The rule is not new, but the `Allow` that outweighed it has been removed.
         (&[UNKNOWN], "/shop/open", in_grace),
-        // The rule has moved to a group of its own.
+        // The rule has moved to a group for GPTBot.
         (&[GPTBOT], "/old", REFUSED),
         (&[GPTBOT], "/all", in_grace),
         (&[GPTBOT, UNKNOWN], "/shop/x", REFUSED),
@@ -36,8 +36,8 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
         assert_eq!(at(124, fields, target), REFUSED, "{target}");
     }
     assert_eq!(grace.end(), start + hours(124));
-    // `/new`, and `/all` for GPTBot. The rule that an `Allow` used to outweigh is old for other
-    // paths.
+    // The rules in grace are `/new` and, for GPTBot, `/all`. The rule `/shop/` is not counted: only
+    // paths that the `Allow` used to outweigh are in grace.
     assert_eq!([101, 124].map(|hour| grace.count_rules(start + hours(hour), &site.rules)), [2, 0]);
 }
 
@@ -50,7 +50,8 @@ fn rules_in_grace_are_counted_once_each() {
         ("", "User-agent: a\nUser-agent: b\nUser-agent: *\nDisallow: /a\nDisallow: /*.pdf\n", 2),
         ("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 1),
         ("User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 0),
-        // A crawler that joins a group, and a crawler that had no group and obeyed `*`.
+        // A crawler is added to a group: in the first case to an existing group, in the second to a
+        // new group instead of `*`.
         ("User-agent: a\nDisallow: /a\n", "User-agent: a\nUser-agent: b\nDisallow: /a\n", 1),
         ("User-agent: *\nDisallow: /a\n", "User-agent: b\nDisallow: /a\n", 0),
         // Rules without an effect are not in grace.
@@ -80,7 +81,8 @@ fn grace_ends_at_its_very_end() {
     let alone = Grace::new(length, start);
     assert_eq!(at(&alone, start + length - tick), Reason::Grace);
     assert_eq!(at(&alone, start + length), Reason::Disallowed);
-    // An earlier version that disallows the same path ends the grace at its own end.
+    // If an earlier version disallows the same path, the grace period ends when that version's
+    // grace period ends.
     let mut with_earlier = Grace::new(length, start + length / 2);
     with_earlier.add(start, old.into());
     assert_eq!(at(&with_earlier, start + length - tick), Reason::Grace);
@@ -96,7 +98,7 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
         ("10", "11", Some((RateMode::Refuse, 10)), 11),
         ("10", "4", Some((RateMode::Refuse, 4)), 4),
         ("0", "11", Some((RateMode::Observe, 11)), 11),
-        // Both are enforced as 30 s.
+        // Both delays are enforced as 30 s.
         ("40", "100", Some((RateMode::Refuse, 30)), 30),
     ] {
         let site = Site::new(&file(new));
@@ -115,7 +117,7 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
     }
 }
 
-/// Whatever the mode, a grace period must not make refusing look harmless.
+/// Whatever the mode, a grace period must not hide which requests [`Mode::Refuse`] would refuse.
 #[test]
 fn a_record_says_what_comes_when_the_grace_ends_and_until_when_it_holds() {
     let (start, length) = (SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000), Duration::from_secs(100));
@@ -139,7 +141,7 @@ fn a_record_says_what_comes_when_the_grace_ends_and_until_when_it_holds() {
             (&[UNKNOWN][..], "/new", UnderRefuse::Refuse, UnderRefuse::Refuse),
             (&[GOOGLEBOT], "/new", UnderRefuse::Tag, UnderRefuse::Tag),
             (&[GOOGLEBOT, UNKNOWN], "/new", UnderRefuse::Refuse, UnderRefuse::Refuse),
-            // The other agent is allowed, and has the delay.
+            // The second agent is allowed, and its group has the delay.
             (&[GOOGLEBOT, UNKNOWN], "/shop", UnderRefuse::Tag, UnderRefuse::Limit),
             (&[UNKNOWN], "/", UnderRefuse::Pass, UnderRefuse::Limit),
         ] {

@@ -1,4 +1,4 @@
-//! The effects of identities.
+//! The effects of identities on decisions.
 
 use super::*;
 use crate::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
@@ -49,7 +49,7 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
     for (impostors, mode, action) in
         [(Impostors::Tag, Mode::Tag, Action::Tag), (Impostors::Refuse, Mode::Refuse, Action::Refuse)]
     {
-        // By the rules alone, no request is tagged or refused.
+        // With the rules and this override alone, no request is tagged or refused.
         let lenient = || Override::pattern("/private/", Mode::Observe).expect("a pattern");
         let without = Policy::builder().mode(mode).with_override(lenient()).build();
         let policy = Policy::builder().mode(mode).with_override(lenient()).impostors(impostors).build();
@@ -57,12 +57,12 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
         for target in ["/", "/private/x", "/private/open"] {
             assert_eq!(decide(&policy, REFUTED_CLAIM, GOOGLEBOT, target), impostor, "{target}");
             assert_eq!(decide(&policy, REFUTED_CLAIM, UNKNOWN, target), impostor, "{target}");
-            // No group applies to it.
+            // No group applies to AdsBot-Google.
             assert_eq!(
                 decide(&policy, REFUTED_CLAIM, "AdsBot-Google (+http://www.google.com/adsbot.html)", target),
                 impostor
             );
-            // A browser claims nothing.
+            // A browser does not claim to be a crawler.
             assert_eq!(decide(&policy, REFUTED_CLAIM, FIREFOX, target), NO_GROUP);
             for identity in ALL.into_iter().filter(|identity| *identity != REFUTED_CLAIM) {
                 let as_without = decide(&without, identity, GOOGLEBOT, target);
@@ -72,13 +72,13 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
         for target in ["/robots.txt", "/.well-known/x"] {
             assert_eq!(decide(&policy, REFUTED_CLAIM, GOOGLEBOT, target), EXEMPT);
         }
-        // The stricter of the two.
+        // The action for disallowed requests is stricter than [`Impostors::Tag`], so it counts.
         let refusing = refusing().impostors(impostors).build();
         assert_eq!(decide(&refusing, REFUTED_CLAIM, GOOGLEBOT, "/private/x").0, Action::Refuse);
     }
 }
 
-/// Tools of the site's own team may send the name of a crawler.
+/// Tools of the site's own team that send the name of a crawler count as impostors.
 #[test]
 fn exempt_networks_and_cookies_are_for_impostors_too() {
     let policy = refusing().impostors(Impostors::Refuse).exempt_cookies(["team"]).expect("a name");

@@ -1,4 +1,5 @@
-//! Crawlers of search engines that people use: tagged, not refused, unless an override changes that.
+//! Crawlers of search engines that people use are tagged, not refused, unless an override changes
+//! that.
 
 use super::*;
 
@@ -14,11 +15,12 @@ fn a_refusing_policy_tags_the_engines_that_people_use_and_refuses_the_rest() {
         assert_eq!(site.decide(&policy, &[engine], "GET", "/private/x"), SPARED, "{engine}");
         assert_eq!(site.decide(&policy, &[engine], "GET", "/x"), (Action::Pass, Reason::Allowed), "{engine}");
     }
-    // Listed as search engines, but not known to feed an index that people use.
+    // These crawlers are registered as search engines, but are not known to feed an index that
+    // people use.
     for other in ["Wotbox/2.0", "Nutch/1.0", "PiplBot (+http://www.pipl.com/bot/)", "OAI-SearchBot/1.3", UNKNOWN] {
         assert_eq!(site.decide(&policy, &[other], "GET", "/private/x"), REFUSED, "{other}");
     }
-    // An agent sent together with an engine's name is judged separately.
+    // An agent that is sent together with a search engine's name is judged separately.
     assert_eq!(site.decide(&policy, &[GOOGLEBOT, GPTBOT], "GET", "/private/x"), REFUSED);
     assert_eq!(site.decide(&policy, &[FIREFOX, GOOGLEBOT], "GET", "/private/x"), SPARED);
 }
@@ -54,13 +56,13 @@ fn the_last_override_that_fits_an_engine_wins_over_the_default() {
     let policy = policy.build();
     assert_eq!(decide(&policy, INSPECTION, "/private/x"), REFUSED);
     assert_eq!(decide(&policy, BINGBOT, "/private/x"), (Action::Tag, Reason::Disallowed), "the operator's own tag");
-    // An override for one rule applies to that rule only.
+    // An override for one pattern applies to that rule only.
     let pattern = Override::pattern("/search", Mode::Refuse).expect("a pattern");
     let policy = refusing().with_override(pattern).build();
     assert_eq!(decide(&policy, GOOGLEBOT, "/search"), REFUSED);
     assert_eq!(decide(&policy, GOOGLEBOT, "/private/"), SPARED);
     assert_eq!(decide(&policy, GOOGLEBOT, "/private/../search"), REFUSED, "in one of its forms it meets that rule");
-    // An override that has ended applies to nothing.
+    // An override that has ended does not apply.
     let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
     let policy = refusing().with_override(category().until(end)).build();
     let at = |now: SystemTime| {

@@ -27,7 +27,7 @@ fn star_is_for_crawlers_that_say_so() {
 fn star_is_for_get_and_head_and_a_name_for_every_method() {
     let site = Site::new("User-agent: *\nDisallow: /\nUser-agent: GPTBot\nDisallow: /\n");
     let policy = refusing().build();
-    // A server that does not know a method, or its case, answers with the page.
+    // Servers answer with the page if they do not know a method in this spelling.
     for (method, want) in [
         ("GET", REFUSED),
         ("HEAD", REFUSED),

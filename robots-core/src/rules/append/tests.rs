@@ -14,7 +14,7 @@ fn append(file: &str, lists: &[&str]) -> String {
     String::from_utf8(appended.to_vec()).expect("text")
 }
 
-/// Returns the answer, which must be the same for all readings.
+/// Returns the verdict, which must be the same in all readings.
 fn verdict(file: &str, token: &str, path: &str) -> Access {
     let answers = READINGS.map(|reading| {
         let rules = RobotsTxt::parse(file.as_bytes()).compile(reading);
@@ -53,9 +53,9 @@ fn a_list_says_nothing_of_crawlers_that_it_does_not_name_or_of_the_whole_site() 
         assert_eq!((robots.sitemaps().len(), robots.host().is_some()), (0, false));
         let kept: Vec<_> = robots.extensions().map(|extension| extension.field.name.to_vec()).collect();
         assert_eq!(kept, [b"Crawl-delay".to_vec(), b"Content-Usage".to_vec()]);
-        assert!(
-            served.contains("# Left out: its group for every crawler, *\n# Left out: 5 lines that are outside groups")
-        );
+        assert!(served.contains(
+            "# Left out: the list's group for every crawler, *\n# Left out: 5 lines that are outside groups"
+        ));
     }
 }
 

@@ -1,5 +1,5 @@
-//! Builds the tries, lists and grams of a file from its candidates. The cost is linear in the size
-//! of the file, except for sorting.
+//! Builds the tries, lists and grams of a file from its candidates. Apart from sorting, the cost is
+//! linear in the size of the file.
 
 use super::candidates::{Candidates, Rank, merged};
 use super::grams::Grams;
@@ -10,22 +10,22 @@ use crate::rules::Reading;
 use crate::rules::document::RobotsTxt;
 use crate::rules::text::{self, Tail};
 
-/// Maximum number of wildcards with one prefix that are tried one after the other; more are stored
-/// by gram.
+/// Maximum number of wildcards with the same prefix that are stored in a list and tried one after
+/// the other. If there are more, they are stored by gram.
 const SHORT_LIST: usize = 16;
 
-/// Marks the root of a trie without grams.
+/// Value of `SearchRoot::grams` for a root without grams.
 const NO_GRAMS: u32 = u32::MAX;
 
-/// Marks a number that is not yet assigned.
+/// Placeholder for an index that is not yet assigned.
 const UNKNOWN: u32 = u32::MAX;
 
 struct IndexBuilder<'c> {
     candidates: &'c Candidates,
     interner: Interner<'c>,
-    /// The pattern of each rank.
+    /// Index of the pattern of each rank.
     patterns: Vec<u32>,
-    /// The last root that each pattern was used for.
+    /// Index of the last root that each pattern was used for.
     used: Vec<u32>,
     tries: Tries,
     lists: Vec<WildcardList>,
@@ -35,7 +35,7 @@ struct IndexBuilder<'c> {
 }
 
 impl RuleIndex {
-    /// Compiles the rules that end within the first `limit` bytes, for each of the sets of groups.
+    /// Compiles the rules that end within the first `limit` bytes, for each set of groups.
     pub(in crate::rules) fn new(document: &RobotsTxt, reading: Reading, limit: usize, sets: &[Vec<usize>]) -> Self {
         let candidates = Candidates::read(document, reading, limit.min(MAX_READ));
         let merged = merged(sets, &candidates);
@@ -78,7 +78,8 @@ impl<'c> IndexBuilder<'c> {
         Self { candidates, interner, patterns, used, tries, lists, wildcards, grams, roots }
     }
 
-    /// Adds a root for the candidates of these ranks together; `ranks` is sorted, best first.
+    /// Adds a root for all candidates in `ranks`, which is sorted, best first. Returns the index of
+    /// the root.
     fn root(&mut self, ranks: &[Rank]) -> u32 {
         let (mut keys, mut wildcards) = (Vec::with_capacity(ranks.len()), Vec::new());
         for rank in ranks {
@@ -99,7 +100,8 @@ impl<'c> IndexBuilder<'c> {
         self.roots.len() as u32 - 1
     }
 
-    /// Returns the wildcard of a rank, unless a better rank of the same root has the same pattern.
+    /// Returns the wildcard of a rank; `None` if a better rank of the same root has the same
+    /// pattern.
     fn first_of_its_pattern(&mut self, rank: Rank) -> Option<Wildcard> {
         let pattern = &mut self.patterns[rank.index()];
         if *pattern == UNKNOWN {
@@ -113,8 +115,8 @@ impl<'c> IndexBuilder<'c> {
         })
     }
 
-    /// Makes lists of wildcards that share a prefix with few others, and returns those that share
-    /// it with many.
+    /// Stores the wildcards that share their prefix with few others in lists. Returns the wildcards
+    /// that share their prefix with many others.
     fn short_lists(&mut self, mut wildcards: Vec<Wildcard>, keys: &mut Vec<Key<'c>>) -> Vec<Wildcard> {
         let prefix = |wildcard: &Wildcard| text::split_prefix(self.candidates.text(wildcard.rank)).0;
         wildcards.sort_by_key(prefix);

@@ -1,5 +1,5 @@
-//! The order of precedence of all rules of a file, so that comparing two rules is comparing two
-//! numbers. Also decides which groups share a trie.
+//! Sorts all rules of a file by precedence, so that two rules can be compared by two numbers, their
+//! ranks. Also decides which groups share a trie.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -9,17 +9,18 @@ use crate::rules::document::RobotsTxt;
 use crate::rules::pattern::{directory_of_index, priority};
 use crate::rules::{Access, text};
 
-/// The place of a candidate in the order of precedence (the lowest comes first), together with its
-/// verdict. So the code that finds the best rank needs no lookup.
+/// The place of a candidate in the order of precedence (lower ranks come first), and whether it
+/// allows or disallows. Because both are in one number, the code that has found the best rank knows
+/// the verdict without a lookup.
 ///
 /// The longest pattern comes first, then allow before disallow, then the first line (RFC 9309,
-/// section 2.2.2, and the reference parser). Empty patterns match every path and come last; they
-/// allow, whatever their rule says.
+/// section 2.2.2, and the reference parser). Empty patterns match every path and come last. They
+/// allow, even if their rule is a disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::rules) struct Rank(u32);
 
 impl Rank {
-    /// A rank after every candidate.
+    /// A rank that is worse than that of every candidate.
     pub(super) const NONE: Self = Self(u32::MAX);
 
     const fn new(place: u32, access: Access) -> Self {
@@ -35,15 +36,15 @@ impl Rank {
     }
 }
 
-/// The rules of a file while it is compiled, and the additional patterns of some of them.
+/// The candidates of a file while it is compiled: its rules, and additional patterns of some rules.
 pub(super) struct Candidates {
-    /// All encoded patterns, one after the other.
+    /// All encoded patterns, concatenated.
     texts: Vec<u8>,
     /// The candidates, by rank.
     rules: Vec<CandidateRule>,
-    /// The ranks of each group's candidates, best first, one group after the other.
+    /// The ranks of each group's candidates, best first. The groups are concatenated.
     ranks: Vec<Rank>,
-    /// The start of each group in `ranks`, and the end.
+    /// The start of each group in `ranks`, and the end of the last group.
     starts: Vec<usize>,
 }
 
@@ -57,9 +58,8 @@ struct CandidateRule {
 }
 
 impl Candidates {
-    /// Reads the rules that end within the first `limit` bytes, at most
-    /// [`MAX_READ`](super::MAX_READ). This limit is the reason why 32-bit numbers are enough for
-    /// every index and offset.
+    /// Creates the candidates of the rules that end within the first `limit` bytes. `limit` is at
+    /// most [`MAX_READ`](super::MAX_READ), so 32-bit numbers are enough for every index and offset.
     pub(super) fn read(document: &RobotsTxt, reading: Reading, limit: usize) -> Self {
         let mut texts = Vec::with_capacity(document.bytes().len().min(limit));
         let mut rules: Vec<CandidateRule> = Vec::new();
@@ -98,14 +98,14 @@ impl Candidates {
         &self.ranks[self.starts[group]..self.starts[group + 1]]
     }
 
-    /// Returns the first disallowing rule in each of these sets of groups, in the order of the
-    /// file; [`Rank::NONE`] if there is none.
+    /// Returns, for each set of groups, the rank of the disallowing rule that comes first in the
+    /// file; [`Rank::NONE`] if the set has no disallowing rule.
     pub(super) fn first_disallows(&self, sets: &[Vec<usize>]) -> Box<[Rank]> {
         let first = |ranks: &mut dyn Iterator<Item = Rank>| {
             let disallows = ranks.filter(|rank| *rank != Rank::NONE && rank.access() == Access::Disallow);
             disallows.min_by_key(|rank| self.rules[rank.index()].rule).unwrap_or(Rank::NONE)
         };
-        // Groups first, because many sets can share a large one.
+        // The search runs over each group only once, because many sets can share a large group.
         let groups = 0..self.starts.len() - 1;
         let of_group: Vec<Rank> = groups.map(|group| first(&mut self.of_group(group).iter().copied())).collect();
         sets.iter().map(|set| first(&mut set.iter().map(|group| of_group[*group]))).collect()
@@ -116,7 +116,7 @@ impl Candidates {
         &self.texts[start as usize..end as usize]
     }
 
-    /// Returns the rules' indexes in the document, by rank.
+    /// Returns the index of each candidate's rule in the document, by rank.
     pub(super) fn into_rules(self) -> Box<[u32]> {
         self.rules.into_iter().map(|candidate| candidate.rule).collect()
     }
@@ -139,19 +139,21 @@ fn by_group(rules: &[CandidateRule], groups: usize) -> (Vec<Rank>, Vec<usize>) {
     (ranks, starts)
 }
 
-/// Maximum number of candidates that are copied for merging, as a multiple of all candidates.
+/// Maximum number of candidates that are copied for merging, as a multiple of the number of
+/// candidates.
 const COPIES: usize = 2;
 
-/// Decides which of the sets of groups get a trie of their own.
+/// Decides for each set of groups whether its groups are merged into one trie.
 ///
 /// A token can occur in many groups, and a group can name many tokens. So copying the candidates of
-/// every group for every token could cost the square of the file: for example, a thousand tokens in
-/// one group of a thousand rules, each also in a small group of its own.
+/// every group for every token could have a cost quadratic in the size of the file. An example is a
+/// group of a thousand rules for a thousand tokens, if each token also has a small group of its
+/// own.
 ///
-/// The number of candidates copied for merging is therefore limited to a multiple of all
-/// candidates. The sets of groups beyond that limit are searched one group after the other and the
-/// answers compared, which costs no memory. Sets of many groups gain the most from merging and are
-/// merged first. In real files, almost every token has one group.
+/// The number of copied candidates is therefore limited to a multiple of the number of candidates.
+/// In a set of groups beyond that limit, each group is searched and the results are compared, which
+/// needs no further memory. Sets of many groups gain the most from merging and are merged first. In
+/// real files, almost every token has only one group.
 pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
     let mut merged = vec![false; sets.len()];
     let mut left = COPIES * candidates.len();
@@ -171,7 +173,7 @@ mod tests {
     use super::*;
     use crate::rules::{Reading, RobotsTxt};
 
-    /// Returns the candidates of a file that has one group for each of these sizes.
+    /// Returns the candidates of a file with one group for each size; a size is a number of rules.
     fn candidates(sizes: &[usize]) -> Candidates {
         let rules = |size: usize| (0..size).map(|rule| format!("Disallow: /{rule}\n")).collect::<String>();
         let file: String = sizes.iter().map(|size| format!("User-agent: a\n{}", rules(*size))).collect();
@@ -186,11 +188,11 @@ mod tests {
 
     #[test]
     fn copies_stay_within_twice_the_file_and_the_sets_of_most_groups_come_first() {
-        // 13 rules: 26 may be copied. The set of three groups takes 13, and then there is room for
-        // one of the others.
+        // There are 13 rules, so 26 may be copied. The set of three groups needs 13 copies, and the
+        // rest is enough for only one of the other sets.
         let sets = [vec![0, 1], vec![0, 1, 2], vec![0, 2], vec![1, 2]];
         assert_eq!(merged(&sets, &candidates(&[10, 2, 1])), [true, true, false, false]);
-        // A set that needs exactly the remaining number is merged.
+        // A set that needs exactly the remaining number of copies is merged.
         assert_eq!(merged(&[vec![0, 1], vec![0, 1]], &candidates(&[1, 1])), [true, true]);
         assert_eq!(merged(&vec![vec![0, 1]; 3], &candidates(&[1, 1])), [true, true, false]);
     }

@@ -1,17 +1,17 @@
-//! Many wildcards at once: a wildcard is only tried if a sequence of three bytes from it occurs in
-//! the path.
+//! A search among many wildcards at once: a wildcard is only tried if a sequence of three bytes
+//! from its pattern occurs in the path.
 //!
-//! Each pattern is stored under one gram: three consecutive bytes of one of its literals. The gram
-//! chosen is the one that the fewest other patterns contain and, among those, the one that is
-//! rarest in paths. One pass over the path looks up each of its grams. Patterns without three such
-//! bytes are stored under their rarest single byte.
+//! Each pattern is stored under one gram: three consecutive bytes of one of its literals. This is
+//! the gram that the fewest other patterns contain; if several are equal, it is the gram that is
+//! rarest in paths. One pass over the path looks up each gram of the path. Patterns without three
+//! consecutive literal bytes are stored under their rarest single byte.
 //!
-//! A pattern is tried at most twice per verdict, whatever the path is. A gram that was tried is
-//! remembered, and for a path that contains too many different grams all wildcards are tried in
-//! order.
+//! For any path, a pattern is tried at most twice per verdict. Grams that were tried are
+//! remembered, so that none is tried again. If a path contains too many different grams to
+//! remember, all wildcards are tried in order.
 //!
-//! This is not done with an automaton from a crate: a lazy one takes 2.4 ms per verdict for paths
-//! chosen to empty its cache, and a dense one takes seconds to build.
+//! An automaton from a crate is not an alternative. A lazy automaton takes 2.4 ms per verdict for
+//! paths chosen to empty its cache, and a dense automaton takes seconds to build.
 
 use std::ops::Range;
 
@@ -19,21 +19,22 @@ use super::candidates::Rank;
 use super::patterns::{Patterns, Run, Tried, Wildcard};
 use crate::rules::text::{literals, rarity};
 
-/// Maximum number of different grams of a path that are remembered before all wildcards are tried
-/// in order.
+/// Maximum number of different grams that are remembered per path. If a path contains more, all
+/// wildcards are tried in order.
 const REMEMBERED: usize = 32;
 
 /// Wildcards stored by gram.
 #[derive(Debug)]
 pub(super) struct Grams {
-    /// One bit for each hash of a gram; most lookups end here.
+    /// A filter with one bit for each hash of a gram. For most grams of a path, the bit is 0 and no
+    /// further lookup is needed.
     filter: Box<[u64]>,
     filter_shift: u32,
-    /// The start of each hash in `filed`, and the end.
+    /// The start of each hash in `filed`, and the end of the last one.
     starts: Box<[u32]>,
     shift: u32,
     filed: Box<[Filed]>,
-    /// Runs in `single`, by byte.
+    /// The wildcards stored under a byte, as runs in `single`.
     singles: Box<[(u8, Run)]>,
     single: Box<[Wildcard]>,
     /// Every wildcard, best first.
@@ -47,7 +48,7 @@ struct Filed {
 }
 
 impl Grams {
-    /// Stores the wildcards, which must be in the order of their ranks.
+    /// Stores the wildcards. They must be in the order of their ranks.
     pub(super) fn new(wildcards: Vec<Wildcard>, patterns: &Patterns) -> Self {
         let usage = Usage::count(&wildcards, patterns);
         let (mut filed, mut single) = (Vec::new(), Vec::new());
@@ -59,7 +60,7 @@ impl Grams {
         }
         let bits = (2 * filed.len()).next_power_of_two().trailing_zeros().max(1);
         let (shift, filter_shift) = (32 - bits, 32 - bits - 4);
-        // The sort keeps the order of the ranks within a hash and within a byte.
+        // The sort is stable, so wildcards with the same key stay in the order of their ranks.
         filed.sort_by_key(|filed| hash(filed.gram) >> shift);
         single.sort_by_key(|(octet, _)| *octet);
         let mut filter = vec![0u64; (1usize << (bits + 4)).div_ceil(64)];
@@ -90,7 +91,7 @@ impl Grams {
         }
     }
 
-    /// Returns the best rank among `best` and those of the wildcards that match the path.
+    /// Returns the best rank among `best` and the ranks of the wildcards that match the path.
     pub(super) fn best<'p>(&self, patterns: &'p Patterns, path: &mut Tried<'p, '_>, mut best: Rank) -> Rank {
         if !path.take_scan() {
             return best;
@@ -103,7 +104,8 @@ impl Grams {
         }
         let mut tried = [0; REMEMBERED];
         let mut count = 0;
-        // The iterator's filter runs as a loop of its own, and stops at about one gram in twenty.
+        // The filter comes first in a separate iterator step, so that the compiler makes a tight
+        // loop of it. About one gram in twenty passes the filter.
         for gram in grams(path.path).filter(|gram| self.may_hold(*gram)) {
             let filed = &self.filed[self.bucket(gram)];
             let of_gram = || filed.iter().filter(|filed| filed.gram == gram).map(|filed| &filed.wildcard);
@@ -148,7 +150,8 @@ enum FiledUnder {
     Octet(u8),
 }
 
-/// Number of literals that contain a gram, by hash. A collision makes a choice worse, never wrong.
+/// Number of occurrences of each gram in all literals, by hash. A collision can lead to the choice
+/// of a more common gram, which costs time but never changes a verdict.
 struct Usage {
     counts: Vec<u16>,
     shift: u32,
@@ -167,8 +170,8 @@ impl Usage {
         usage
     }
 
-    /// Returns the gram that occurs in the fewest literals and, among those, the one that is rarest
-    /// in paths; without grams, the rarest byte.
+    /// Returns the gram of a pattern that is rarest in all literals or, if several are equal,
+    /// rarest in paths. For a pattern without grams, returns its rarest byte.
     fn rarest(&self, behind_prefix: &[u8]) -> FiledUnder {
         let gram = literals(behind_prefix).flat_map(grams).min_by_key(|gram| {
             let [a, b, c, _] = gram.to_le_bytes();
@@ -176,20 +179,21 @@ impl Usage {
             (self.counts[(hash(*gram) >> self.shift) as usize], u16::MAX - rarity)
         });
         let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
-        // A wildcard that nothing follows is not stored as a wildcard, so there is a byte.
+        // A pattern that has no literal after its `*` is not stored as a wildcard, so there is at
+        // least one byte.
         gram.map_or_else(|| FiledUnder::Octet(octet().unwrap_or_default()), FiledUnder::Gram)
     }
 }
 
-/// Returns all sequences of three bytes. All but the last are read together with the next byte, in
-/// one load.
+/// Returns all sequences of three bytes. Except for the last, each is read together with the next
+/// byte in one 32-bit load.
 fn grams(octets: &[u8]) -> impl Iterator<Item = u32> {
     let fours = octets.windows(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]) & 0xFF_FFFF);
     let last = octets.last_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));
     fours.chain(last)
 }
 
-/// Fibonacci hashing: the upper bits are well mixed.
+/// Hashes a gram by Fibonacci hashing, which mixes the upper bits well.
 const fn hash(gram: u32) -> u32 {
     gram.wrapping_mul(0x9E37_79B1)
 }

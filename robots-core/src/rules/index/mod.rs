@@ -1,17 +1,18 @@
-//! Finds the candidate that decides on a path; built once for a file, used for every request.
+//! An index of the rules of a file. It finds the candidate that decides on a path, is built once
+//! per file and is used for every request.
 //!
-//! Every rule of the file has a place in one order of precedence ([`candidates`]), so every part
-//! below returns a rank, and the lowest rank wins. A set of groups that apply together has one trie
-//! ([`trie`]), or one per group if merging them would cost too much ([`candidates`]). One walk
-//! finds the best literal pattern, however many there are.
+//! Every rule of the file has a rank in one order of precedence ([`candidates`]). Every part of the
+//! index returns a rank, and the lowest rank decides. A set of groups that apply together has one
+//! trie ([`trie`]), or one trie per group if merging the groups would cost too much
+//! ([`candidates`]). One walk along a trie finds the best literal pattern, however many patterns
+//! there are.
 //!
-//! Wildcards with the same literal prefix are attached to a node of the trie as a short list; if
-//! there are many, they are stored by [`grams`]. Whether a wildcard matches is decided by the same
-//! exact comparison as everywhere ([`text`](super::text)). The structures here only skip
-//! comparisons that cannot match.
+//! A few wildcards with the same literal prefix are attached to a node of the trie as a list; if
+//! there are many, [`grams`] stores them. The structures of the index only skip wildcards that
+//! cannot match. An exact comparison ([`text`](super::text)) decides whether a wildcard matches.
 //!
-//! Automata were tried and rejected. A lazy DFA is filled and emptied by the client, who chooses
-//! the paths; a dense one takes seconds and tens of megabytes to build.
+//! Automata were tried and rejected. A client that chooses its paths can make a lazy DFA fill and
+//! empty its cache again and again. A dense DFA takes seconds and tens of megabytes to build.
 
 mod build;
 mod candidates;
@@ -28,14 +29,14 @@ pub(crate) use self::patterns::MatchBudget;
 use self::patterns::{Patterns, Run, Tried, Wildcard};
 use self::trie::{Trie, Tries};
 
-/// Maximum size of the compiled part of a file, in bytes, so that 32 bits are enough for every
-/// index and offset. An encoded pattern is at most three times as long as the pattern, and at most
-/// four copies of its bytes are stored.
+/// Maximum size, in bytes, of the part of a file that is compiled. With this limit, 32 bits are
+/// enough for every index and offset: an encoded pattern is at most three times as long as the
+/// pattern, and at most four copies of its bytes are stored.
 pub(super) const MAX_READ: usize = 256 << 20;
 
 /// The compiled rules of a file.
 pub(super) struct RuleIndex {
-    /// Indexes of the rules in the document, by rank.
+    /// Index of each candidate's rule in the document, by rank.
     rules: Box<[u32]>,
     patterns: Patterns,
     tries: Tries,
@@ -45,15 +46,16 @@ pub(super) struct RuleIndex {
     roots: Box<[SearchRoot]>,
     /// The roots of each set of groups.
     sections: Box<[Run]>,
-    /// The first disallowing rule in each set of groups; it decides if the work budget is used up.
+    /// The disallowing rule of each set of groups that comes first in the file. This rule decides
+    /// if the work budget is used up.
     first_disallows: Box<[Rank]>,
 }
 
-/// The start of the candidates of some groups.
+/// The start of a search among the candidates of one or more groups.
 #[derive(Clone, Copy)]
 struct SearchRoot {
     trie: Trie,
-    /// Index in `grams`, or a number past its end.
+    /// Index in `RuleIndex::grams`, or a number past the end of it for a root without grams.
     grams: u32,
 }
 
@@ -62,12 +64,14 @@ struct WildcardList {
     wildcards: Run,
     /// Length of the prefix.
     prefix: u32,
-    /// The nearest list with a shorter prefix.
+    /// Index of the list with the next shorter prefix, or a number past the end of
+    /// `RuleIndex::lists`.
     above: u32,
 }
 
 impl RuleIndex {
-    /// Returns the rank that decides on a path for a set of groups, within the remaining budget.
+    /// Returns the rank that decides on a path for a set of groups, within the remaining budget;
+    /// `None` if no rule matches.
     pub(super) fn decide(&self, set: usize, path: &[u8], work: &mut MatchBudget) -> Option<Rank> {
         let (mut best, mut tried) = (Rank::NONE, Tried::new(path, work));
         for root in &self.roots[self.sections[set].range()] {

@@ -1,16 +1,19 @@
 //! Patterns with wildcards, each stored once, however many rules and groups use it.
 //!
-//! **Wildcards are not compiled to an automaton.** A client that chooses its paths fills and
-//! empties a lazy one (2.4 ms per verdict), and a dense one takes seconds to build.
+//! **Wildcards are not compiled to an automaton.** A client that chooses its paths can make a lazy
+//! automaton fill and empty its cache (2.4 ms per verdict), and a dense automaton takes seconds to
+//! build.
 //!
-//! Up to 16 wildcards with one literal prefix are a list on a node of the trie. More are stored
-//! under three bytes that few others contain, and one pass over the path finds those that can
-//! match. A set of the path's bytes rules out most of the rest. One exact comparison, which takes
-//! each literal at the first place where it fits, decides.
+//! Up to 16 wildcards with the same literal prefix are stored in a list on a node of the trie. If
+//! there are more, each is stored under three of its bytes that few other patterns contain, and one
+//! pass over the path finds the wildcards that can match. The set of bytes in the path then
+//! excludes most of them. For the rest, an exact comparison decides, which matches each literal at
+//! the first possible place.
 //!
-//! **The work of a verdict is bounded, not only its size** ([`MatchBudget`]). The bound is for one
-//! request, with all its `User-Agent` lines and the earlier versions that a grace considers. Its
-//! unit is one compared byte, so that it is the same on every machine.
+//! **The work of a verdict is bounded, not only the size of the file** ([`MatchBudget`]). The bound
+//! is per request; it includes all its `User-Agent` lines and the earlier versions of the file that
+//! a grace period considers. The unit of work is one compared byte, so that the bound is the same
+//! on every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,8 +21,8 @@ use std::ops::Range;
 use super::candidates::Rank;
 use crate::rules::text::{self, Missing};
 
-/// Cost of a walk along a trie, in compared bytes, in addition to the bytes it passes. Eight of
-/// those cost as much as one that is compared with a wildcard.
+/// Fixed cost of a walk along a trie, in compared bytes. The bytes of the path cost extra: eight
+/// bytes in a walk cost as much as one byte that is compared with a wildcard.
 const WALK: usize = 64;
 
 /// Cost of examining a pattern that cannot match, in compared bytes.
@@ -35,10 +38,10 @@ pub(super) struct Patterns {
 #[derive(Debug)]
 struct StoredPattern {
     start: u32,
-    /// End of the literal prefix.
+    /// Offset of the end of the literal prefix.
     behind: u32,
     end: u32,
-    /// The bytes after the prefix.
+    /// The set of the literal bytes after the prefix.
     octets: OctetSet,
 }
 
@@ -49,7 +52,7 @@ pub(super) struct Wildcard {
     pub(super) pattern: u32,
 }
 
-/// A path that patterns are tried on. The set of its bytes is computed on first use.
+/// A path that patterns are compared with. The set of its bytes is computed on first use.
 pub(super) struct Tried<'p, 'w> {
     pub(super) path: &'p [u8],
     octets: Option<OctetSet>,
@@ -57,7 +60,7 @@ pub(super) struct Tried<'p, 'w> {
     work: &'w mut MatchBudget,
 }
 
-/// Creates patterns from encoded patterns; equal ones share a pattern.
+/// Stores encoded patterns; equal encoded patterns share one stored pattern.
 #[derive(Default)]
 pub(super) struct Interner<'t> {
     pub(super) patterns: Patterns,
@@ -93,8 +96,9 @@ impl Patterns {
         &self.texts[*behind as usize..*end as usize]
     }
 
-    /// Returns the best rank among `best` and those of the wildcards (best first) that match the
-    /// path. The first `known` bytes are already known to agree.
+    /// Returns the best rank among `best` and the ranks of the wildcards that match the path. The
+    /// wildcards must be sorted, best first. The first `known` bytes of each pattern are already
+    /// known to match.
     pub(super) fn best<'p, 'w>(
         &'p self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
@@ -132,13 +136,14 @@ impl<'p, 'w> Tried<'p, 'w> {
         Self { path, octets: None, missing: Missing::default(), work }
     }
 
-    /// Takes the cost of walking along a trie from the budget; returns whether that much was left.
+    /// Takes the cost of a walk along a trie from the budget. Returns `false` if the budget was not
+    /// enough.
     pub(super) const fn take_walk(&mut self) -> bool {
         self.work.take(WALK + self.path.len() / 8)
     }
 
-    /// Takes the cost of looking up wildcards at every byte of the path, up to 8 ns each, from the
-    /// budget; returns whether that much was left.
+    /// Takes the cost of looking up a gram at every byte of the path from the budget, up to 8 ns
+    /// for each byte. Returns `false` if the budget was not enough.
     pub(super) const fn take_scan(&mut self) -> bool {
         self.work.take(24 * self.path.len())
     }
@@ -153,7 +158,7 @@ impl<'p, 'w> Tried<'p, 'w> {
     }
 }
 
-/// A range of some vector, with 32 bits for each end.
+/// A range of indexes with 32 bits for each end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Run {
     start: u32,
@@ -170,13 +175,14 @@ impl Run {
     }
 }
 
-/// A set of bytes in 64 classes. Digits and the punctuation of paths have a class each, the two
-/// cases of a letter share one, and all other bytes share one. If a pattern needs a byte that the
-/// path lacks, the pattern is ruled out without a search.
+/// A set of bytes that distinguishes only 64 classes of bytes. Each digit and each punctuation
+/// character of paths is a class, the two cases of a letter share a class, and all other bytes
+/// share one. A pattern with a byte of a class that the path lacks cannot match, so it needs no
+/// search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OctetSet(u64);
 
-/// The bytes with a class of their own, after the letters.
+/// The bytes that are alone in their class. Their classes come after those of the letters.
 const ALONE: &[u8; 37] = b"0123456789/?&=-_.%+~:;,!@$*#'()|[]{} ";
 
 impl OctetSet {
@@ -212,20 +218,22 @@ const fn classes() -> [u64; 256] {
 
 /// The remaining work of a request, in bytes of paths and patterns that may still be compared.
 ///
-/// This budget, not the file, limits what a client can make a request cost: 17,000 wildcards that
-/// nearly match 8 KiB of path took 48 ms, and 6.9 s with the path in 121 forms.
+/// This budget limits the work that a client can cause with one request, whatever the file. Without
+/// it, 17,000 wildcards that nearly match a path of 8 KiB took 48 ms, and 6.9 s if the path has 121
+/// forms.
 ///
-/// Once the budget is used up, the request is treated strictly: the first disallowing rule of the
-/// groups decides. Only crafted files and paths get there. A path of 200 bytes in five forms is
-/// compared exactly with 12,000 wildcards.
+/// Once the budget is used up, the first disallowing rule of the groups decides, so the request is
+/// disallowed if there is such a rule. Only crafted files and paths use up the budget: it is enough
+/// to compare a path of 200 bytes in five forms with 12,000 wildcards.
 #[derive(Debug)]
 pub(crate) struct MatchBudget {
     left: usize,
 }
 
 impl MatchBudget {
-    /// About 5 ms at 0.35 ns per byte if literals nearly match everywhere, and 1 ms if they do not.
-    /// A thousand patterns of 250 wildcards take three quarters of it on a path of 8 KiB.
+    /// Initial budget. It takes about 5 ms, at 0.35 ns per byte, if literals nearly match
+    /// everywhere, and 1 ms if they do not. A thousand patterns of 250 wildcards use three quarters
+    /// of the budget on a path of 8 KiB.
     const MAX_WORK: usize = 12 << 20;
 
     /// Creates the budget of one request.
@@ -233,8 +241,8 @@ impl MatchBudget {
         Self { left: Self::MAX_WORK }
     }
 
-    /// Takes the cost of comparing this many bytes from the budget; returns whether that much was
-    /// left.
+    /// Takes the cost of comparing this many bytes from the budget. Returns `false` if the budget
+    /// was not enough.
     pub(super) const fn take(&mut self, octets: usize) -> bool {
         let enough = self.left >= octets;
         self.left = self.left.saturating_sub(octets);

@@ -1,4 +1,4 @@
-//! Compares the index with a search that tries every pattern on the path.
+//! Compares the index with a search that compares every pattern with the path.
 
 use crate::rules::{Access, Fallback, PathForms, PathPattern, ProductToken, Reading, RequestPath, RobotsTxt};
 
@@ -14,8 +14,8 @@ impl Numbers {
         usize::try_from((mixed ^ (mixed >> 31)) % end as u64).unwrap()
     }
 
-    /// Generates a path whose segments often share their beginnings; some are longer than a node of
-    /// the trie can store.
+    /// Generates a path whose segments often begin with the same bytes. Some segments are longer
+    /// than the label that a node of the trie can store.
     fn path(&mut self) -> String {
         let segment = |numbers: &mut Self| {
             let letter = char::from(b'a' + u8::try_from(numbers.below(20)).unwrap());
@@ -36,7 +36,7 @@ impl Numbers {
     }
 }
 
-/// Returns the access of the longest pattern that matches; allow wins over disallow.
+/// Returns the access of the longest pattern that matches. Of equally long patterns, an allow wins.
 fn compared(rules: &[(Access, PathPattern)], path: &[u8]) -> Access {
     let matching = rules.iter().filter(|(_, pattern)| pattern.matches(path));
     let best = matching.max_by_key(|(access, pattern)| (pattern.priority(), *access == Access::Allow));
@@ -48,7 +48,8 @@ fn the_index_finds_what_comparing_every_pattern_finds() {
     let numbers = &mut Numbers(1);
     for size in [1, 2, 7, 30, 200, 1000] {
         for _ in 0..4 {
-            // Two groups for one token are searched together, and each separately.
+            // The file has two groups for one token, so that both merged and separate groups are
+            // searched.
             let mut file = String::new();
             let (mut rules, mut second) = (Vec::new(), Vec::new());
             for (token, of_group) in [("a", &mut rules), ("a\nUser-agent: b", &mut second)] {

@@ -1,29 +1,30 @@
-//! Literal patterns, and the literal prefixes of others: one walk along the path, however many
-//! there are.
+//! A radix trie of the literal patterns and of the literal prefixes of all other patterns. A
+//! verdict takes one walk along the path, however many patterns there are.
 //!
-//! A radix trie. Each node stores the best candidate of itself and all nodes above, so a walk needs
-//! no further state. A longer pattern that loses to a shorter one needs no special case either
-//! (priority is the length as written, not as compared). The nodes of all tries of a file are
-//! stored in one vector, those of one trie in breadth-first order, so that the children of a node
-//! are neighbours. A step finds the child by its first byte: among up to eight children in one
-//! comparison of words, otherwise in a table. It then compares eight bytes of the child's label at
-//! once.
+//! Each node stores the best candidate among itself and all nodes above, so a walk needs no further
+//! state. This also covers longer patterns that lose to shorter ones (priority is the length as
+//! written, not as compared). The nodes of all tries of a file are stored in one vector. The nodes
+//! of one trie are in breadth-first order, so that the children of a node are neighbours. A step
+//! finds the child by its first byte: in one comparison of words if there are up to eight children,
+//! otherwise in a table. It then compares eight bytes of the child's label at once.
 //!
-//! Radix trees from crates store one value per key. They store neither the best rank above a node
-//! nor all tries of a file in one vector.
+//! Radix trees from crates store one value per key. They can store neither the best rank above a
+//! node nor all tries of a file in one vector.
 
 use super::candidates::Rank;
 
-/// Marks the absence of a list of wildcards.
+/// Value of an index of a list if there is no list.
 pub(super) const NO_LIST: u32 = u32::MAX;
 
-/// Marks a trie that is walked from its root.
+/// Value of `Trie::jumps` for a trie without jumps, whose walks begin at the root.
 const NO_JUMPS: u32 = u32::MAX;
 
-/// Maximum number of children that are distinguished in one machine word; more have a table.
+/// Maximum number of children whose first bytes are stored in one machine word. A node with more
+/// children has a table.
 const FEW: usize = 8;
 
-/// Maximum number of label bytes stored in a node, and the number stored there for a longer label.
+/// Maximum number of label bytes that are stored in a node, and the number of bytes that are stored
+/// in the node for a longer label.
 const INLINE: usize = 8;
 const INLINE_OF_LONG: usize = 4;
 
@@ -31,10 +32,10 @@ const INLINE_OF_LONG: usize = 4;
 #[derive(Debug)]
 pub(super) struct Tries {
     nodes: Vec<Node>,
-    /// The rest of labels that are too long for their node.
+    /// The remaining bytes of labels that are too long for their nodes.
     labels: Vec<u8>,
-    /// The children of nodes with many: one entry for each byte between the first and the last; 0
-    /// for none.
+    /// The tables of nodes with many children. A table has one entry for each byte from the first
+    /// child's to the last child's first byte: the index of the child, or 0.
     tables: Vec<u32>,
     ends: Vec<NodeEnd>,
     jumps: Vec<Jumps>,
@@ -44,37 +45,39 @@ pub(super) struct Tries {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trie {
     root: u32,
-    /// Index in `jumps`, or a number past its end.
+    /// Index in `Tries::jumps`, or a number past the end of it.
     jumps: u32,
 }
 
-/// Two nodes fit in a cache line, because the cost of a walk over a large file is in cache lines.
+/// A node of a trie. It is small enough that two nodes fit in a cache line, because cache misses
+/// dominate the cost of a walk in a large file.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Node {
-    /// Bytes that lead here from the node above, in little-endian order, padded with zeroes. For a
-    /// long label, its first four bytes and the offset of the rest in `labels`.
+    /// Label: the bytes between the node above and this node, in little-endian order, padded with
+    /// zeroes. For a long label, its first four bytes, and the offset of the other bytes in
+    /// `Tries::labels`.
     label: u64,
-    /// First bytes of up to eight children; with a table, the first byte of the first child, in the
-    /// lowest byte.
+    /// First bytes of up to eight children. If the node has a table, the lowest byte is the first
+    /// byte of the first child.
     firsts: u64,
-    /// Index of the first child, or offset of the table in `tables`.
+    /// Index of the first child, or offset of the table in `Tries::tables`.
     children: u32,
-    /// Best candidate whose pattern is a prefix of the path that leads here.
+    /// Rank of the best candidate whose pattern is a prefix of the path to this node.
     best: Rank,
-    /// Index of the other values in `ends`.
+    /// Index of the node's other values in `Tries::ends`.
     end: u32,
     label_length: u16,
-    /// Length of the table of children, or 0 if there are few.
+    /// Length of the table of children, or 0 if the node has no table.
     table: u8,
 }
 
-/// Values that most nodes lack, or share with the node above.
+/// Values that most nodes do not have, or share with the node above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeEnd {
-    /// Best candidate for a path that ends here, if it is better than the node's.
+    /// Rank of the best candidate for a path that ends at this node.
     pub(super) rank: Rank,
-    /// The nearest list here or above.
+    /// Index of the list of wildcards at this node or at the nearest node above that has one.
     pub(super) list: u32,
 }
 
@@ -85,16 +88,16 @@ pub(super) struct Key<'t> {
 }
 
 pub(super) enum KeyKind {
-    /// A candidate that matches every path from here on.
+    /// A candidate that matches every path with these bytes at the beginning.
     Open(Rank),
-    /// A candidate that matches only the path that ends here.
+    /// A candidate that matches only the path that consists of these bytes.
     End(Rank),
-    /// Wildcards to be tried on the rest of the path.
+    /// Index of a list of wildcards, which are compared with the rest of the path.
     List(u32),
 }
 
-/// A node whose index is known and whose content is not: its keys, and the number of bytes that
-/// lead to it.
+/// A node that has an index but no content yet: the range of its keys, the number of bytes before
+/// it, and the node above.
 struct PendingNode {
     start: usize,
     end: usize,
@@ -103,7 +106,7 @@ struct PendingNode {
 }
 
 impl Tries {
-    /// Adds a trie. Calls `found` with each list and the nearest list above it.
+    /// Adds a trie. Calls `found` with the index of each list, and of the nearest list above it.
     pub(super) fn add(&mut self, mut keys: Vec<Key<'_>>, mut found: impl FnMut(u32, u32)) -> Trie {
         keys.sort_unstable_by(|one, other| one.octets.cmp(other.octets));
         let (root, mut jumps) = (self.nodes.len(), Vec::new());
@@ -151,8 +154,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Returns the index of an end: that of the node above if the end is the same, and 0 if it is
-    /// empty.
+    /// Stores the end of a node and returns its index. If the end is the same as that of the node
+    /// above, or is empty, returns the existing index.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -167,12 +170,12 @@ impl Tries {
             word = u64::from(word as u32) | (self.labels.len() as u64) << 32;
             self.labels.extend_from_slice(&label[INLINE_OF_LONG..]);
         }
-        // A label is at most as long as a line with every byte escaped, which is below 2^16.
+        // A label is at most as long as a line whose bytes are all escaped, which is below 2^16.
         self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
-    /// Makes the nodes from `first_child` on the children of a node. They must be in the order of
-    /// their first bytes.
+    /// Stores all nodes from index `first_child` on as the children of a node. They must be sorted
+    /// by their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];
         let first_octet = |child: &Node| child.label.to_le_bytes()[0];
@@ -192,7 +195,8 @@ impl Tries {
         }
     }
 
-    /// Follows a path as far as possible; returns the best candidate there, and the nearest list.
+    /// Follows a path as far as possible. Returns the best candidate at the last node, and the
+    /// nearest list.
     pub(super) fn walk(&self, trie: Trie, path: &[u8]) -> NodeEnd {
         let jump = self.jumps.get(trie.jumps as usize).and_then(|jumps| jumps.find(word_at(path, 0)));
         let (mut node, mut at) = match jump {
@@ -222,8 +226,8 @@ impl Tries {
         }
         const ONES: u64 = u64::MAX / 255;
         let differing = node.firsts ^ (ONES * u64::from(octet));
-        // The lowest zero byte is marked exactly. No label begins with byte 0, which would be found
-        // even if there is no child.
+        // The lowest set bit of `equal` is exact: it belongs to the first byte that is zero. Byte 0
+        // would match unused bytes of `firsts`, but no label begins with it.
         let equal = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
         if equal == 0 || octet == 0 {
             return None;
@@ -231,12 +235,13 @@ impl Tries {
         Some(&self.nodes[(node.children + equal.trailing_zeros() / 8) as usize])
     }
 
-    /// Reports whether the label of a node occurs at this offset of a path. Labels contain no zero
-    /// bytes, so the padding after the end of the path differs from them.
+    /// Reports whether the label of a node occurs at this offset of a path. After the end of the
+    /// path, the path is padded with zero bytes. Labels do not contain zero bytes, so they cannot
+    /// match the padding.
     fn label_follows(&self, node: &Node, path: &[u8], at: usize) -> bool {
         let (differing, length) = (word_at(path, at) ^ node.label, usize::from(node.label_length));
         if length <= INLINE {
-            // No node below a root has an empty label.
+            // The shift does not overflow, because no node below a root has an empty label.
             return differing << (8 * (INLINE - length)) == 0;
         }
         let (start, length) = ((node.label >> 32) as usize, length - INLINE_OF_LONG);
@@ -285,13 +290,13 @@ fn word_at(path: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Number of bytes of the path that are looked up.
+/// Number of bytes at the start of a path that a jump skips at most.
 const JUMP: usize = 8;
 
-/// Minimum number of jumps; with fewer, walking from the root is as fast.
+/// Minimum number of jumps of a trie. With fewer jumps, a walk from the root is as fast.
 const FEW_LINKS: usize = 64;
 
-/// A node, and the number of bytes that lead to it: at most [`JUMP`].
+/// A node, and its depth: the number of bytes before it, at most [`JUMP`].
 #[derive(Clone, Copy, Debug)]
 struct Jump {
     octets: u64,
@@ -299,11 +304,11 @@ struct Jump {
     depth: u32,
 }
 
-/// The jumps of a trie: from the first eight bytes of a path to the node they lead to. They skip
+/// The jumps of a trie: a hash table from the first eight bytes of a path to a node. A jump skips
 /// the upper part of a large trie in one step.
 ///
-/// A jump only saves steps. If there is none, or if two need the same slot, the walk begins at the
-/// root.
+/// A jump only saves steps, so it may be missing: if two jumps need the same slot, only one is
+/// stored. Without a jump, the walk begins at the root.
 #[derive(Debug, Default)]
 struct Jumps {
     slots: Box<[Jump]>,
@@ -311,8 +316,8 @@ struct Jumps {
 }
 
 impl Jumps {
-    /// Stores the jumps; `None` if they are too few to be useful. Each has different bytes, and
-    /// none of these is zero.
+    /// Stores the jumps; `None` if they are too few to be useful. No two jumps may have the same
+    /// bytes, and no byte may be zero.
     fn new(jumps: &[Jump]) -> Option<Self> {
         if jumps.len() < FEW_LINKS {
             return None;
@@ -322,7 +327,7 @@ impl Jumps {
             Self { slots: vec![Jump { octets: 0, node: 0, depth: 0 }; slots].into(), shift: 64 - slots.ilog2() };
         for jump in jumps {
             let slot = kept.slot(jump.octets);
-            // The deeper jump saves more.
+            // The deeper jump is kept, because it saves more steps.
             if kept.slots[slot].depth < jump.depth {
                 kept.slots[slot] = *jump;
             }
@@ -335,7 +340,7 @@ impl Jumps {
         (jump.octets == octets && jump.depth > 0).then_some(jump)
     }
 
-    /// Fibonacci hashing: the upper bits are well mixed.
+    /// Returns the slot of these bytes by Fibonacci hashing, which mixes the upper bits well.
     const fn slot(&self, octets: u64) -> usize {
         (octets.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }

@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-decimal",
     severity: Severity::Note,
     summary: "a Crawl-delay with a decimal point",
-    why: "Some parsers, such as the one in Python's standard library, accept only digits: their crawlers ignore a \
-          delay with a decimal point.",
+    why: "Some parsers, such as that of Python's standard library, accept only digits, so crawlers that use them \
+          ignore a delay with a decimal point.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 2.5\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 3\nDisallow: /private/\n"),
     pass: Pass::Named("crawl-delay", run),
@@ -19,7 +19,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if memchr::memchr(b'.', value).is_some() && crawl_delay(value).is_some() {
         sink.report(
             field.value_range.clone(),
-            format_args!("some crawlers ignore {}, because of its decimal point", Quoted(value)),
+            format_args!("some crawlers ignore {} because of its decimal point", Quoted(value)),
         )
         .help("write whole seconds");
     }

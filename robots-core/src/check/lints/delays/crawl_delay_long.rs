@@ -9,16 +9,17 @@ pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-long",
     severity: Severity::Warning,
     summary: "a Crawl-delay of more than 30 seconds",
-    why: "Bing reads a Crawl-delay up to 30 seconds, others up to 10 or 20, and crawlers built with Nutch skip hosts \
-          that ask for more than 30. Rate limits that enforce the file therefore use at most 30 seconds. With a delay \
-          of an hour a crawler can read only two dozen pages per day.",
+    why: "Bing obeys delays of up to 30 seconds, other crawlers up to 10 or 20, and crawlers that are built \
+          with Nutch skip hosts that ask for more than 30. Rate limits that enforce the file therefore use at most 30 \
+          seconds. If the delay is an hour, crawlers can fetch only two dozen pages per day.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 60\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 30\nDisallow: /private/\n"),
     pass: Pass::Named("crawl-delay", run),
     fix: Some(LintFix::new(|file, finding| file.with_value(finding, enforced))),
 };
 
-/// Maximum delay that is still a delay; a longer one is meant to close the site.
+/// A longer delay than this is probably meant to close the site, so the help differs and there is
+/// no fix.
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -31,7 +32,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let seconds = Quoted(field.value);
     sink.report(
         field.value_range.clone(),
-        format_args!("with {seconds} seconds per request some crawlers skip the site, and at most 30 are enforced"),
+        format_args!("some crawlers skip a site with a delay of {seconds} seconds, and at most 30 are enforced"),
     )
     .help(help);
 }

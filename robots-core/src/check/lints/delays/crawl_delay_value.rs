@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-value",
     severity: Severity::Warning,
     summary: "a Crawl-delay that is not a number of seconds",
-    why: "Crawlers that read Crawl-delay expect a number of seconds, perhaps with a decimal point, and ignore \
-          anything else.",
+    why: "Crawlers that obey Crawl-delay expect a number of seconds, which may have a decimal point, and ignore any \
+          other value.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 10s\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
     pass: Pass::Named("crawl-delay", run),
@@ -21,7 +21,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-/// Removes the unit from a number of seconds: `10s`, `10 seconds`.
+/// Returns the edit that removes the unit from a number of seconds: `10s`, `10 seconds`.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let value = field.value;

@@ -1,4 +1,4 @@
-//! `ad-file-disallowed`: a rule that hides from buyers of ad space who may sell it.
+//! `ad-file-disallowed`: a rule that blocks the files with the authorised sellers of ad space.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,10 +8,12 @@ pub(crate) const LINT: Lint = Lint {
     code: "ad-file-disallowed",
     severity: Severity::Warning,
     summary: "a rule that blocks /ads.txt, /app-ads.txt or /sellers.json",
-    why: "Buyers of ad space read /ads.txt and /app-ads.txt of a site to find out who may sell it, and /sellers.json \
-          of resellers. Their crawlers obey robots.txt, and a file that they may not read counts as missing, so the \
-          space sells for less or not at all. A rule such as \"Disallow: /ads\" blocks the file by accident. If only \
-          /app-ads.txt or /sellers.json is blocked, it is just a note, because few sites have these files.",
+    why: "Buyers of ad space fetch the files /ads.txt and /app-ads.txt of a site, and /sellers.json of a reseller's \
+          site, to find out who may sell the ad \
+          space. Their crawlers obey robots.txt and treat a blocked file as missing, so the ad \
+          space sells for less or not at all. A rule such as \"Disallow: /ads\" may block the file by accident. If \
+          only /app-ads.txt or /sellers.json is blocked, the finding is just a note, because few sites have these \
+          files.",
     bad: Example::new(b"User-agent: *\nDisallow: /ads\n"),
     good: Example::new(b"User-agent: *\nDisallow: /ads/\n"),
     pass: Pass::File(run),
@@ -21,9 +23,9 @@ pub(crate) const LINT: Lint = Lint {
 const FILES: [&str; 3] = ["/ads.txt", "/app-ads.txt", "/sellers.json"];
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    // One finding per rule, whichever crawlers it is for.
+    // There is one finding per rule, whatever the number of crawlers that the rule is for.
     let mut closing: BTreeMap<usize, (Rule<'_>, Vec<&str>)> = BTreeMap::new();
-    // Each crawler counts once, however often the file names it.
+    // Each crawler is examined once, even if the file names it several times.
     let mut seen = HashSet::new();
     let names = file.names();
     let readers =
@@ -35,7 +37,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         for path in FILES {
             let verdict = selection.verdict(&RequestPath::new(path.as_bytes()));
             let Some(rule) = verdict.rule().filter(|_| verdict.access() == Access::Disallow) else { continue };
-            // A site that is closed altogether has no ad space for this crawler.
+            // Rules for the whole site are left out: a site that is closed to a crawler has no ad
+            // space for it.
             if matches!(rule.pattern(), b"/" | b"*" | b"/*") {
                 continue;
             }
@@ -51,17 +54,21 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         sink.report_at(
             severity,
             rule.range(),
-            format_args!("{} blocks {list}: for buyers of ad space it is missing", Quoted(rule.pattern())),
+            format_args!(
+                "{} blocks {list}: buyers of ad space treat a blocked file as missing",
+                Quoted(rule.pattern())
+            ),
         )
         .help_with(|| {
             let lines: Vec<_> = paths.iter().map(|path| format!("\"Allow: {path}\"")).collect();
-            Some(format!("if the site has it, add {}", lines.join(" and ")))
+            Some(format!("if the site has such a file, add {}", lines.join(" and ")))
         });
     }
 }
 
-/// Returns the crawler that a name stands for, if it reads these files: every crawler (inner
-/// `None`) for `*`, ad crawlers, and those of search engines, which sell ads.
+/// Returns the crawler that a name stands for, if it fetches these files: ad crawlers, and crawlers
+/// of search engines, which sell ads. `*` stands for every crawler; the inner `Option` is then
+/// `None`.
 fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawler>> {
     if name.is_star() {
         return Some(None);

@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "assets-disallowed",
     severity: Severity::Warning,
     summary: "scripts or styles are disallowed to search engines",
-    why: "Search engines render pages, and need scripts and style sheets for that. If these are disallowed, a page \
-          looks broken or empty to them, and is ranked accordingly. For folders that often contain assets, such as \
-          /assets/ and /static/, this is only a note.",
+    why: "Search engines render pages, and need scripts and style sheets for this. If these files are disallowed, \
+          pages look broken or empty to search engines, and are ranked accordingly. For folders that often contain \
+          such files, such as /assets/ and /static/, the finding is only a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /*.css$\n"),
     good: Example::new(b"User-agent: ExampleBot\nDisallow: /*.css$\n\nUser-agent: *\nDisallow: /private/\n"),
     pass: Pass::Group(run),

@@ -1,4 +1,4 @@
-//! `ignores-star`: crawlers that only read groups that name them.
+//! `ignores-star`: crawlers that obey only groups that name them.
 
 use std::collections::HashSet;
 
@@ -8,9 +8,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "ignores-star",
     severity: Severity::Note,
     summary: "\"*\" blocks the site except for some paths, but not for every crawler",
-    why: "The operators of a few crawlers document that these obey groups that name them, but ignore groups for \
-          \"*\". If a file blocks the site for \"*\" except for some parts, these crawlers may still fetch \
-          everything, unless the file names them.",
+    why: "A few crawlers are documented to obey groups that name them, but to ignore groups for \"*\". If a file \
+          blocks the site for \"*\" except for some parts, these crawlers still fetch everything unless the file \
+          names them.",
     bad: Example::new(b"User-agent: *\nDisallow: /\nAllow: /public/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -23,7 +23,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let closes =
         global().find(|rule| rule.access() == Access::Disallow && matches!(rule.pattern(), b"/" | b"/*" | b"*"));
     let opens = global().any(|rule| rule.access() == Access::Allow && matches!(rule.pattern(), [b'/' | b'*', _, ..]));
-    // A site that is closed altogether has a lint of its own.
+    // If the whole site is closed, another lint reports it.
     let (Some(rule), true) = (closes, opens) else { return };
     let is_deaf = |crawler: &&Crawler| {
         let is_documented = crawler.checked_on.is_some() && !crawler.is_control;
@@ -36,6 +36,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let names = quoted_list(deaf.iter().copied());
         sink.report(rule.range(), format_args!("the group for \"*\" is ignored by {names}"))
             .of_agent(first)
-            .help("name them in separate user-agent lines");
+            .help("add a user-agent line for each of these crawlers");
     }
 }

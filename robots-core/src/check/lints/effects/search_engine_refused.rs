@@ -1,4 +1,4 @@
-//! `search-engine-refused`: the policy refuses a search engine what the file disallows.
+//! `search-engine-refused`: the policy refuses a search engine's requests for disallowed pages.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "search-engine-refused",
     severity: Severity::Warning,
     summary: "search engines are refused pages that the file disallows",
-    why: "A search engine that obeys robots.txt is refused only if its copy of the file is old, or by mistake, and it \
-          drops pages that answer 403 from its index. So the mode \"refuse\" only tags the crawlers of search engines \
-          that people use, unless an override refuses them. Without a configuration this lint reports nothing.",
+    why: "A search engine that obeys robots.txt requests a disallowed page only by mistake, or if its copy of the \
+          file is old. If the answer is 403, it removes the page from its index. So the mode \"refuse\" only tags \
+          the requests of search engines that people use, unless an override refuses them. Without a configuration, \
+          this lint reports nothing.",
     bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     pass: Pass::File(run),
@@ -19,8 +20,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let registry = file.crawlers.registry;
-    // Every engine is reported at the first rule that disallows it something; many engines share a
-    // group.
+    // Every search engine is reported at the first rule whose disallowed requests are refused.
+    // Search engines with the same first rule share one finding.
     let mut found: BTreeMap<usize, Refusals<'_>> = BTreeMap::new();
     for refused in &file.site.refused {
         let Some(crawler) = registry.crawler(&refused.name) else { continue };
@@ -61,16 +62,19 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             1 => "this rule and one more disallow".to_owned(),
             others => format!("this rule and {others} more disallow"),
         };
-        sink.report(rule.range(), format_args!("{refused} what {rules}: refused pages leave the index"))
-            .of_agent(name)
-            .help("below the override that refuses them, write \"index\" = \"tag\" in [site.modes]");
+        sink.report(
+            rule.range(),
+            format_args!("{refused} the pages that {rules}: search engines remove refused pages from their index"),
+        )
+        .of_agent(name)
+        .help("below the override that refuses them, write \"index\" = \"tag\" in [site.modes]");
     }
 }
 
-/// Engines that are refused what a rule disallows.
+/// Search engines whose requests are refused, with the same first rule.
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Number of further rules that refuse one of them.
+    /// Maximum number of further rules whose disallowed requests are refused to one of them.
     others: usize,
     engines: Vec<&'a str>,
 }
@@ -116,8 +120,8 @@ mod tests {
         assert_eq!((star.line, star.agent.as_deref()), (2, Some("Googlebot")));
         let (count, rest) = star.message.split_once(' ').expect("a count");
         assert!(count.parse::<usize>().is_ok_and(|count| count > 20), "{}", star.message);
-        let want = "search engine crawlers, including \"Googlebot\", are refused what this rule and 2 more disallow: \
-                    refused pages leave the index";
+        let want = "search engine crawlers, including \"Googlebot\", are refused the pages that this rule and 2 more \
+                    disallow: search engines remove refused pages from their index";
         assert_eq!(rest, want);
         let want = "below the override that refuses them, write \"index\" = \"tag\" in [site.modes]";
         assert_eq!(star.help.as_deref(), Some(want));

@@ -1,4 +1,4 @@
-//! `secret-path`: a rule that reveals what it wants to hide.
+//! `secret-path`: a rule that reveals the path that it was meant to hide.
 
 use crate::check::lint::*;
 
@@ -6,19 +6,20 @@ pub(crate) const LINT: Lint = Lint {
     code: "secret-path",
     severity: Severity::Warning,
     summary: "a rule that points at something secret",
-    why: "A robots.txt is public, and attackers read it first. A rule about backups, database dumps, configurations \
-          or password files shows them the path, and robots.txt does not prevent a client from fetching it.",
+    why: "A robots.txt is public, and attackers read it. A rule about backups, database dumps, configurations or \
+          password files shows them the path, and robots.txt does not prevent them from fetching it.",
     bad: Example::new(b"User-agent: *\nDisallow: /backup/db.sql\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
     fix: None,
 };
 
-/// Whole words of a path, delimited by anything that is neither a letter nor a digit.
+/// Words that suggest a secret if they are whole words of a path, surrounded by characters that are
+/// neither letters nor digits.
 const WORDS: &str = "passwords passwd htpasswd secret secrets credential credentials backup backups dump dumps confidential \
                      phpmyadmin phpinfo cpanel";
 
-/// Names of files and folders that are secret anywhere in a path.
+/// Names of files and folders that suggest a secret in any part of a path.
 const NAMES: [&str; 9] = [".env", ".git/", ".svn/", ".sql", ".bak", ".htaccess", "id_rsa", ".pem", "wp-config"];
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -34,11 +35,11 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             field.value_range.clone(),
             format_args!("{} shows every reader of the file the path of something secret", Quoted(field.value)),
         )
-        .help("protect it with a login, or remove it from the server; robots.txt is public");
+        .help("protect the files with a login, or remove them from the server");
     }
 }
 
-/// Reports whether the pattern contains the name and no letter continues it: `INSTALL.sqlite.txt`
+/// Reports whether the pattern contains the name, not followed by a letter: `INSTALL.sqlite.txt`
 /// does not contain `.sql`.
 fn holds(pattern: &[u8], name: &[u8]) -> bool {
     let ends = |at: usize| name.ends_with(b"/") || !pattern.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric);

@@ -1,4 +1,4 @@
-//! `sitemap-disallowed`: a sitemap that its own file disallows.
+//! `sitemap-disallowed`: a sitemap that the file itself disallows.
 
 use crate::check::lint::*;
 
@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "sitemap-disallowed",
     severity: Severity::Warning,
     summary: "a sitemap that the file itself disallows",
-    why: "Crawlers fetch a sitemap under the same rules as any other page. If \"*\" disallows it, only crawlers with \
-          a group of their own can read it. The rules of another host apply to a sitemap there, and they are not \
-          known here.",
+    why: "The rules of the file also apply to sitemaps. If the group for \"*\" disallows a sitemap, only crawlers \
+          with a group of their own can fetch it. Sitemaps on other hosts are not checked, because the rules of \
+          those hosts apply to them.",
     bad: Example::new(b"User-agent: *\nDisallow: /feeds/\nSitemap: https://example.com/feeds/sitemap.xml\n"),
     good: Example::new(
         b"User-agent: *\nDisallow: /feeds/\nAllow: /feeds/sitemap.xml\nSitemap: https://example.com/feeds/sitemap.xml\n",

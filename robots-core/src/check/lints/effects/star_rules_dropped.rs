@@ -1,4 +1,4 @@
-//! `star-rules-dropped`: a group written as if it added to the group for `*`.
+//! `star-rules-dropped`: a group that was written as if it added rules to the group for `*`.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,14 +12,14 @@ use crate::rules::MatchBudget;
 pub(crate) const LINT: Lint = Lint {
     code: "star-rules-dropped",
     severity: Severity::Warning,
-    summary: "a group for one crawler without rules of the group for \"*\"",
+    summary: "a group for one crawler that lacks rules of the group for \"*\"",
     why: "A crawler that a group names obeys only that group (RFC 9309, section 2.2.1), not the rules for \"*\" in \
-          addition. If its group only adds a rule or delay, the crawler may fetch everything that \"*\" disallows; if \
-          the group repeats only some of these rules, it may fetch the rest. The same is true of groups for crawlers \
-          of pictures, videos or news: with its own group, Googlebot-Image obeys neither \"*\" nor the group for \
-          Googlebot. If only one rule of \"*\" is missing, it is just a note. A group that allows everything \
-          (\"Disallow:\" without a path) is intended, and so is a copy that only leaves out folders with parts of \
-          pages.",
+          addition. If its group contains only an additional rule or delay, the crawler may fetch everything that \
+          \"*\" disallows; if the group repeats only some of these rules, the crawler may fetch the other paths. \
+          This is also true for crawlers of pictures, videos or news: if a group names Googlebot-Image, it obeys \
+          neither \"*\" nor the group for Googlebot. If only one rule of \"*\" is missing, the finding is just a \
+          note. Groups that allow everything (\"Disallow:\" without a path), and copies that only lack folders with \
+          parts of pages, are not reported.",
     bad: Example::new(
         b"User-agent: *\nDisallow: /cart/\nDisallow: /login/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n",
     ),
@@ -31,40 +31,41 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Maximum number of rules of `*` that are examined; bounds the cost, like the budgets of verdicts.
+/// Maximum number of rules of `*` that are examined. This bounds the cost.
 const MAX_RULES: usize = 64;
 
-/// Maximum number of own rules in a group that may be a copy. A group with more of its own rules
-/// than this, and than it repeats, was written for its crawler.
+/// If a group has more rules of its own than this, and more than it repeats, it was written for its
+/// crawler and is not an incomplete copy.
 const OWN_LIST: usize = 24;
 
-/// Words in a path that suggest that the owner closed it on purpose; such paths are listed first.
+/// Words in a path that suggest that the path is closed on purpose. The message lists such paths
+/// first.
 const MEANT: &str = "account accounts admin administrator api auth basket cart cgi-bin checkout customer draft drafts internal login \
                      logout member members myaccount order orders password preview private profile register search signin \
                      staging test tmp user";
 
-/// Names of folders and file extensions that pages are displayed with.
+/// Names of folders, and file extensions, of files that are needed to display pages.
 const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
-/// A rule that closes something to all crawlers without a group, and paths that it matches.
+/// A rule of `*` that closes a part of the site, and paths that it matches.
 struct Closed<'r> {
     rule: Rule<'r>,
     paths: [Vec<u8>; 2],
 }
 
-/// Rules of `*`, by index, that leave something open to the crawlers of a group and closed to
-/// others.
+/// The rules of `*` that a group lacks.
 #[derive(Default)]
 struct Dropped {
     places: BTreeSet<usize>,
-    /// Whether the group repeats other rules of `*`.
+    /// Whether the group repeats some of the other rules of `*`.
     is_rest: bool,
 }
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let star = file.rules().select(&[], Fallback::Star);
-    // A file that closes the site to all others names the crawlers that it allows.
+    // If the file closes most of the site for `*`, groups for single crawlers are exceptions on
+    // purpose.
     if !SiteExtent::is_open_at_large(star) {
         return;
     }
@@ -82,7 +83,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
     let mut seen = HashSet::new();
     for group in file.robots.groups().filter(|group| !group.is_global()) {
-        // Each known crawler is examined once, so the number is small.
+        // Each known crawler is examined only once, so the number of verdicts is limited.
         let names = group.names().filter(|name| reads_sites(file, *name) && seen.insert(compared(*name)));
         let mut dropped = Dropped::default();
         let dropping: Vec<Name<'_>> = names.filter(|name| dropped.by(file, *name, &closed)).collect();
@@ -93,7 +94,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
         rules.sort_by_key(|rule| !is_meant(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
-        // A single rule often comes from a template, for pages that require a login anyway.
+        // A single missing rule is often from a template, for pages that require a login anyway.
         let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),
@@ -112,15 +113,15 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 impl Dropped {
-    /// Reports whether a crawler may fetch what is closed to others without a rule that shows
-    /// intent. Records the paths that none of its own rules matches.
+    /// Reports whether a crawler may fetch paths that are closed to others, although its group has
+    /// no rule that shows intent. Adds the rules of `*` that its group lacks.
     fn by(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
         let Some(crawler) = file.crawlers.named(name) else { return false };
         let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
         let rules: Vec<Rule<'_>> = selection.groups().flat_map(Group::rules).collect();
-        // Names without any lines belong to another lint.
+        // Groups without any lines belong to another lint.
         let is_bare = rules.is_empty() && selection.crawl_delay().is_none();
-        // A rule for the whole site shows intent, whatever else the group contains.
+        // A rule for the whole site shows intent.
         if is_bare || rules.iter().any(|rule| rule.pattern().is_empty() || is_every_path(rule.pattern())) {
             return false;
         }
@@ -142,11 +143,11 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // Two kinds of groups are intended: a copy that leaves out only files for display, and a
-        // long list for one crawler next to some repeated rules.
+        // Two kinds of groups are intended: a copy that lacks only rules about files for displaying
+        // pages, and a long list of rules for one crawler with some repeated rules.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
-        // A group that opens most paths by rules of its own does so on purpose.
+        // If a group opens most of the paths by its own rules, this is intended.
         if is_meant || open.is_empty() || all <= opened {
             return false;
         }
@@ -156,14 +157,14 @@ impl Dropped {
     }
 }
 
-/// Reports whether a word of the pattern suggests that it closes something on purpose.
+/// Reports whether a word of the pattern suggests that the path is closed on purpose.
 fn is_meant(pattern: &[u8]) -> bool {
     let mut words = pattern.split(|octet| !octet.is_ascii_alphanumeric() && *octet != b'-');
     words.any(|word| is_of(MEANT, word))
 }
 
-/// Reports whether a pattern is for files that pages are displayed with: `/images/`, `/*.css$` and
-/// similar.
+/// Reports whether a pattern is for files that are needed to display pages: `/images/`, `/*.css$`
+/// and similar.
 fn pages_are_shown_with(pattern: &[u8]) -> bool {
     let is_word = |octet: &u8| !matches!(octet, b'/' | b'*' | b'.' | b'$');
     let mut words = pattern.split(|octet| !is_word(octet)).filter(|word| !word.is_empty());
@@ -174,7 +175,7 @@ fn is_of(words: &str, word: &[u8]) -> bool {
     words.split(' ').any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Formats line numbers: `line 2`, `lines 2, 5 to 9`.
+/// Formats line numbers, as in `line 2` or `lines 2, 5 to 9`.
 fn of_lines(lines: impl Iterator<Item = usize>) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for line in lines {
@@ -191,9 +192,9 @@ fn of_lines(lines: impl Iterator<Item = usize>) -> String {
     format!("{noun} {}", texts.join(", "))
 }
 
-/// Reports whether a crawler reads whole sites, for an index or a collection, and obeys `*`.
-/// Archives are often allowed more on purpose, and crawlers for link previews or ads only fetch
-/// single pages.
+/// Reports whether a crawler fetches whole sites, for an index or a collection, and obeys `*`.
+/// Archives are left out, because sites often allow them more on purpose. Crawlers for link
+/// previews or ads are left out, because they fetch only single pages.
 fn reads_sites(file: &CheckedFile<'_>, name: Name<'_>) -> bool {
     let Some(crawler) = file.crawlers.named(name) else { return false };
     let reads = match crawler.category {

@@ -1,4 +1,4 @@
-//! `whole-site-disallowed`: a group whose crawlers may fetch nothing.
+//! `whole-site-disallowed`: a group whose crawlers may not fetch any page.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ pub(crate) const LINT: Lint = Lint {
     code: "whole-site-disallowed",
     severity: Severity::Warning,
     summary: "the whole site is blocked for a crawler, or for every crawler",
-    why: "\"Disallow: /\" with nothing allowed, or only the home page (\"Allow: /$\"), blocks the whole site. For \
-          \"*\" this affects all crawlers that have no group, including search engines: many sites have lost their \
-          place in the index because a staging file went live. For a named crawler that does not belong to a search \
-          engine that people use, it is usually intended, so it is only a note.",
+    why: "\"Disallow: /\" blocks the whole site if nothing is allowed, or only the home page (\"Allow: /$\"). In a \
+          group for \"*\", it blocks all crawlers that have no group, including search engines: many sites were \
+          removed from an index because the file of a staging site was published. For a named crawler that does not \
+          belong to a search engine that people use, the block is usually intended, so the finding is only a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
     fix: None,
 };
 
-const HELP: &str = "\"Disallow:\" without a path disallows nothing";
+const HELP: &str = "to allow the whole site, write \"Disallow:\" without a path";
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut everyone = Reach::default();
@@ -40,7 +40,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let message = format_args!("{extent} is disallowed for every crawler without a group of its own");
         sink.report(rule.range(), message).help(HELP);
     }
-    // One finding for all of them: lists of unwanted crawlers are common, and often long.
+    // All named crawlers share one finding, because lists of unwanted crawlers are common and often
+    // long.
     let mut shut: Vec<(Name<'_>, Rule<'_>, Extent)> = named
         .into_values()
         .filter_map(|(name, reach)| reach.shut_by().map(|(rule, extent)| (name, rule, extent)))
@@ -56,7 +57,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let Some((first, rule, extent)) = shut.first() else { continue };
         let names = quoted_list(shut.iter().map(|(name, ..)| name.value()));
         let effect = if severity == Severity::Warning { ": the site will be dropped from the index" } else { "" };
-        // The extent that applies to all of them.
+        // The message contains the extent that applies to all of them.
         let all = shut.iter().fold(*extent, |all, (.., extent)| all.max(*extent));
         let draft = sink.report_at(severity, rule.range(), format_args!("{all} is disallowed for {names}{effect}"));
         let draft = draft.of_agent(first.value());

@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a directive without a colon after it",
     why: "The standard requires a colon between name and value. The reference parser accepts white space instead if \
-          the line has exactly two words; other crawlers ignore the line. If the value itself contains a colon, the \
-          line is split there, and the rest of the value means something else, which is an error.",
+          the line has exactly two words; other crawlers ignore the line. If the value contains a colon, crawlers \
+          split the line there, so the name and the value are wrong, which is an error.",
     bad: Example::new(b"User-agent: *\nDisallow /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
@@ -21,7 +21,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             let written = [without_punctuation(field.name), b": ", field.value].concat();
             sink.report(
                 field.name_range.clone(),
-                format_args!("no colon after {}: not every crawler reads the line", Quoted(field.name)),
+                format_args!("there is no colon after {}: some crawlers ignore the line", Quoted(field.name)),
             )
             .help(format_args!("write {}", Quoted(&written)));
         }
@@ -35,7 +35,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             Severity::Error,
             field.name_range.clone(),
             format_args!(
-                "no colon after {word}: crawlers split the line at its first colon and read the value {value}"
+                "there is no colon after {word}: crawlers split the line at its first colon and find the value {value}"
             ),
         )
         .help(format_args!("write {}", Quoted(&written)));

@@ -1,4 +1,4 @@
-//! `misspelled-directive`: a name that only lenient crawlers understand.
+//! `misspelled-directive`: a directive that only lenient crawlers understand.
 
 use crate::check::lint::*;
 
@@ -8,9 +8,9 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a directive that only lenient crawlers understand",
     why: "The reference parser accepts common misspellings (dissallow, useragent, site-map) and any longer word that \
           begins with a directive (Disallowed). Other crawlers ignore the line, so the file means different things to \
-          different crawlers. Even if the longer word means something more specific, such as DisallowAITraining of a \
-          draft about uses of content, the line is read as that rule: also by search engines, and by servers that \
-          enforce the file.",
+          different crawlers. This also affects longer words with a meaning of their own, such as DisallowAITraining \
+          in a draft about uses of content: search engines, and servers that enforce the file, treat the line as a \
+          Disallow line.",
     bad: Example::new(b"Useragent: *\nDissallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
@@ -33,8 +33,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             ),
         )
         .help(format_args!(
-            "write \"{spelling}\" if it is for every use; for AI, name its crawlers in a group, or write \
-             \"Content-Usage\""
+            "write \"{spelling}\" if the rule is for every use; if it is for AI only, name AI crawlers in a group, \
+             or write \"Content-Usage\""
         ));
         return;
     }
@@ -45,8 +45,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help(format_args!("write \"{spelling}\""));
 }
 
-/// Reports whether a name continues the name of a rule by more than an ending (`Disallowed`), and
-/// so is a word of its own.
+/// Reports whether a name is the name of a rule, followed by more than an ending (`Disallowed`), so
+/// that it has a meaning of its own.
 fn says_more(field: &Field<'_>, spelling: &str) -> bool {
     const ENDING: usize = 3;
     matches!(field.directive, Directive::Allow | Directive::Disallow) && field.name.len() > spelling.len() + ENDING

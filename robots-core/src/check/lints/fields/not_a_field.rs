@@ -9,22 +9,22 @@ pub(crate) const LINT: Lint = Lint {
     code: "not-a-field",
     severity: Severity::Error,
     summary: "a line that is neither a field nor a comment",
-    why: "Each line consists of name, colon and value, or is a comment that begins with \"#\" (RFC 9309, section \
-          2.2). Crawlers silently ignore other lines, so a rule on such a line is not in force.",
+    why: "Each line must consist of name, colon and value, or be a comment that begins with \"#\" (RFC 9309, section \
+          2.2). Crawlers silently ignore other lines, so rules on such lines are not in force.",
     bad: Example::new(b"User-agent: *\nKeep out of the drafts\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\n# Keep out of the drafts\nDisallow: /drafts/\n"),
     pass: Pass::Line(run),
     fix: Some(LintFix::new(fix).shared_by(columns)),
 };
 
-/// Maximum number of lines of a file whose columns are converted to fields, because every finding
-/// gets all of these edits.
+/// Maximum number of lines of a file with columns that is fixed. Every finding in such a file gets
+/// the edits for all lines, so the number must be limited.
 const MAX_EXPORTED: usize = 512;
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     let ignored = match kind {
         LineKind::Malformed => true,
-        // Two words without a colon count as a field only if the first is a directive.
+        // Two words without a colon are a field only if the first word is a known directive.
         LineKind::Field(field) => !field.has_colon && !is_known(field),
         LineKind::Blank | LineKind::Comment => false,
     };
@@ -48,7 +48,10 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
             line.content(),
             format_args!("there is no name before the colon of {}: crawlers ignore the line", Quoted(text)),
         )
-        .help(format_args!("name the directive, for example {}", Quoted(&[b"Disallow:", value].concat())));
+        .help(format_args!(
+            "write a directive before the colon, for example {}",
+            Quoted(&[b"Disallow:", value].concat())
+        ));
         return;
     }
     let draft = sink.report(
@@ -72,14 +75,14 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let start = finding.span.start;
     let word = first_word(text);
     let is_cut = || file.lines().get(file.line_of(finding)).is_some_and(|line| line.cut_name().is_some());
-    // A directive with only a colon added could mean something else than the lost line; it could
-    // even open the site.
+    // If only a directive is left of the line, adding a colon could change the meaning of the lost
+    // line, and could even open the site.
     if is_spelled(text) || is_cut() {
         return None;
     }
     if of_columns(text).is_some() {
-        // A file is exported as a whole. If rules stayed in columns, their group would have no
-        // rules.
+        // A spreadsheet exports the whole file in columns, so all lines are converted together.
+        // Otherwise, a group could get its names but not its rules.
         if file.lines().len() > MAX_EXPORTED {
             return None;
         }
@@ -89,7 +92,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     if is_spelled(word) {
         return Some(vec![Edit::insert(start + word.len(), ":")]);
     }
-    // A line that may be meant as a rule is not turned into a comment.
+    // A line is turned into a comment only if it cannot be meant as a rule.
     let is_rule = matches!(text, [] | [b':' | b'/' | b'*', ..]) || nearest(word).is_some();
     (!is_rule).then(|| vec![Edit::insert(start, "# ")])
 }

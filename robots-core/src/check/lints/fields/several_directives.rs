@@ -1,4 +1,4 @@
-//! `several-directives`: lines whose line ends were lost.
+//! `several-directives`: a line with several directives, because line ends were lost.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "several-directives",
     severity: Severity::Error,
     summary: "several directives on one line",
-    why: "Crawlers read one directive per line, and everything after it as its value. A server that writes \"\\n\" as \
-          two characters, \"<br>\" or a line separator of Unicode, and a shell that joins lines with blanks, produce \
-          a file that looks complete but has lost its rules. Other lints do not check such a line, and there is no \
-          automatic fix, because only its author knows where the lines ended.",
+    why: "Crawlers read one directive per line, with everything after it as its value. If a server writes \"\\n\" as \
+          two characters, \"<br>\" or a line separator of Unicode instead of line ends, or if a shell joins lines \
+          with spaces, the file looks complete but has lost its rules. Other lints do not check such a line. There \
+          is no automatic fix, because only the author knows where the lines ended.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/ Disallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Joined(run),

@@ -7,11 +7,11 @@ pub(crate) const LINT: Lint = Lint {
     code: "unknown-directive",
     severity: Severity::Warning,
     summary: "a directive that no crawler knows",
-    why: "Crawlers silently ignore unknown directives, so a misspelled rule has no effect. Common extensions are \
-          known here even if few crawlers read them: Crawl-delay, Clean-param, Request-rate, Visit-time, Noindex, \
-          Host, Content-Usage, Content-Signal, License. A directive that is correct except for an invisible \
-          character, such as a byte order mark from joined files, is an error, because nobody can see why it is \
-          ignored.",
+    why: "Crawlers silently ignore unknown directives, so a misspelled rule has no effect. Common extensions are not \
+          reported, even if few crawlers support them: Crawl-delay, Clean-param, Request-rate, Visit-time, Noindex, \
+          Host, Content-Usage, Content-Signal, License. If a directive is correct except for an invisible character, \
+          such as a byte order mark from joined files, the finding is an error, because nobody can see why the line \
+          is ignored.",
     bad: Example::new(b"User-agent: *\nDisalllow: /private/\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nCrawl-delay: 10\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Field(run),
@@ -31,7 +31,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             field.name_range.clone(),
             format_args!("{what} hides the directive in {}: crawlers ignore the line", Quoted(name)),
         )
-        .help(format_args!("write \"{visible}\" without it"));
+        .help(format_args!("write \"{visible}\" without the invisible characters"));
         return;
     }
     let draft = sink
@@ -55,7 +55,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         return Some(vec![Edit::insert(range.start, "Sitemap: ")]);
     }
     let mut edits = vec![Edit::new(range, nearest(name)?)];
-    // A spreadsheet quotes the whole line, and separates it from the next column.
+    // A spreadsheet puts the whole line in quotes, and adds a separator before the next column.
     if let [quote @ (b'"' | b'\''), ..] = name {
         let value = field.value;
         let quoted = value.trim_ascii_end().iter().rposition(|octet| !matches!(octet, b',' | b';'))?;

@@ -9,8 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "unknown-lint",
     severity: Severity::Warning,
     summary: "a comment that turns off a lint with an unknown code",
-    why: "A comment such as \"# robots-check: allow(secret-path)\" turns a lint off in its line. If no lint has the \
-          code, the comment turns nothing off, and the findings remain.",
+    why: "A comment such as \"# robots-check: allow(secret-path)\" turns a lint off for its line. If no lint has \
+          this code, the comment has no effect, and the findings remain.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/ # robots-check: allow(secret-paths)\n"),
     good: Example::new(b"User-agent: *\nDisallow: /backup/ # robots-check: allow(secret-path)\n"),
     pass: Pass::File(run),

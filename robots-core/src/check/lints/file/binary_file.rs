@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "binary-file",
     severity: Severity::Error,
     summary: "a file that is not text",
-    why: "A robots.txt that was published compressed, or a different file under its name, contains no line that \
-          crawlers read, so no rule is in force. Other lints do not check such a file.",
+    why: "If a robots.txt was published in compressed form, or another file was published under its name, crawlers \
+          find no rules in it. Other lints do not check such a file.",
     bad: Example::new(b"\x1F\x8B\x08\0\0\0\0\0\0\x03\xD3\xE2\xE2\x02\0\xF3"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::OfKind(FileKind::Binary, run),

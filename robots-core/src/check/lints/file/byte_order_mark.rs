@@ -6,11 +6,12 @@ pub(crate) const LINT: Lint = Lint {
     code: "byte-order-mark",
     severity: Severity::Note,
     summary: "a byte order mark",
-    why: "Crawlers based on the reference parser skip a UTF-8 byte order mark, so a complete one is only a note. \
-          Other crawlers read it as part of the first word, and ignore the first line, often the only user-agent \
-          line. A truncated mark is skipped, too, but indicates that the file is damaged. A mark inside the file, \
-          where another file was appended, is never skipped: before a directive it is an error (unknown-directive), \
-          and on a blank line or before a comment it is a note here.",
+    why: "Crawlers based on the reference parser skip a UTF-8 byte order mark at the beginning of the file, so it is \
+          only a note. Other crawlers treat it as part of the first word and ignore the first line, which is often \
+          the only user-agent line. The reference parser also skips a truncated mark, but such a mark indicates that \
+          the file is damaged. No crawler skips a mark inside the file, where another file was appended. Before a \
+          directive, the lint unknown-directive reports it as an error; on a blank line or before a comment, this \
+          lint reports it as a note.",
     bad: Example::new(b"\xEF\xBB\xBFUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -42,7 +43,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         return;
     }
     for line in file.robots.lines().map(|line| line.content()).filter(|line| is_mark(&file.bytes()[line.clone()])) {
-        sink.report(line, "there is a byte order mark inside the file: another file with one was appended here")
+        sink.report(line, "there is a byte order mark inside the file: probably, another file was appended here")
             .help("remove it");
     }
 }
@@ -52,7 +53,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         return Some(vec![Edit::remove(finding.span.clone())]);
     }
     let mut end = file.lines().first().map_or(0, |line| line.range.start);
-    // Some editors add another byte order mark.
+    // Several byte order marks may follow one another, because some editors add another one.
     while file.bytes()[end..].starts_with(b"\xEF\xBB\xBF") {
         end += MARK;
     }

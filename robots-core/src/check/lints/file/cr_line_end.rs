@@ -6,8 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "cr-line-end",
     severity: Severity::Warning,
     summary: "a line that ends with only CR",
-    why: "By RFC 9309, lines end with LF, CR or CRLF, and the reference parser accepts all three. Many other parsers \
-          know only LF. With lone CRs they see only one line, and ignore everything after the first comment or field.",
+    why: "According to RFC 9309, lines end with LF, CR or CRLF, and the reference parser accepts all three. Many \
+          other parsers know only LF. If lines end with only CR, such a parser finds one long line, and ignores \
+          everything after the first comment or field.",
     bad: Example::new(b"User-agent: *\rDisallow: /private/\r"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -16,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let file = file.bytes();
-    // One finding per file: if one line ends with CR, most do.
+    // There is one finding per file, because usually all lines end in the same way.
     let lone = memchr::memchr_iter(b'\r', file).find(|at| file.get(at + 1) != Some(&b'\n'));
     if let Some(at) = lone {
         let ends_file = file[at + 1..].iter().all(|octet| *octet == b'\r');

@@ -7,8 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "empty-file",
     severity: Severity::Warning,
     summary: "a file without a single line of text",
-    why: "An empty robots.txt is valid and restricts nothing. But a full disk or an aborted deployment also leaves an \
-          empty file, and the two cannot be distinguished. A group with an empty Disallow shows the intention.",
+    why: "An empty robots.txt is valid and restricts nothing. But a full disk or an aborted deployment also leaves \
+          an empty file, and nobody can see the difference. A group with an empty Disallow shows that nothing is \
+          meant to be restricted.",
     bad: Example::new(b"\n"),
     good: Example::new(b"User-agent: *\nDisallow:\n"),
     pass: Pass::File(run),

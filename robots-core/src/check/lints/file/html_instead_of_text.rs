@@ -7,8 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "html-instead-of-text",
     severity: Severity::Error,
     summary: "a web page instead of rules",
-    why: "A server that answers every unknown path with its start page or an error page does the same for \
-          /robots.txt. Crawlers find no rules in it, and fetch everything. Other lints do not check such a file.",
+    why: "If a server answers every unknown path with its home page or an error page, it does the same for \
+          /robots.txt. Crawlers find no rules in this page, and fetch everything. Other lints do not check such a \
+          file.",
     bad: Example::new(b"<!DOCTYPE html>\n<html><body>Not found</body></html>\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::OfKind(FileKind::Html, run),

@@ -1,4 +1,4 @@
-//! `invalid-utf-8`: bytes that are not text.
+//! `invalid-utf-8`: bytes that are not UTF-8.
 
 use crate::check::lint::*;
 use crate::check::pattern::escaped;
@@ -7,9 +7,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "invalid-utf-8",
     severity: Severity::Warning,
     summary: "bytes that are not UTF-8",
-    why: "A robots.txt is UTF-8 (RFC 9309, section 2.2), and the paths a browser or crawler requests are UTF-8 with \
-          \"%\" escapes. A path saved in another encoding, such as Latin-1, is compared byte by byte and matches \
-          nothing; the help guesses the encoding. In a comment it has no effect and is only a note.",
+    why: "A robots.txt must be UTF-8 (RFC 9309, section 2.2), and requests of browsers and crawlers contain paths as \
+          UTF-8 with \"%\" escapes. A path that was saved in another encoding, such as Latin-1, is compared byte by \
+          byte and matches nothing; the help guesses the encoding. In a comment, such bytes have no effect, so the \
+          finding is only a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /caf\xe9/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),
     pass: Pass::Line(run),
@@ -49,12 +50,14 @@ fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
     let high = || path.iter().filter(|octet| **octet >= 0x80);
     let touches = |pair: &[u8]| pair.iter().any(|octet| *octet >= 0x80) && pair.iter().any(u8::is_ascii_alphabetic);
     if path.windows(2).any(touches) {
-        // Letters of both kinds in one word.
+        // A word with both ASCII letters and other letters is probably in Latin script. The
+        // encoding is ISO-8859-1 if all other bytes are letters of it.
         let is_latin = high().all(|octet| matches!(octet, 0xC0..=0xD6 | 0xD8..=0xF6 | 0xF8..));
         return is_latin.then(|| ("ISO-8859-1", path.iter().copied().map(char::from).collect()));
     }
     let text: String = path.iter().copied().map(of_windows_1251).collect::<Option<_>>()?;
-    // In other Cyrillic encodings, lower-case words would decode to upper-case letters here.
+    // Lower-case words in other Cyrillic encodings decode to upper-case letters of windows-1251. So
+    // all letters of a word, except the first, must be in lower case.
     let is_word = |pair: &[u8]| pair.iter().all(|octet| *octet >= 0x80);
     let is_small = |word: &str| word.chars().skip(1).all(char::is_lowercase);
     let words = text.split(|char: char| !char.is_alphabetic());

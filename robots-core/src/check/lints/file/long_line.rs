@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "long-line",
     severity: Severity::Error,
     summary: "a line longer than 16,663 bytes",
-    why: "Crawlers based on the reference parser read the first 16,663 bytes of each line and ignore the rest. A path \
-          pattern that is cut in this way is shorter and matches more than intended. Comments may have any length.",
+    why: "Crawlers based on the reference parser read only the first 16,663 bytes of each line. A path pattern that \
+          is cut in this way is shorter than written and matches more than intended. Comments may have any length.",
     bad: Example::repeated(b"User-agent: *\nDisallow: /", b"a", MAX_LINE),
     good: Example::repeated(b"User-agent: *\nDisallow: /private/ # ", b"a", MAX_LINE),
     pass: Pass::Line(run),
@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     let length = line.bytes().len();
-    // A line that ends with a comment or a NUL before the limit loses nothing.
+    // If a comment or a NUL begins before the limit, the cut part of the line has no effect.
     if length > MAX_LINE && memchr::memchr2(0, b'#', &line.bytes()[..MAX_LINE]).is_none() {
         sink.report(
             line.range.start + MAX_LINE..line.range.end,

@@ -1,4 +1,4 @@
-//! `no-known-field`: some other text served as robots.txt.
+//! `no-known-field`: text that is not a robots.txt.
 
 use crate::check::file_kind::FileKind;
 use crate::check::lint::*;
@@ -7,8 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "no-known-field",
     severity: Severity::Error,
     summary: "some other text instead of rules",
-    why: "An application that fails, or a deployment that copies the wrong file, leaves an error message, JSON or a \
-          Git LFS pointer instead of the robots.txt. Crawlers find no rule in it and fetch everything. tower-robots \
+    why: "If an application fails, or a deployment copies the wrong file, an error message, JSON or a Git LFS \
+          pointer is served instead of the robots.txt. Crawlers find no rules in it and fetch \
+          everything. tower-robots \
           does not publish such a file: at least one line must be a field that crawlers know, or every line must be a \
           comment.",
     bad: Example::new(b"Error: cannot connect to database   # robots-check: allow(unknown-directive)\n"),

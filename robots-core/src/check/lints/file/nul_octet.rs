@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "nul-octet",
     severity: Severity::Error,
     summary: "a NUL byte inside a line",
-    why: "Crawlers based on the reference parser read a line up to its first NUL byte and ignore the rest, so a rule \
-          may mean less or more than it seems. Such bytes come from files saved as UTF-16, from damaged disks and \
-          from programs that write fixed-size buffers.",
+    why: "Crawlers based on the reference parser read a line only up to its first NUL byte, so a rule may match \
+          fewer or more paths than it seems to. Such bytes occur in files saved as UTF-16, in damaged files and in \
+          the output of programs that write fixed-size buffers.",
     bad: Example::new(b"User-agent: *\nDisallow: /private\0/drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/drafts/\n"),
     pass: Pass::Line(run),

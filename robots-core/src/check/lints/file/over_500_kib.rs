@@ -9,7 +9,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Error,
     summary: "lines past the first 500 KiB of the file",
     why: "A crawler must read the first 500 KiB of a robots.txt (RFC 9309, section 2.5), and large crawlers read no \
-          more. The lines after that, and the line that is cut at the limit, do not count.",
+          more. They ignore the lines after this limit, and the line that is cut at the limit.",
     bad: Example::repeated(b"User-agent: *\nDisallow: /private/\n", b"# Nothing to see here.\n", STANDARD_LIMIT / 20),
     good: Example::repeated(b"User-agent: *\nDisallow: /private/\n", b"# Nothing to see here.\n", STANDARD_LIMIT / 30),
     pass: Pass::File(run),
@@ -26,8 +26,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         sink.report(
             line.range,
             format_args!(
-                "the file is {length} bytes long: crawlers need not read past {STANDARD_LIMIT}, so the lines from \
-                 here on do not count"
+                "the file is {length} bytes long: crawlers need not read more than {STANDARD_LIMIT} bytes, so they \
+                 may ignore the lines from this line on"
             ),
         )
         .help("shorten the file: one pattern with \"*\" can often replace many rules");

@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "blank-line-in-group",
     severity: Severity::Note,
     summary: "blank lines inside a group",
-    why: "In RFC 9309, blank lines have no meaning. In the draft of 1996 they end groups, and parsers based on it \
-          ignore the rules below a blank line.",
+    why: "In RFC 9309, blank lines have no meaning. In the draft of 1996, they end groups, so parsers that are based \
+          on the draft ignore the rules below a blank line.",
     bad: Example::new(b"User-agent: *\n\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -27,7 +27,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                         "a blank line separates this rule from its group: old parsers end the group there",
                     )
                     .help("remove the blank line above it");
-                    // The rules below are cut off together with this one.
+                    // Further rules of this group are cut off as well, but are not reported again.
                     in_group = false;
                 }
                 _ => {}
@@ -37,9 +37,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Removes the blank lines from the names to the last rule of the group. A blank line between
-/// rules, with no comment next to it, becomes an empty comment: people see it as a separator, and
-/// parsers do not.
+/// Removes the blank lines between the names and the last rule of the group. A blank line between
+/// two rules, without a comment next to it, becomes an empty comment, so that it still separates
+/// the rules for people.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
@@ -47,7 +47,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let name = (0..rule).rev().find(is_name)?;
     let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
     let mut edits = Vec::new();
-    // The last line that is not blank, and whether a rule came before.
+    // The last line that is not blank, and whether a rule was found before it.
     let (mut before, mut is_parted) = (name, false);
     let mut line = name;
     while line <= last {

@@ -1,4 +1,4 @@
-//! `duplicate-group`: a name in more than one group.
+//! `duplicate-group`: a name that occurs more than once.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "duplicate-group",
     severity: Severity::Note,
     summary: "a crawler that is named more than once",
-    why: "Groups for the same crawler are read as one, wherever they are in the file (RFC 9309, section 2.2.1). Older \
-          parsers use only the first or the last group, and people overlook the other one.",
+    why: "Crawlers must combine all groups for the same crawler (RFC 9309, section 2.2.1). But older parsers use \
+          only the first or the last group, and people overlook the other groups.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: *\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::File(run),
@@ -44,7 +44,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Merges all groups for the same crawlers, or removes a repeated name of the same group.
+/// Merges all groups for the same crawlers into the first of them, or removes a repeated name of
+/// one group.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let groups = file.groups();
     if groups.repeated.contains(&finding.line) {
@@ -59,13 +60,15 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         start..last + 1
     };
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
-    // For adjacent groups, the names between them are removed; comments after names stay.
+    // If the groups are adjacent, only the names between them are removed. Comments after these
+    // names stay.
     let is_next = |(number, at): &(usize, &usize)| first + number == **at;
     let joined = members.iter().enumerate().take_while(is_next).count();
     let end = lines_of(members[joined - 1]).end - 1;
     let between = (lines_of(first).end..=end).filter(|line| is_name(line) || file.is_blank(*line));
     let mut edits: Vec<Edit> = between.map(|line| file.without_field(line)).collect::<Option<_>>()?;
-    // Other groups are moved after them, with the comment right above each.
+    // Groups that are not adjacent are moved to the end of the first group, each with the comment
+    // right above it.
     let mut moved = Vec::new();
     for at in &members[joined..] {
         let lines = lines_of(*at);
@@ -89,8 +92,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(edits)
 }
 
-/// Returns the index of the first of the groups to merge. `None` for a finding about that group
-/// itself, and for a repeated name of the same group.
+/// Returns the index of the first group, as the key of all findings that one merge corrects. `None`
+/// for a finding within the first group itself, such as a repeated name.
 fn shared(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     let groups = file.groups();
     let own = groups.at(finding.line)?;

@@ -1,4 +1,4 @@
-//! `group-without-rules`: names at the end of the file that nothing follows.
+//! `group-without-rules`: user-agent lines at the end of the file without rules after them.
 
 use crate::check::lint::*;
 
@@ -6,11 +6,11 @@ pub(crate) const LINT: Lint = Lint {
     code: "group-without-rules",
     severity: Severity::Warning,
     summary: "user-agent lines without rules after them",
-    why: "A group without rules restricts nothing, and a crawler it names no longer obeys the group for \"*\". Only \
-          the last group of a file can be like that, because consecutive user-agent lines share the rules after them. \
-          A group with a Crawl-delay or another extension is not reported. If the file has no other rule, it was \
-          probably truncated, which is an error. The file does not show whether a rule is missing or everything is \
-          allowed, so there is no automatic fix.",
+    why: "A group without rules restricts nothing, and the crawlers that it names do not obey the group for \"*\", \
+          either. Only the last group of a file can be without rules, because consecutive user-agent lines share the \
+          rules after them. A group with a Crawl-delay or another extension is not reported. If the file has no \
+          other rule, it was probably truncated, and the finding is an error. There is no automatic fix, because the \
+          file does not show whether a rule is missing or everything is meant to be allowed.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nDisallow:\n"),
     pass: Pass::File(run),
@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let Some(group) = file.robots.groups().last().filter(|group| group.rules().len() == 0) else { return };
-    // A line without a name belongs to another lint.
+    // User-agent lines without a name belong to another lint.
     let Some(name) = group.names().find(|name| !name.value().is_empty()) else { return };
     let is_extension = |(line, field): (usize, Field<'_>)| {
         line > name.line() && is_known(&field) && !matches!(field.directive, Directive::UserAgent | Directive::Sitemap)
@@ -38,7 +38,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     } else {
         sink.report(
             name.range(),
-            format_args!("no rule follows the user-agent line of {named}: it may fetch everything"),
+            format_args!("no rule follows the user-agent line of {named}: this crawler may fetch everything"),
         )
     };
     draft.help("add a rule, or \"Disallow:\" to show that everything is allowed");

@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "line-between-names",
     severity: Severity::Warning,
     summary: "another directive between the user-agent lines of a group",
-    why: "Only an allow or disallow line ends the list of names of a group (RFC 9309, section 2.2.1), so standard \
-          crawlers ignore a Crawl-delay between user-agent lines, and the names form one group. Other parsers treat \
-          it as the first rule, so the rules below do not apply to the names above it.",
+    why: "Only an allow or disallow line ends the list of names of a group (RFC 9309, section 2.2.1). So in standard \
+          parsers, the names before and after a Crawl-delay form one group. Other parsers treat the Crawl-delay as \
+          the first rule of the group, so the rules below do not apply to the names above it.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 5\nUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nUser-agent: *\nCrawl-delay: 5\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -34,7 +34,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 named = true;
             }
             Directive::Allow | Directive::Disallow => (named, between) = (false, None),
-            // Sitemaps belong to no group, and all parsers know that.
+            // Sitemap lines are left out, because no parser treats them as part of a group.
             Directive::Sitemap => {}
             _ if named && between.is_none() && field.has_colon => between = Some(field),
             _ => {}
@@ -42,7 +42,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Moves all such lines of the group below its names.
+/// Moves all lines between the names of the group below its last name.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let group = *file.groups().groups.get(group_of(file, finding)?)?;
     let (first, last) = (group.line() - 1, group.names().last()?.line() - 1);

@@ -1,4 +1,4 @@
-//! `rule-before-group`: a rule that belongs to no group.
+//! `rule-before-group`: a rule that does not belong to any group.
 
 use crate::check::lint::*;
 
@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "rule-before-group",
     severity: Severity::Error,
     summary: "a rule before the first user-agent line",
-    why: "A group begins with a user-agent line (RFC 9309, section 2.2.1). A rule before the first user-agent line \
-          belongs to no group, and crawlers ignore it.",
+    why: "A group begins with a user-agent line (RFC 9309, section 2.2.1). Crawlers ignore a rule before the first \
+          user-agent line, because it does not belong to any group.",
     bad: Example::new(b"Disallow: /private/\nUser-agent: *\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Field(run),
@@ -24,13 +24,13 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             field.range(),
             format_args!("{} precedes every user-agent line: crawlers ignore it", Quoted(field.name)),
         )
-        .help("put \"User-agent: *\" above it if it is for every crawler");
+        .help("if the rule is for every crawler, put \"User-agent: *\" above it");
     }
 }
 
 fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
-    // One new line fixes all findings.
+    // One new line before the first rule fixes all findings.
     let first = (0..file.lines().len()).find(is_rule)?;
     Some(vec![file.line_before(first, b"User-agent: *")?])
 }

@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "browser-header-as-name",
     severity: Severity::Error,
     summary: "a whole User-Agent header as a name",
-    why: "A user-agent line contains a product token, such as \"GPTBot\", not the header that the crawler sends with \
-          its requests. Crawlers that cut the header read \"Mozilla\", which is not the name of any crawler.",
+    why: "The value of a user-agent line must be a product token, such as \"GPTBot\", not the User-Agent header of a \
+          crawler's requests. Crawlers that cut the header find the name \"Mozilla\", which no crawler has.",
     bad: Example::new(
         b"User-agent: Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)\nDisallow: /private/\n",
     ),

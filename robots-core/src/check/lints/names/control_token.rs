@@ -1,4 +1,4 @@
-//! `control-token`: a name that no request ever has.
+//! `control-token`: a name that requests never contain.
 
 use crate::check::lint::*;
 
@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "control-token",
     severity: Severity::Note,
     summary: "a token that cannot be enforced",
-    why: "Some product tokens appear in robots.txt only: their operator fetches pages under another name, and looks \
-          up the token to find out how it may use them. The operator reads the rules for such a token, but requests \
-          never contain it, so a server cannot enforce them.",
+    why: "Some product tokens appear in robots.txt only: the operator fetches pages under another name, and uses the \
+          rules for the token to find out how it may use the pages. Requests never contain such a token, so a server \
+          cannot enforce its rules.",
     bad: Example::new(b"User-agent: Google-Extended\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::Name(run),

@@ -11,18 +11,18 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a name that crawlers cut",
     why: "A product token consists of letters, \"_\" and \"-\" (RFC 9309, section 2.2.1). Crawlers based on the \
-          reference parser cut other names at the first other byte and compare the rest, so the group may be for a \
-          different crawler or for none. Known crawlers, such as MJ12bot, read their whole names, which are not \
-          reported. Other names with digits or dots are only a note, and so are names with a version or a final \
-          \"*\", which are cut as intended. A no-break space or another invisible character makes a name that no \
-          crawler has.",
+          reference parser cut a name at the first other character, so the group may be for a different crawler or \
+          for none. Names of known crawlers, such as MJ12bot, are not reported, because these crawlers compare their \
+          whole names. Other names with digits or dots are only a note, and so are names with a version or a final \
+          \"*\", which is meant to be cut. A name with a no-break space or another invisible character does not \
+          match any crawler.",
     bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::Name(run),
     fix: Some(LintFix::new(fix)),
 };
 
-/// Characters that may join the names of several crawlers, in addition to commas.
+/// Characters, in addition to commas, that people write between the names of several crawlers.
 const JOINS: &[u8] = b"|&+/";
 
 /// Maximum number of names on one line that are suggested as separate lines.
@@ -47,20 +47,20 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
         draft.help(format_args!("write {}", Quoted(kept)));
     } else if let Some(names) = several(value, &file.crawlers) {
         let lines: Vec<_> = names.iter().map(|name| Quoted(&line_of(name)).to_string()).collect();
-        draft.help(format_args!("each line has one name: write {}", lines.join(" and ")));
+        draft.help(format_args!("write each name on a line of its own: {}", lines.join(" and ")));
     } else if let Some(name) = unquoted(value) {
         draft.help(format_args!("write {}", Quoted(name)));
     } else if let Some(seen) = without_invisible(value) {
         draft.help(format_args!("write {} without the invisible characters", Quoted(seen.as_bytes())));
     } else if value.starts_with(b"*") {
-        draft.help("write \"*\" for every crawler, or the name of one");
+        draft.help("write \"*\" for every crawler, or the name of one crawler");
     } else {
         draft.help("use the name that the crawler documents; standard names consist of letters, \"_\" and \"-\"");
     }
 }
 
-/// Returns the names on a line that was meant for several crawlers: with commas between them, or
-/// all of them known.
+/// Returns the names on a line that was meant for several crawlers, because there are commas
+/// between the names, or because all of them are known.
 fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
     let is_separator =
         |octet: &u8| matches!(octet, b',' | b';') || JOINS.contains(octet) || octet.is_ascii_whitespace();
@@ -75,18 +75,19 @@ fn line_of(name: &[u8]) -> Vec<u8> {
     [b"User-agent: ", name].concat()
 }
 
-/// Reports whether a crawler is known by exactly this name; it then reads the name whole.
+/// Reports whether a registered crawler has exactly this name. Such a crawler compares the whole
+/// name.
 fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     let token = ProductToken::new(value);
     ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry.knows(&token)
 }
 
-/// Reports whether the cut removes only what was never meant to be compared: `Googlebot/2.1`,
-/// `Googlebot*`.
+/// Reports whether only a version or a `*` is cut, which were not meant to be compared:
+/// `Googlebot/2.1`, `Googlebot*`.
 fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     let rest = &value[kept.len()..];
     let meant = match rest {
-        // A word after the slash may be another crawler's name.
+        // A word after the slash may be the name of another crawler.
         [b'/', b'A'..=b'Z' | b'a'..=b'u' | b'w'..=b'z', ..] => false,
         [b'/', version @ ..] => version.iter().all(|byte| is_word(*byte)),
         _ => rest.iter().all(|byte| *byte == b'*'),
@@ -121,7 +122,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let lines = file.lines_after(file.line_of(finding), others.iter().map(Vec::as_slice));
         return Some(vec![Edit::new(finding.span.clone(), *first), lines]);
     }
-    // If a line may contain several names, none may be lost.
+    // If the line may contain several names, it has no fix, because a name could be lost.
     let meant = file.crawlers.declared_by(value).filter(|_| !value.iter().any(|octet| JOINS.contains(octet)))?;
     (meant.as_bytes() != value).then(|| vec![Edit::new(finding.span.clone(), meant)])
 }
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_line_for_several_crawlers_is_told_apart() {
-        let several = "each line has one name: write \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
+        let several = "write each name on a line of its own: \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
         for (value, is_several) in [
             ("GPTBot, ccbot", true),
             ("GPTBot;ccbot", true),

@@ -1,4 +1,4 @@
-//! `empty-user-agent`: a user-agent line that names no crawler.
+//! `empty-user-agent`: a user-agent line without a name.
 
 use crate::check::lint::*;
 
@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "empty-user-agent",
     severity: Severity::Error,
     summary: "a user-agent line without a name",
-    why: "A user-agent line without a value names no crawler, not every crawler. If it is the only one in its group, \
-          the rules of the group apply to no crawler.",
+    why: "A user-agent line without a value does not stand for every crawler, but for none. If it is the only \
+          user-agent line of its group, the rules of the group do not apply to any crawler.",
     bad: Example::new(b"User-agent:\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
@@ -16,8 +16,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if field.directive == Directive::UserAgent && field.value.is_empty() {
-        sink.report(field.range(), "the user-agent line names no crawler")
-            .help("write \"User-agent: *\" if the group is for every crawler");
+        sink.report(field.range(), "the user-agent line has no name, so it does not apply to any crawler")
+            .help("if the group is for every crawler, write \"User-agent: *\"");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `ignores-robots`: a crawler that does not read the file.
+//! `ignores-robots`: rules for a crawler that does not obey robots.txt.
 
 use crate::check::lint::*;
 
@@ -6,7 +6,7 @@ pub(crate) const LINT: Lint = Lint {
     code: "ignores-robots",
     severity: Severity::Note,
     summary: "rules for a crawler that does not obey robots.txt",
-    why: "Some fetchers do not obey robots.txt, mostly because a person starts each request. Rules for them have no \
+    why: "Some clients do not obey robots.txt, mostly because a person starts each request. Rules for them have no \
           effect unless a server enforces the file.",
     bad: Example::new(b"User-agent: Pingdom\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),

@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "star-with-text",
     severity: Severity::Warning,
     summary: "a name that begins with \"* \"",
-    why: "Crawlers based on the reference parser read \"*\" followed by a blank and anything as \"*\", which means \
-          every crawler. Others compare the whole value, which is the name of no crawler.",
+    why: "To crawlers based on the reference parser, \"*\" followed by a space and any text means every crawler. \
+          Other crawlers compare the whole value, which is not the name of any crawler.",
     bad: Example::new(b"User-agent: * bots\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Name(run),
@@ -18,8 +18,8 @@ fn run(_: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     if name.is_star() && name.value() != b"*" {
         sink.report(
             name.range(),
-            format_args!("some crawlers read {} as every crawler, and others as none", Quoted(name.value())),
+            format_args!("some crawlers treat {} as every crawler, others as no crawler", Quoted(name.value())),
         )
-        .help("write \"*\" for every crawler, or the name of one");
+        .help("write \"*\" for every crawler, or the name of one crawler");
     }
 }

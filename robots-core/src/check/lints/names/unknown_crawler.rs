@@ -6,10 +6,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "unknown-crawler",
     severity: Severity::Warning,
     summary: "an unknown name that is almost a known one",
-    why: "A crawler looks for exactly its own name, so a group with a misspelled name is for no crawler, and the \
-          intended crawler follows \"*\" instead. The same happens with the name of a search engine, an assistant \
-          (Bing for bingbot) or an operator (Anthropic). Names that differ much from all known ones are not reported, \
-          because not every crawler is known here.",
+    why: "A crawler looks for exactly its own name, so a group with a misspelled name does not apply to any crawler, \
+          and the crawler that is meant obeys \"*\" instead. The same happens with the name of a search engine, an \
+          assistant (Bing for bingbot) or an operator (Anthropic). Names that are not similar to a known name are \
+          not reported, because the registry does not contain every crawler.",
     bad: Example::new(b"User-agent: Googelbot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
     pass: Pass::File(run),

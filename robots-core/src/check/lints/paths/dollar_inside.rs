@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "dollar-inside",
     severity: Severity::Warning,
     summary: "a \"$\" that is not at the end of a pattern",
-    why: "\"$\" means the end of the path only at the end of a pattern (RFC 9309, section 2.2.3). Elsewhere it is a \
-          dollar sign, which few paths contain, so the rule matches almost nothing.",
+    why: "\"$\" means the end of the path only at the end of a pattern (RFC 9309, section 2.2.3). In other positions \
+          it is a dollar sign, which few paths contain, so the rule matches almost nothing.",
     bad: Example::new(b"User-agent: *\nDisallow: /*.pdf$?page\n"),
     good: Example::new(b"User-agent: *\nDisallow: /*.pdf$\nDisallow: /price%24list\n"),
     pass: Pass::Field(run),
@@ -42,16 +42,16 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     }
     let start = field.value_range.start;
     let inside = memchr::memchr_iter(b'$', &pattern[..pattern.len() - 1]);
-    // A `$` at the end of a segment may mean either.
+    // A `$` at the end of a segment is not changed, because both meanings are possible.
     let is_octet = |at: usize| pattern[at + 1].is_ascii_alphanumeric() && !is_end(pattern, at);
     inside.clone().all(is_octet).then(|| Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
 }
 
-/// Reports whether a `$` is meant as the end of the path. It is after a file extension
-/// (`/*.pdf$?page`), or if only more `*` and `$` follow. After a name, a slash may follow as well
+/// Reports whether a `$` is meant as the end of the path: it follows a file extension
+/// (`/*.pdf$?page`), or only `*` and `$` follow it. After a name, a slash may follow as well
 /// (`/shop$/`).
 fn is_end(pattern: &[u8], at: usize) -> bool {
-    /// Maximum length of a file extension, that of `webmanifest`.
+    /// Maximum length of a file extension, which is the length of `webmanifest`.
     const MAX_EXTENSION_LENGTH: usize = 11;
     let (before, rest) = (&pattern[..at], &pattern[at + 1..]);
     let name = before.rsplit(|octet| !octet.is_ascii_alphanumeric()).next().unwrap_or_default();

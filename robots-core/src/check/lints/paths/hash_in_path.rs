@@ -5,9 +5,9 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "hash-in-path",
     severity: Severity::Warning,
-    summary: "a \"#\" right behind a path",
-    why: "\"#\" begins a comment anywhere in a line (RFC 9309, section 2.2), so a rule for \"/page#part\" is a rule \
-          for \"/page\". Requests never contain a fragment anyway, so rules cannot match it.",
+    summary: "a \"#\" right after a path",
+    why: "\"#\" begins a comment at any position of a line (RFC 9309, section 2.2), so \"/page#part\" is the pattern \
+          \"/page\". Rules cannot match a fragment anyway, because requests never contain fragments.",
     bad: Example::new(b"User-agent: *\nDisallow: /page#part\n"),
     good: Example::new(b"User-agent: *\nDisallow: /page # and its parts\n"),
     pass: Pass::Field(run),
@@ -20,5 +20,5 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         return;
     }
     sink.report(end..end + 1, format_args!("the \"#\" begins a comment: the pattern is {}", Quoted(field.value)))
-        .help("put a blank before a comment, and write \"%23\" for a \"#\" in a path");
+        .help("put a space before a comment, and write \"%23\" for a \"#\" in a path");
 }

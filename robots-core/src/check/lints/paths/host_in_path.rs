@@ -1,4 +1,4 @@
-//! `host-in-path`: the host of the site before a path.
+//! `host-in-path`: a host in front of the path.
 
 use crate::check::lint::*;
 use crate::check::path_text::{HostEvidence, has_one_path, split_host};
@@ -6,11 +6,11 @@ use crate::check::path_text::{HostEvidence, has_one_path, split_host};
 pub(crate) const LINT: Lint = Lint {
     code: "host-in-path",
     severity: Severity::Warning,
-    summary: "a host in front of a path",
+    summary: "a host before a path",
     why: "A robots.txt applies only to its own host (RFC 9309, section 2.3), so its rules contain only paths. \
           \"/example.com/cart/\" is for a folder with the name \"example.com\", and does not match \
-          \"https://example.com/cart/\". If the sitemaps name the host of the site, other names are not reported, \
-          because they are names of folders.",
+          \"https://example.com/cart/\". If the sitemaps show the host of the site, only this host is reported, \
+          because other names are probably names of folders.",
     bad: Example::new(b"User-agent: *\nDisallow: /example.com/cart/\nSitemap: https://example.com/sitemap.xml\n"),
     good: Example::new(b"User-agent: *\nDisallow: /cart/\nSitemap: https://example.com/sitemap.xml\n"),
     pass: Pass::Field(run),

@@ -8,8 +8,9 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "an invisible character in a path",
     why: "Text that is copied from a web page or a word processor may contain zero-width spaces, soft hyphens, \
-          direction marks, and no-break spaces around it. These characters are part of the path, which then matches \
-          nothing, although it looks correct. Joiners between letters are not reported for scripts that need them.",
+          direction marks, or no-break spaces at its ends. Crawlers treat these characters as part of the path, so \
+          the path looks correct but matches nothing. Joiners between letters are not reported in scripts that need \
+          them.",
     bad: Example::new("User-agent: *\nDisallow: /private/\u{200b}\n".as_bytes()),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
@@ -18,7 +19,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let Some(seen) = visible_path(field.value).filter(|_| has_one_path(field)) else { return };
-    // After such a character, the slash is not the beginning of the value.
+    // If such a character comes before the slash, the pattern does not begin with the slash and
+    // matches nothing.
     let severity = if matches!(field.value, [b'/' | b'*', ..]) { LINT.severity } else { Severity::Error };
     let draft = sink.report_at(
         severity,
@@ -26,7 +28,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         format_args!("{} contains invisible characters, which no path contains", Quoted(field.value)),
     );
     match seen.as_str() {
-        "" => draft.help("remove them: the value contains nothing else"),
+        "" => draft.help("remove the invisible characters: the value contains nothing else"),
         seen => draft.help(format_args!("write {}", Quoted(seen.as_bytes()))),
     }
 }

@@ -5,10 +5,10 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "needless-escape",
     severity: Severity::Warning,
-    summary: "a letter, digit or mark that needs no escape",
-    why: "By RFC 9309, section 2.2.2, crawlers decode escapes of letters, digits, \"-\", \".\", \"_\" and \"~\" \
-          before comparing, but the reference parser does not, so \"/%61bout\" matches \"/about\" for some crawlers \
-          and not for others.",
+    summary: "an escaped letter, digit or mark that needs no escape",
+    why: "According to RFC 9309, section 2.2.2, crawlers decode escapes of letters, digits, \"-\", \".\", \"_\" and \
+          \"~\" before comparing. But the reference parser does not, so \"/%61bout\" matches \"/about\" for some \
+          crawlers and not for others.",
     bad: Example::new(b"User-agent: *\nDisallow: /%7Euser/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /~user/\nDisallow: /a%2Fb\n"),
     pass: Pass::Field(run),
@@ -46,7 +46,7 @@ fn decode(mut pattern: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the unreserved byte that an escape at the start of the text represents.
+/// Returns the byte of an escape at the start of the text if the byte is unreserved.
 fn needless(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
     let digit = |octet: &u8| char::from(*octet).to_digit(16);

@@ -14,10 +14,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "path-without-slash",
     severity: Severity::Error,
     summary: "a path pattern that begins with neither \"/\" nor \"*\"",
-    why: "Every path begins with \"/\" and patterns are compared from the first byte on (RFC 9309, section 2.2.2), so \
-          a pattern that begins with anything but \"/\" or \"*\" matches no path. A few old crawlers add the slash; \
-          the others ignore the rule. If the value has two possible meanings, the help shows both, and there is no \
-          automatic fix.",
+    why: "Every path begins with \"/\", and patterns are compared from the first byte on (RFC 9309, section 2.2.2), \
+          so a pattern that begins with another character than \"/\" or \"*\" matches no path. A few old crawlers \
+          add the slash; all others ignore the rule. If the value has two possible meanings, the help shows both, \
+          and there is no automatic fix.",
     bad: Example::new(b"User-agent: *\nDisallow: private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: *.pdf$\nDisallow:\n"),
     pass: Pass::Field(run),
@@ -29,7 +29,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
         return;
     }
-    // Other lints report what hides the slash.
+    // If something before the slash hides it, another lint reports the value.
     if joined_paths(path).is_some() || visible_path(path).is_some() {
         return;
     }
@@ -52,16 +52,16 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 /// Probable meaning of a value without a leading slash.
 enum Meaning {
     Pattern(Vec<u8>),
-    /// One of two patterns, each with a description of the paths it is for.
+    /// One of two patterns, each with a description of the paths that it is for.
     Either([(Vec<u8>, &'static str); 2]),
-    /// No pattern can be suggested. Contains advice instead.
+    /// No pattern can be suggested, only this advice.
     Unknown(&'static str),
 }
 
 const OF_A_DISK: &str = "write the path that a browser shows, without the folders of the server's disk";
 
 impl Meaning {
-    /// Finds the meaning of a value; `own` is the host of the site.
+    /// Returns the probable meaning of a value; `own` is the host of the site.
     fn of(value: &[u8], own: Option<&[u8]>) -> Self {
         let seen = without_invisible(value);
         let text = seen.as_deref().map_or(value, str::as_bytes);
@@ -73,7 +73,7 @@ impl Meaning {
         let text = if is_expression { text } else { without_marks(text) };
         let unanchored = text.strip_prefix(b"^").unwrap_or(text);
         if text.iter().any(is_blank) || joined_paths(text).is_some() {
-            return Self::Unknown("write one path per line, and \"%20\" for a blank in a path");
+            return Self::Unknown("write one path per line, and \"%20\" for a space within the path");
         }
         let pattern = of_expression(text);
         let is_anchored = unanchored.len() < text.len();
@@ -97,8 +97,8 @@ impl Meaning {
             [b'&', parameter @ ..] => {
                 let every = [b"/*?*".as_slice(), parameter].concat();
                 Self::Either([
-                    (every, "every place"),
-                    ([b"/*&".as_slice(), parameter].concat(), "every place but the first"),
+                    (every, "every position"),
+                    ([b"/*&".as_slice(), parameter].concat(), "every position except the first"),
                 ])
             }
             [b'\\', b'\\', ..] => Self::Unknown(OF_A_DISK),
@@ -108,8 +108,8 @@ impl Meaning {
         }
     }
 
-    /// Returns the meaning of a value that begins with a dot: `.pdf$` is a file extension, `.git/`
-    /// a folder.
+    /// Returns the meaning of a value that begins with a dot: `.pdf$` is a file extension, and
+    /// `.git/` is a folder.
     fn of_dotted(name: &[u8]) -> Self {
         const HIDDEN: &str = "aws ds_store env git hg htaccess htpasswd ssh svn well-known";
         let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
@@ -123,8 +123,8 @@ impl Meaning {
         }
     }
 
-    /// Returns the two meanings of a value that may be the end of names, such as `-print.html`, or
-    /// the beginning of the path.
+    /// Returns the two meanings of a value that may be the end of file names, such as
+    /// `-print.html`, or the beginning of the path.
     fn anywhere_or_first(text: &[u8]) -> Self {
         Self::Either([
             ([b"/*".as_slice(), text].concat(), "paths that contain it anywhere"),
@@ -180,14 +180,14 @@ impl fmt::Display for Meaning {
     }
 }
 
-/// Returns a path without the stray punctuation around it, left by typing errors, lists or
-/// brackets: `: /a`, `- /a`, `(/a)`.
+/// Returns a path without stray punctuation around it, which typing errors, lists or brackets
+/// leave: `: /a`, `- /a`, `(/a)`.
 fn without_marks(text: &[u8]) -> &[u8] {
-    /// Characters whose closing counterpart follows the path.
+    /// Opening characters. Their closing counterparts after the path are removed, too.
     const OPENING: [char; 11] = ['(', '[', '{', '<', '"', '\'', '`', '\u{ab}', '\u{201c}', '\u{201e}', '\u{2018}'];
     let is_mark = |piece: &Result<char, u8>| match piece {
         Ok(char) => !char.is_alphanumeric() && !"/*.?&$;%#\\_^".contains(*char),
-        // The no-break space in files that are not UTF-8.
+        // This byte is the no-break space in files that are not UTF-8.
         Err(octet) => *octet == 0xA0,
     };
     let marks: Vec<_> = pieces(text).take_while(is_mark).collect();
@@ -209,11 +209,11 @@ fn has_scheme(text: &[u8]) -> bool {
     let (word, rest) = text.split_at(text.iter().take_while(|octet| octet.is_ascii_alphabetic()).count());
     let is_web = is_one_of(word, "http https") && (rest.starts_with(b":") || rest.starts_with(b"//"));
     let (front, path) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
-    // `c:/` is a disk, and `:/a` has one colon too many.
+    // `c:/` is a disk and not a scheme, and `:/a` has a superfluous colon.
     is_web || front.ends_with(b":") && (front.len() > 2 || path.starts_with(b"//"))
 }
 
-/// Returns a path without the `./` and `../` at its start.
+/// Returns a path without `./` and `../` at its start.
 fn without_dots(mut path: &[u8]) -> &[u8] {
     while let Some(rest) = path.strip_prefix(b"./").or(path.strip_prefix(b"../")) {
         path = rest;
@@ -221,8 +221,8 @@ fn without_dots(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// Returns the path that is meant. Backslashes and characters that look like a slash become
-/// slashes; so do escaped slashes if the text begins with one.
+/// Returns a path with slashes instead of backslashes and of characters that look like a slash.
+/// Escaped slashes become slashes if the text begins with one.
 fn with_slashes(text: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(text) else { return [b"/", text].concat() };
     let mut path = text.replace(['\\', '\u{2044}', '\u{2215}', '\u{ff0f}'], "/");

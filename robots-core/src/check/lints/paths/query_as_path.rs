@@ -9,10 +9,11 @@ pub(crate) const LINT: Lint = Lint {
     code: "query-as-path",
     severity: Severity::Warning,
     summary: "a query parameter that is written as a path",
-    why: "Patterns are compared from the first byte of the path on (RFC 9309, section 2.2.2), and the query follows \
-          the path. \"/page=2\" matches a page with that name, and \"/?sort=\" only the home page; \"/*?*sort=\" \
-          matches every page with that parameter. Parameters of home pages (\"/?s=\", \"/?p=\"), names of pages \
-          (\"/?tab=saved\"), and parameters that another rule of the file covers with a \"*\" are not reported.",
+    why: "Patterns are compared from the first byte of the path on (RFC 9309, section 2.2.2), and the query comes \
+          after the path. So \"/page=2\" matches only a page with this name, and \"/?sort=\" only the home page, but \
+          \"/*?*sort=\" matches every page with this parameter. Common parameters of home pages (\"/?s=\", \
+          \"/?p=\"), names of pages (\"/?tab=saved\"), and parameters that another rule of the file covers with a \
+          \"*\" are not reported.",
     bad: Example::new(b"User-agent: *\nDisallow: /sessionid=\nDisallow: /?sort=\n"),
     good: Example::new(b"User-agent: *\nDisallow: /*?*sessionid=\nDisallow: /*?*sort=\nDisallow: /?s=\n"),
     pass: Pass::File(run),
@@ -27,11 +28,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let rules = || file.fields().map(|(_, field)| field).filter(is_rule);
     let mut covered = HashSet::new();
     for pattern in rules().map(|rule| rule.value) {
-        // A rule for every query.
+        // If a rule matches every query, the other rules about queries are not examined.
         if matches!(pattern, b"/*?" | b"/*?*" | b"*?" | b"*?*") {
             return;
         }
-        // A `*` at the end has no effect.
+        // A `*` at the end has no effect, so it is dropped.
         let pattern = pattern.strip_suffix(b"*").unwrap_or(pattern);
         if memchr::memchr(b'*', pattern).is_some() {
             covered.extend(pattern.split(|octet| matches!(octet, b'*' | b'?' | b'&')).filter_map(parameter_name));
@@ -62,10 +63,11 @@ fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
         [b'/', b'&', text @ ..] | [b'/', text @ ..] => (false, text),
         _ => return None,
     };
-    // After a name in the path, `*` more likely stands for names of pages (`/list=*`).
+    // For the home page, a `*` at the end is ignored. In a path, it more likely stands for names of
+    // pages (`/list=*`).
     let text = text.strip_suffix(b"*").filter(|_| is_home).unwrap_or(text);
     let value = &text[parameter_name(text)?.len() + 1..];
-    // Any other value, or a longer number, more likely names a page.
+    // Any other value, or a longer number, is more likely part of the name of a page.
     let is_number = value.len() <= 2 && value.iter().all(u8::is_ascii_digit);
     (is_number || is_one_of(value, "false no off on true yes")).then_some((is_home, text))
 }

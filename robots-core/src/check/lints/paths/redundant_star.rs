@@ -9,7 +9,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Note,
     summary: "a \"*\" that changes nothing",
     why: "A pattern matches every path that begins with it (RFC 9309, section 2.2.2), so a \"*\" at its end, or next \
-          to another \"*\", matches nothing more. But it makes the pattern longer, and longer patterns take \
+          to another \"*\", does not match more paths. But it makes the pattern longer, and longer patterns take \
           precedence over shorter ones, which is rarely intended.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/*\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
@@ -19,14 +19,14 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
-    // A `*` in a regular expression (`/x/.*`), or in a value that is not a pattern (`.*`), is a
-    // sign of another problem. Removing it would leave that problem.
+    // If the value is a regular expression (`/x/.*`) or not a pattern at all (`.*`), the `*` is not
+    // the real problem, and removing it would hide the problem.
     let is_pattern = matches!(pattern, [b'/' | b'*', ..]) && !is_expression(pattern);
     if memchr::memchr(b'*', pattern).is_none() || !is_pattern || !has_one_path(field) {
         return;
     }
     let without = without_runs(pattern.to_vec());
-    // Many people write `*` or `/*` for "every path".
+    // `*` and `/*` alone are left out, because many people write them for "every path".
     if without.is_empty()
         || matches!(pattern, b"/*" | b"*")
         || without == pattern

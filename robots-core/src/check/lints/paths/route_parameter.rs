@@ -1,4 +1,4 @@
-//! `route-parameter`: a placeholder in a path, as in routers of web frameworks.
+//! `route-parameter`: placeholders in paths, as in the routers of web frameworks.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "route-parameter",
     severity: Severity::Warning,
     summary: "route parameters in a path pattern",
-    why: "Routers of web frameworks use \":id\", \"[slug]\", \"{id}\" or \"<name>\" for any text. In a path pattern \
-          only \"*\" means any text (RFC 9309, section 2.2.3): \"/users/:id\" matches only paths that contain exactly \
-          these characters.",
+    why: "In routers of web frameworks, \":id\", \"[slug]\", \"{id}\" or \"<name>\" stand for any text. In a path \
+          pattern, only \"*\" stands for any text (RFC 9309, section 2.2.3), so \"/users/:id\" matches only paths \
+          with exactly these characters.",
     bad: Example::new(b"User-agent: *\nDisallow: /users/:id/edit\nDisallow: /[lang]/cart\n"),
     good: Example::new(
         b"User-agent: *\nDisallow: /users/*/edit\nDisallow: /*/cart\nDisallow: /search?filter[price]=\n",
@@ -21,7 +21,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Maximum length of a parameter in brackets, in bytes; bounds the cost of a pattern full of
+/// Maximum length of a parameter in brackets, in bytes. This bounds the cost of patterns full of
 /// brackets.
 const MAX_NAME: usize = 64;
 
@@ -35,7 +35,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let start = field.value_range.start;
     sink.report(
         start + first.start..start + first.end,
-        format_args!("{} is read literally, not as any text", Quoted(&pattern[first])),
+        format_args!("{} does not stand for any text: crawlers compare it literally", Quoted(&pattern[first])),
     )
     .help_with(|| {
         let (mut meant, mut end) = (Vec::with_capacity(pattern.len()), 0);
@@ -47,16 +47,16 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         meant.extend_from_slice(&pattern[end..]);
         let meant = without_runs(meant);
         Some(match meant.as_slice() {
-            b"/" => "write \"*\" for any text: here that is every path of the site".to_owned(),
+            b"/" => "write \"*\" for any text: the pattern then matches every path of the site".to_owned(),
             meant => format!("write \"*\" for any text, and omit it at the end: {}", Quoted(meant)),
         })
     });
 }
 
-/// Returns the places of placeholders in the path of a pattern.
+/// Returns the ranges of placeholders in the path of a pattern.
 fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
-    // In a query the text itself may be meant: because of search box markup, crawlers request
-    // `{search_term_string}`.
+    // The query is left out, because such text may be meant literally there: crawlers request
+    // `{search_term_string}`, which they find in the markup of search boxes.
     let is_query = |at: &usize| pattern[*at] == b'?' && !matches!(pattern.get(at + 1), None | Some(b'}' | b'/'));
     let path = &pattern[..(0..pattern.len()).find(is_query).unwrap_or(pattern.len())];
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -65,10 +65,11 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
         if at < last {
             continue;
         }
-        // After `*/` the text itself is meant: broken templates leave such links on any page.
+        // After `*/`, the text is probably meant literally, to block the links that broken
+        // templates leave on any page.
         let is_start = match path[at - 1] {
             b'/' => !path[..at].ends_with(b"*/"),
-            // After these, `[` is part of ordinary names: `/filter-[price]`.
+            // After these characters, `[` is part of ordinary names: `/filter-[price]`.
             b'-' | b'.' | b'_' => path[at] != b'[',
             _ => at == last,
         };
@@ -97,7 +98,8 @@ fn parameter(text: &[u8]) -> Option<usize> {
             let inside = &rest[..memchr::memchr(close, &rest[..rest.len().min(MAX_NAME)])?];
             let optional = inside.strip_prefix(b"[").unwrap_or(inside);
             let closed = 2 + inside.len() + inside.len() - optional.len();
-            // `[...slug]`, `[[...slug]]`, `{*path}`, `{**path}`, `{id:int}`, `{id?}`, `<int:id>`.
+            // These forms are recognised as well: `[...slug]`, `[[...slug]]`, `{*path}`,
+            // `{**path}`, `{id:int}`, `{id?}`, `<int:id>`.
             let name =
                 ["...", "**", "*"].iter().find_map(|sign| optional.strip_prefix(sign.as_bytes())).unwrap_or(optional);
             let name = name.strip_suffix(b"?").unwrap_or(name);
@@ -107,7 +109,7 @@ fn parameter(text: &[u8]) -> Option<usize> {
         _ => None,
     }?;
     match text[end..] {
-        // A parameter that is optional or may be repeated.
+        // The parameter is optional or may be repeated.
         [b'?' | b'+', b'/', ..] | [b'?' | b'+'] => Some(end + 1),
         [] | [b'/' | b'.' | b'-' | b'_' | b'*' | b'$' | b'(' | b'?' | b'{' | b'<', ..] => Some(end),
         _ => None,

@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "several-paths",
     severity: Severity::Warning,
     summary: "several paths in one rule, joined by commas",
-    why: "A rule has one path (RFC 9309, section 2.2). \"/cart,/login\" is a pattern that contains a comma, and \
-          matches neither \"/cart\" nor \"/login\"; semicolons and bars do not join paths, either.",
+    why: "A rule has one path (RFC 9309, section 2.2). \"/cart,/login\" is a single pattern with a comma, and \
+          matches neither \"/cart\" nor \"/login\". Semicolons and bars do not separate paths, either.",
     bad: Example::new(b"User-agent: *\nDisallow: /cart,/checkout\n"),
     good: Example::new(b"User-agent: *\nDisallow: /cart\nDisallow: /checkout\nDisallow: /a,b.html\n"),
     pass: Pass::Field(run),
@@ -21,7 +21,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         return;
     }
     let Some(paths) = joined_paths(pattern) else { return };
-    // After a quote, the slash is not the beginning of the value.
+    // If a quote comes before the slash, the pattern does not begin with the slash and matches
+    // nothing.
     let severity = if matches!(pattern, [b'/' | b'*', ..]) { LINT.severity } else { Severity::Error };
     sink.report_at(
         severity,
@@ -36,7 +37,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 }
 
 /// Splits a rule with several paths into one line per path. `None` if there is only one path, or if
-/// one of several is the whole site, which may be a mistake.
+/// one of the paths is the whole site, which may be a mistake.
 pub(super) fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let paths = several_paths(field.value)?;

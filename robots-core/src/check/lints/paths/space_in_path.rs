@@ -1,4 +1,4 @@
-//! `space-in-path`: a blank inside a pattern.
+//! `space-in-path`: a space inside a pattern.
 
 use crate::check::lint::*;
 use crate::check::lints::paths::several_paths;
@@ -7,11 +7,11 @@ use crate::check::path_text::{is_blank, is_joint, is_path, joined_paths};
 pub(crate) const LINT: Lint = Lint {
     code: "space-in-path",
     severity: Severity::Warning,
-    summary: "blanks in a path pattern",
-    why: "Path patterns must not contain blanks (RFC 9309, section 2.2), and requests contain \"%20\" instead. \
-          Crawlers that escape pattern and path before comparing them (section 2.2.2), as this matcher does, read \
-          \"/a b\" as \"/a%20b\"; the reference parser compares unescaped bytes, so the pattern matches nothing. Two \
-          paths on one line are a single pattern with a blank.",
+    summary: "spaces in a path pattern",
+    why: "Path patterns must not contain spaces (RFC 9309, section 2.2), and requests contain \"%20\" instead. Some \
+          crawlers escape pattern and path before comparing them (section 2.2.2), as servers that enforce the file \
+          do: to them, \"/a b\" is \"/a%20b\". The reference parser compares the bytes as they are, so the pattern \
+          matches nothing. Two paths on one line are a single pattern with a space.",
     bad: Example::new(b"User-agent: *\nDisallow: /old /new\n"),
     good: Example::new(b"User-agent: *\nDisallow: /old\nDisallow: /new\nDisallow: /my%20files/\n"),
     pass: Pass::Field(run),
@@ -28,7 +28,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let draft = sink.report(
         start..start + 1,
         format_args!(
-            "{} contains a blank, which is \"%20\" in requests: not every crawler reads the pattern like that",
+            "{} contains a space, but requests contain \"%20\": some crawlers do not treat them as equal",
             Quoted(pattern)
         ),
     );
@@ -62,7 +62,8 @@ fn words(pattern: &[u8]) -> impl Iterator<Item = &[u8]> {
     pattern.split(is_blank).filter(|word| !word.is_empty())
 }
 
-/// Joins words to one path; a blank after the first slash is dropped as a typing error.
+/// Joins words into one path. A space after the first slash is treated as a typing error and
+/// removed.
 fn one_path(words: &[&[u8]]) -> Vec<u8> {
     match words {
         [b"/", rest @ ..] => [b"/".as_slice(), &rest.join(&b"%20"[..])].concat(),
@@ -70,7 +71,7 @@ fn one_path(words: &[&[u8]]) -> Vec<u8> {
     }
 }
 
-/// Reports whether a path is complete, so that words after it may be a remark (`/private/ for
+/// Reports whether a path seems complete, so that words after it may be a remark (`/private/ for
 /// staff`).
 const fn is_whole(path: &[u8]) -> bool {
     matches!(path, [.., b'/' | b'*' | b'$'])

@@ -8,9 +8,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "unescaped-non-ascii",
     severity: Severity::Note,
     summary: "letters outside ASCII that are not escaped in a path",
-    why: "Requests contain such letters as \"%\" escapes of their UTF-8 bytes. Crawlers that follow RFC 9309, section \
-          2.2.2, escape the pattern in the same way before comparing; others compare the unescaped bytes and find no \
-          match.",
+    why: "Requests contain such letters as \"%\" escapes of their UTF-8 bytes. Crawlers that follow RFC 9309, \
+          section 2.2.2, escape the pattern in the same way before comparing. Other crawlers compare the unescaped \
+          bytes and find no match.",
     bad: Example::new("User-agent: *\nDisallow: /caf\u{e9}/\n".as_bytes()),
     good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),
     pass: Pass::Field(run),
@@ -21,8 +21,8 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    // Invisible characters, and text before the slash, belong to other lints: they should be
-    // removed, not escaped.
+    // Invisible characters, and text before the slash, belong to other lints, because they should
+    // be removed instead of escaped.
     let is_pattern = matches!(field.value, [b'/' | b'*', ..]);
     if !is_rule(field) || !is_pattern || without_invisible(field.value).is_some() {
         return;
@@ -40,12 +40,12 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         let escape = |pattern: &str| escaped(pattern.as_bytes());
         let help = format!("write {}", Quoted(&escape(pattern)));
         let usual = escape(&pattern.replace(is_wide_blank, "%20"));
-        Some(if is_wide_blank(char) { format!("{help}, or {} for an ordinary blank", Quoted(&usual)) } else { help })
+        Some(if is_wide_blank(char) { format!("{help}, or {} for an ordinary space", Quoted(&usual)) } else { help })
     });
 }
 
-/// Reports whether this is non-ASCII white space, such as a no-break space, which is often meant as
-/// a blank.
+/// Reports whether a character is non-ASCII white space, such as a no-break space, which is often
+/// meant as a space.
 fn is_wide_blank(char: char) -> bool {
     !char.is_ascii() && char.is_whitespace()
 }

@@ -1,4 +1,4 @@
-//! `allow-disallow-tie`: one path that is both allowed and disallowed.
+//! `allow-disallow-tie`: a pattern that is both allowed and disallowed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,16 +10,17 @@ pub(crate) const LINT: Lint = Lint {
     code: "allow-disallow-tie",
     severity: Severity::Warning,
     summary: "a pattern that is both allowed and disallowed",
-    why: "If an allow and a disallow rule are equally long and match the same path, the allow rule decides (RFC 9309, \
-          section 2.2.2), in any order. Parsers based on the older draft use the first one. In both cases, the other \
-          rule is never in force.",
+    why: "If an allow and a disallow rule are equally long and match the same path, the allow rule decides, in any \
+          order (RFC 9309, section 2.2.2). In parsers based on the older draft, the first rule decides. In both \
+          cases, the other rule has no effect.",
     bad: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/today/\n"),
     pass: Pass::File(run),
     fix: Some(LintFix { is_choice: true, ..LintFix::DROP_FIELD }),
 };
 
-/// Maximum number of rules that are compared across groups for the same crawler; bounds the cost.
+/// Maximum number of rules that are compared across groups for the same crawler. This bounds the
+/// cost.
 const MAX_COMPARED: usize = 1 << 18;
 
 /// The allow rules of groups, by priority and canonical pattern.
@@ -35,7 +36,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             report(sink, rule, allow, "");
         }
     }
-    // Crawlers read all groups that name them as one.
+    // Crawlers combine all groups that name them.
     let mut compared = 0;
     for (of_name, name) in shared(&groups) {
         compared += of_name.iter().map(|at| groups[*at].rules().len()).sum::<usize>();
@@ -55,13 +56,13 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     let (line, pattern) = (allow.line(), Quoted(allow.pattern()));
     sink.report(
         rule.range(),
-        format_args!("line {line}{place} allows {pattern}: if patterns are equally long, the allowing one decides"),
+        format_args!("line {line}{place} allows {pattern}: if patterns are equally long, the allow rule decides"),
     )
     .help("remove the rule that is not intended");
 }
 
-/// Returns the indices of groups that a crawler reads as one, and the name that they share. Names
-/// with the same groups are listed once.
+/// Returns the indexes of groups that a crawler combines, and the name that they share. If several
+/// names have the same groups, only one name is returned.
 fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
     let mut by_name: HashMap<Option<ProductToken>, (Vec<usize>, Name<'a>)> = HashMap::new();
     for (at, name) in groups.iter().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name))) {
@@ -75,7 +76,7 @@ fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
         }
     }
     let mut shared: Vec<_> = by_name.into_values().filter(|(of_name, _)| of_name.len() > 1).collect();
-    // Sorted in the order of the file, because the order of the map varies.
+    // The groups are sorted in the order of the file, because the order of the map varies.
     shared.sort_by_key(|(_, name)| name.range().start);
     let mut seen = HashSet::new();
     shared.retain(|(of_name, _)| seen.insert(of_name.clone()));
@@ -92,8 +93,8 @@ fn allowed_by<'a>(groups: impl IntoIterator<Item = Group<'a>>) -> Allowed<'a> {
     allowed
 }
 
-/// Returns the disallow rules of a group that one of these allow rules overrides, each with that
-/// allow rule.
+/// Returns the disallow rules of a group with the same pattern as one of these allow rules, each
+/// with that allow rule.
 fn ties<'a>(group: Group<'a>, allowed: &Allowed<'a>) -> Vec<(Rule<'a>, Rule<'a>)> {
     if allowed.is_empty() {
         return Vec::new();

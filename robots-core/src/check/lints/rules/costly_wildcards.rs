@@ -1,4 +1,4 @@
-//! `costly-wildcards`: rules that take long to compare.
+//! `costly-wildcards`: rules that take long to compare with a path.
 
 use crate::check::lint::*;
 use crate::rules::Costly;
@@ -7,9 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "costly-wildcards",
     severity: Severity::Warning,
     summary: "so many wildcards that comparing a path takes long",
-    why: "Each \"*\" of a pattern can match at many places in a path. Some crawlers try every combination, give up, \
-          or ignore such a rule. A server that enforces it needs much processor time, especially for crafted paths. A \
-          single \"*\" between two literal parts almost always has the intended meaning.",
+    why: "Each \"*\" of a pattern can match at many places in a path. Some crawlers try every combination, others \
+          give up or ignore such a rule. A server that enforces the rule needs much processor time, especially for \
+          crafted paths. A single \"*\" between two literal parts is almost always enough.",
     bad: Example::new(b"User-agent: *\nDisallow: /*a*b*c*d*e*f*g*h*i*j*k*l*m*n*o*p*q\n"),
     good: Example::new(b"User-agent: *\nDisallow: /*a*q\n"),
     pass: Pass::File(run),
@@ -26,7 +26,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 false => ("a pattern with", Costly::MANY_WILDCARDS),
                 true => ("the rules for this crawler have", Costly::MANY_TOGETHER),
             };
-            let message = format_args!("{what} {wildcards} wildcards: more than {most} take long to compare");
+            let message =
+                format_args!("{what} {wildcards} wildcards: comparing a path with more than {most} takes long");
             let draft = sink.report(line.content(), message);
             draft.help("shorten the pattern to its longest literal parts, or name directories instead");
         }

@@ -1,4 +1,4 @@
-//! `duplicate-rule`: a rule that repeats another.
+//! `duplicate-rule`: a rule that repeats another rule of its group.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "duplicate-rule",
     severity: Severity::Note,
     summary: "a rule that is already in its group",
-    why: "A rule that repeats another rule of its group has no effect. It causes problems when an editor changes one \
-          of the two and nothing happens.",
+    why: "A rule that repeats another rule of its group has no effect. But if somebody changes only one of the two \
+          rules, the other stays in force.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Group(run),

@@ -1,4 +1,4 @@
-//! `rule-on-exempt-path`: a rule about paths that are never judged.
+//! `rule-on-exempt-path`: a rule about paths that are exempt from enforcement.
 
 use crate::check::lint::*;
 use crate::check::pattern::covered;
@@ -7,9 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "rule-on-exempt-path",
     severity: Severity::Note,
     summary: "a rule about paths that are never enforced",
-    why: "Some paths are exempt from enforcement: /robots.txt itself, which every crawler may always read (RFC 9309, \
-          section 2.2.2), /.well-known/, because certificates depend on it, and paths that the configuration adds. \
-          Crawlers that obey the file still read the rule, but it is never enforced.",
+    why: "Some paths are exempt from enforcement: /robots.txt itself, which every crawler may always fetch (RFC \
+          9309, section 2.2.2), /.well-known/, because certificates depend on it, and paths that the configuration \
+          adds. Crawlers may obey a rule about such paths, but it is never enforced.",
     bad: Example::new(b"User-agent: *\nDisallow: /.well-known/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),

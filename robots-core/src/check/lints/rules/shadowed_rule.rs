@@ -10,9 +10,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "shadowed-rule",
     severity: Severity::Warning,
     summary: "a rule that can never decide",
-    why: "The longest pattern that matches a path decides (RFC 9309, section 2.2.2). If a longer pattern of the other \
-          kind matches everything that a shorter one matches, because of a redundant or very general \"*\", the \
-          shorter rule never decides. Only rules of the same group are compared, and only a limited number of \
+    why: "The longest pattern that matches a path decides (RFC 9309, section 2.2.2). Because of a redundant or very \
+          general \"*\", a longer pattern of the other kind may match all paths that a shorter pattern matches. The \
+          shorter rule then never decides. Only rules of the same group are compared, and only a limited number of \
           patterns with \"*\" inside.",
     bad: Example::new(b"User-agent: *\nAllow: /fish\nDisallow: /*fish\n"),
     good: Example::new(b"User-agent: *\nAllow: /fish/bowl\nDisallow: /*fish\n"),
@@ -20,13 +20,13 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::DROP_FIELD),
 };
 
-/// Maximum number of pairs of patterns that are compared in one file; bounds the cost.
+/// Maximum number of pairs of patterns that are compared in one file. This bounds the cost.
 const PAIRS: usize = 50_000;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut pairs = PAIRS;
     for group in file.robots.groups() {
-        // A single rule cannot be shadowed.
+        // If a group has only one rule, no other rule can shadow it.
         if group.rules().len() > 1 {
             group_rules(group, &mut pairs, sink);
         }
@@ -57,11 +57,11 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
             pattern.rule.range(),
             format_args!("{shorter} never decides: the {access} rule {longer} in line {line} is longer"),
         )
-        .help("remove it, or make it more specific, so that it is longer than the other");
+        .help("remove the rule, or make it more specific, so that it is longer than the other");
     }
 }
 
-/// A rule, with its pattern in the form that is compared with others.
+/// A rule, with its pattern in the form that is compared with other patterns.
 struct ComparedRule<'r> {
     rule: Rule<'r>,
     priority: usize,
@@ -74,8 +74,8 @@ impl<'r> ComparedRule<'r> {
     }
 }
 
-/// Patterns with a `*` inside, by the literal text before it: a pattern can cover only patterns
-/// that begin with the same bytes.
+/// Patterns with a `*` inside, by the literal text before the `*`. Such a pattern can cover only
+/// patterns that begin with the same text.
 #[derive(Default)]
 struct Wide<'p, 'r> {
     by_prefix: HashMap<&'p [u8], Vec<(&'p ComparedRule<'r>, PathPattern)>>,
@@ -90,7 +90,7 @@ impl<'p, 'r> Wide<'p, 'r> {
         self.by_prefix.entry(prefix).or_default().push((pattern, compiled));
     }
 
-    /// Returns a stronger rule that matches every path this one matches.
+    /// Returns a rule with a higher priority that matches every path that this rule matches.
     fn covering(&self, pattern: &ComparedRule<'_>, pairs: &mut usize) -> Option<Rule<'r>> {
         let own = pattern.canonical.prefix();
         for length in self.lengths.range(..=own.len()) {

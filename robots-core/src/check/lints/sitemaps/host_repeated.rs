@@ -1,4 +1,4 @@
-//! `host-repeated`: more than one main mirror.
+//! `host-repeated`: more than one Host line.
 
 use crate::check::lint::*;
 
@@ -6,7 +6,7 @@ pub(crate) const LINT: Lint = Lint {
     code: "host-repeated",
     severity: Severity::Warning,
     summary: "more than one Host line",
-    why: "A site has one main mirror, so a file has one Host line. If there are several, only the first counts.",
+    why: "A site has one main mirror, so a file should have one Host line. If there are several, only the first one counts.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com\nHost: www.example.com\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com\n"),
     pass: Pass::File(run),
@@ -17,7 +17,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut hosts = file.fields().filter(|(_, field)| field.directive == Directive::Host);
     let Some((first, _)) = hosts.next() else { return };
     for (_, field) in hosts {
-        sink.report(field.range(), format_args!("line {first} already names the host: only that line counts"))
-            .help("keep one of them");
+        sink.report(field.range(), format_args!("line {first} already contains the host: only that line counts"))
+            .help("keep only one Host line");
     }
 }

@@ -1,4 +1,4 @@
-//! `host-value`: an invalid name of the main mirror.
+//! `host-value`: a Host line whose value is not a host.
 
 use crate::check::lint::*;
 use crate::rules::{Authority, Port};
@@ -7,9 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "host-value",
     severity: Severity::Warning,
     summary: "a Host line whose value is not a host",
-    why: "Host named the main mirror of a site for Yandex, which stopped reading it in 2018; a few others still do. \
-          Its value is a host name, perhaps with a port, and with \"https://\" in front if the mirror uses https. \
-          Anything else is ignored.",
+    why: "Host is the main mirror of a site. Yandex stopped using it in 2018, but a few other crawlers still do. The \
+          value is a host name, optionally with a port, and with \"https://\" before it if the mirror uses https. \
+          Crawlers ignore any other value.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com/home\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nHost: https://example.com\n"),
     pass: Pass::Field(run),
@@ -31,7 +31,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         sink.report_at(
             Severity::Note,
             field.value_range.clone(),
-            format_args!("{} without a scheme means http, but a sitemap there is https", Quoted(value)),
+            format_args!("{} has no scheme, which means http, but a sitemap on this host uses https", Quoted(value)),
         )
         .help(format_args!("write {}", Quoted(&[b"https://", value].concat())));
     }

@@ -8,7 +8,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a sitemap that is not an absolute http or https URL",
     why: "The sitemap protocol requires the full URL of a sitemap, including scheme and host, because a sitemap may \
-          be on another host. Search engines document that they ignore anything else.",
+          be on another host. Search engines document that they ignore other values.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nSitemap: /sitemap.xml\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nSitemap: https://example.com/sitemap.xml\n"),
     pass: Pass::Field(run),
@@ -38,7 +38,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
                     }
                 },
                 _ if named(&address[..memchr::memchr(b'/', address).unwrap_or(0)]) => [b"https://", address].concat(),
-                // A file name.
+                // The address is only a file name.
                 _ if !address.contains(&b'/') && file.own_origin().is_some() => {
                     [file.own_origin()?, b"/", address].concat()
                 }
@@ -56,7 +56,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     match address {
         [b'/', b'/', _, ..] => Some(vec![Edit::insert(start, "https:")]),
         [b'/', ..] => Some(vec![Edit::insert(start, file.own_origin()?)]),
-        // For example `www.example.com/sitemap.xml`.
+        // The value may be a URL without a scheme, such as `www.example.com/sitemap.xml`.
         _ => (memchr::memchr(b'.', host).is_some() && memchr::memchr(b':', host).is_none())
             .then(|| vec![Edit::insert(start, "https://")]),
     }

@@ -13,10 +13,10 @@ fn lints_about_effects() {
         .found_each(RULES, &["Disallow: /ads", "Disallow: /*.txt$", "Disallow: /app-ads.txt"], &["2:11"])
         .found_each(RULES, &["Disallow: /*.json"], &["2:11"])
         .found_each(RULES, &["Disallow: /ads/\nDisallow: /ads.html", "Disallow: /ads\nAllow: /ads.txt"], &[])
-        // The whole site belongs to another lint.
+        // Rules for the whole site belong to another lint.
         .found_each(RULES, &["Disallow: /", "Disallow: /*"], &[])
-        .says(names, &["\"/*ads.txt\" blocks \"/ads.txt\", \"/app-ads.txt\": for buyers of ad space it is missing"])
-        .helps(names, &["if the site has it, add \"Allow: /ads.txt\" and \"Allow: /app-ads.txt\""]);
+        .says(names, &["\"/*ads.txt\" blocks \"/ads.txt\", \"/app-ads.txt\": buyers of ad space treat a blocked file as missing"])
+        .helps(names, &["if the site has such a file, add \"Allow: /ads.txt\" and \"Allow: /app-ads.txt\""]);
     Case("ad-file-disallowed", "groups of other crawlers do not count")
         .found_each("User-agent: {}\nDisallow: /ads\n", &["GPTBot", "AhrefsBot"], &[])
         .found_each("User-agent: {}\nDisallow: /ads\n", &["Googlebot", "AdsBot-Google", "AmazonAdBot"], &["2:11"]);
@@ -50,18 +50,18 @@ fn lints_about_effects() {
         "YandexImages\nDisallow: /x",
     ];
     let meant = [
-        // One rule closes or opens the whole site.
+        // In these groups, one rule closes or opens the whole site.
         "bingbot\nDisallow: /",
         "bingbot\nDisallow:",
         "bingbot\nAllow: /\nDisallow: /x",
-        // The group repeats the rules of "*", possibly in another spelling, or opens what these
-        // close.
+        // These groups repeat the rules of "*", possibly in another spelling, or open the paths
+        // that these close.
         "bingbot\nDisallow: /x\nDisallow: /cart/\nDisallow: /login/",
         "bingbot\nAllow: /cart/\nDisallow: /x",
         "Googlebot-Image\nDisallow: /",
         "Googlebot-Image\nDisallow:",
-        // A crawler that does not read whole sites, one that ignores "*", an unknown one, and one
-        // that shares a group with "*".
+        // These groups are for a crawler that does not read whole sites, a crawler that ignores
+        // "*", an unknown crawler, and a crawler that shares its group with "*".
         "Twitterbot\nAllow: /x",
         "AdsBot-Google\nDisallow: /x",
         "OurOwnBot\nDisallow: /x",
@@ -79,15 +79,15 @@ fn lints_about_effects() {
             star.replace("{}", "Slurp\nUser-agent: bingbot\nAllow: /x"),
             &["\"Slurp\", \"bingbot\" ignore the group for \"*\": \"/cart/\", \"/login\" are open to them"],
         )
-        // A partly repaired group: paths closed on purpose come first. Paths that are never
-        // enforced, or needed to display pages, are left out.
+        // The group repeats only some rules. In the message, paths that are closed on purpose come
+        // first. Paths that are never enforced, or that are needed to display pages, are left out.
         .says(
             repaired,
             &["\"bingbot\" ignores the group for \"*\", and this group repeats only a part of it: \"/login\", \"/a\", \"/c\" \
                are open to it"],
         )
-        // A group that repeats most rules, except those for displaying pages; and a long list of
-        // own rules.
+        // A group that repeats all rules except those for files that pages are displayed with, and
+        // a group with a long list of its own rules, are intended.
         .found(format!("{repaired}Disallow: /a\nDisallow: /c\n"), &[])
         .found(format!("{repaired}{own_list}"), &[]);
     Case("whole-site-disallowed", "an allow that wins somewhere opens the site")
@@ -105,7 +105,7 @@ fn lints_about_effects() {
     Case("whole-site-disallowed", "a home page alone is no open site")
         .says("User-agent: *\nDisallow: /\nAllow: /$\n", &[rest])
         .says("User-agent: *\nAllow: /$\nDisallow: /*\n", &[rest])
-        // The longer pattern wins on the home page too.
+        // The longer pattern also decides on the home page.
         .says("User-agent: *\nAllow: /$\nDisallow: /**\n", &[all])
         .says("User-agent: Googlebot\nDisallow: /\nAllow: /$\n", &[engine]);
     let several = "User-agent: a\nUser-agent: b\nDisallow: /\n\nUser-agent: A/1\nAllow: /x\n";

@@ -26,9 +26,9 @@ fn lints_about_fields() {
     Case("misspelled-directive", "a word that says more is no misspelling").found(training, &["2:1", "3:1", "4:1"]).helps(
         training,
         &[
-            "write \"Disallow\" if it is for every use; for AI, name its crawlers in a group, or write \"Content-Usage\"",
+            "write \"Disallow\" if the rule is for every use; if it is for AI only, name AI crawlers in a group, or write \"Content-Usage\"",
             "write \"Allow\"",
-            "write \"Allow\" if it is for every use; for AI, name its crawlers in a group, or write \"Content-Usage\"",
+            "write \"Allow\" if the rule is for every use; if it is for AI only, name AI crawlers in a group, or write \"Content-Usage\"",
         ],
     );
     Case("not-a-field", "text and nameless values are found").found(
@@ -41,7 +41,7 @@ fn lints_about_fields() {
         .helps("Disallow;/a/", &["write \"Disallow: /a/\""])
         .helps("User-agent , 'GPTBot'", &["write \"User-agent: GPTBot\""])
         .helps("go away", &["begin a comment with \"#\""])
-        .helps(": /x", &["name the directive, for example \"Disallow: /x\""]);
+        .helps(": /x", &["write a directive before the colon, for example \"Disallow: /x\""]);
     let end = ["write the rest of the line, and end the file with a line break"];
     Case("not-a-field", "a file that ends within a field is one that was cut")
         .helps("User-agent: *\nDisal", &end)
@@ -86,7 +86,7 @@ fn lints_about_fields() {
         .helps("crawl_delay: 1", &["did you mean \"Crawl-delay\"?"])
         .helps("Foo: 1", &[])
         .helps("\u{feff}Disallow: /", &[])
-        .helps("Allow: /\n\u{feff}Disallow: /", &["write \"Disallow\" without it"])
+        .helps("Allow: /\n\u{feff}Disallow: /", &["write \"Disallow\" without the invisible characters"])
         .says(
             "Allow: /\n\u{feff}user-agent: *\n\u{200b}Allow: /",
             &[

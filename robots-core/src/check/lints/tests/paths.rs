@@ -96,7 +96,7 @@ fn lints_about_paths() {
         .found_each(rule, &expressions, &["2:11"])
         .found_each(rule, &paths, &[])
         .found("Sitemap: https://a/[0-9]\nUser-agent: *\nAllow: /[0-9]\n", &["3:8"])
-        .says(r"Allow: /\d", &["\"/\\\\d\" is read literally, not as an expression"]);
+        .says(r"Allow: /\d", &["crawlers compare \"/\\\\d\" literally, not as a regular expression"]);
     Case("space-in-path", "the help tells one path from two")
         .found("Allow: /a b\nAllow: /a # b\nAllow: a b\nSitemap: a b\n", &["1:10"])
         .helps("Allow: /a  b", &["write \"/a%20b\""])
@@ -148,12 +148,12 @@ fn the_help_names_the_path_that_is_meant() {
         .helps("Allow: %2fa%2Fb", &["write \"/a/b\""])
         .helps("Allow: a%2Fb", &["write \"/a%2Fb\""]);
     Case("path-without-slash", "where no path can be named, the help says what to do")
-        .helps("Allow: a/, b/", &["write one path per line, and \"%20\" for a blank in a path"])
+        .helps("Allow: a/, b/", &["write one path per line, and \"%20\" for a space within the path"])
         .helps(
             "Allow: \\\\server\\a",
             &["write the path that a browser shows, without the folders of the server's disk"],
         )
-        .helps("Allow: [/a,/b]", &["write one path per line, and \"%20\" for a blank in a path"])
+        .helps("Allow: [/a,/b]", &["write one path per line, and \"%20\" for a space within the path"])
         .helps(
             "Allow: (/a|/b)",
             &["begin with \"/\", write \"*\" for \".*\" or a character class, and write a rule for each alternative"],
@@ -189,7 +189,7 @@ fn the_help_names_the_path_that_is_meant() {
             &["write \"/*.x\" for paths that contain it anywhere, or \"/.x\" for those that begin with it"],
         )
         .helps("Allow: ?sort=", &["write \"/*?*sort=\" for every page, or \"/?sort=\" for the home page alone"])
-        .helps("Allow: &page=", &["write \"/*?*page=\" for every place, or \"/*&page=\" for every place but the first"])
+        .helps("Allow: &page=", &["write \"/*?*page=\" for every position, or \"/*&page=\" for every position except the first"])
         .helps(
             "Allow: page=2",
             &["write \"/*?*page=2\" for a query parameter, or \"/page=2\" for paths that begin with it"],
@@ -296,7 +296,7 @@ fn lints_about_what_is_no_path() {
         .helps("Allow: /{a}{b}/:c?/d", &["write \"*\" for any text, and omit it at the end: \"/*/*/d\""])
         .helps("Allow: /a/:b/c", &["write \"*\" for any text, and omit it at the end: \"/a/*/c\""])
         .helps("Allow: /a/{b}/{c}", &["write \"*\" for any text, and omit it at the end: \"/a/*/\""])
-        .helps("Allow: /:b", &["write \"*\" for any text: here that is every path of the site"]);
+        .helps("Allow: /:b", &["write \"*\" for any text: the pattern then matches every path of the site"]);
     Case("query-as-path", "parameters in front are found")
         .found_each(rule, &["/nocrawl=1", "/?b=9", "/&sort=", "/skip=true", "/?sort=*"], &["2:11"])
         .found_each(
@@ -313,7 +313,7 @@ fn lints_about_what_is_no_path() {
         .found_each(rule, &["/a\u{a0}b", "/\u{e9}", "\u{200b}a"], &[])
         .helps("Allow: /a\u{200b}/\u{e9}", &["write \"/a/\u{e9}\""])
         .helps("Allow: \u{feff}/a", &["write \"/a\""])
-        .helps("Allow: \u{200b}", &["remove them: the value contains nothing else"]);
+        .helps("Allow: \u{200b}", &["remove the invisible characters: the value contains nothing else"]);
     for code in ["invisible-character", "several-paths"] {
         let severity = |value: &str| super::severities(code, format!("Allow: {value}").as_bytes());
         let (hidden, seen) = (["\u{200b}/a", "\"/a\",\"/b\""], ["/a\u{200b}", "/a,/b"]);
@@ -322,10 +322,11 @@ fn lints_about_what_is_no_path() {
     }
     Case("unescaped-non-ascii", "what nobody sees is not escaped")
         .found("Allow: /a\u{200b}/\u{e9}\nAllow: \u{ab}/a\u{bb}\n", &[])
-        .helps("Allow: /a\u{a0}b", &["write \"/a%C2%A0b\", or \"/a%20b\" for an ordinary blank"]);
+        .helps("Allow: /a\u{a0}b", &["write \"/a%C2%A0b\", or \"/a%20b\" for an ordinary space"]);
 }
 
-/// Crawlers read an expression literally, and the message is right about the special characters.
+/// Crawlers compare an expression literally, and the message about the special characters is
+/// correct.
 #[test]
 fn an_expression_matches_its_own_characters() {
     use crate::rules::{Access, Fallback, Reading, RobotsTxt};
@@ -339,7 +340,7 @@ fn an_expression_matches_its_own_characters() {
     }
 }
 
-/// The message about a pattern agrees with the matcher.
+/// The message about a pattern is consistent with the matcher.
 #[test]
 fn the_message_says_what_the_matcher_does() {
     use crate::rules::{Access, Fallback, Reading, RequestPath, RobotsTxt};
@@ -354,7 +355,7 @@ fn the_message_says_what_the_matcher_does() {
         assert_eq!(access(Reading::Reference, &RequestPath::verbatim(path.as_bytes())), Access::Allow, "{pattern}");
         let said = messages("space-in-path", file.as_bytes());
         assert!(
-            said.len() == 1 && said[0].ends_with("not every crawler reads the pattern like that"),
+            said.len() == 1 && said[0].ends_with("some crawlers do not treat them as equal"),
             "{pattern}: {said:?}"
         );
     }

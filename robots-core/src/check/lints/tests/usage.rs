@@ -1,4 +1,4 @@
-//! Cases of the lints about the use of what is fetched.
+//! Cases of the lints about permitted uses of pages.
 
 use super::Case;
 

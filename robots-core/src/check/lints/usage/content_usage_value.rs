@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "content-usage-value",
     severity: Severity::Warning,
     summary: "a Content-Usage line that is not a list of preferences",
-    why: "Content-Usage comes from the IETF's work on preferences for automated use: an optional path, then a list \
-          such as \"train-ai=n, search=y\", each item a lower-case key and \"y\" or \"n\". An invalid line states no \
-          preference. The set of keys is not final yet, so every key is accepted here.",
+    why: "Content-Usage is a field from the IETF's work on AI preferences. Its value is an optional path and a list \
+          such as \"train-ai=n, search=y\", with a lower-case key and \"y\" or \"n\" in each item. An invalid \
+          line states no preference. The set of keys is not final yet, so this lint accepts every key.",
     bad: Example::new(b"User-agent: *\nContent-Usage: train-ai: no\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nContent-Usage: /art/ train-ai=n, search=y\nDisallow: /private/\n"),
     pass: Pass::Named("content-usage", run),
@@ -27,7 +27,8 @@ const fn words(_: &[u8]) -> &'static [&'static str] {
     &["y", "n"]
 }
 
-/// Returns the values that a key may have. If there are two, the first means yes and the second no.
+/// A function that returns the valid values of a key. If there are two values, the first means yes
+/// and the second no.
 type Words = fn(&[u8]) -> &'static [&'static str];
 
 /// Returns the first item of a list `[/path] key=value, …` that is not valid.
@@ -46,8 +47,8 @@ pub(super) fn first_wrong(value: &[u8], words: Words) -> Option<&[u8]> {
     })
 }
 
-/// Returns a corrected list. Items may say yes or no in other words, or have a colon: `train-ai:
-/// no`.
+/// Returns a corrected list: other words for yes and no, and colons as in `train-ai: no`, are
+/// replaced. `None` if an item cannot be corrected.
 pub(super) fn corrected(value: &[u8], words: Words) -> Option<Vec<u8>> {
     let path = match value {
         [b'/', ..] => &value[..=memchr::memchr2(b' ', b'\t', value)?],

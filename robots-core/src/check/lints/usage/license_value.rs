@@ -1,4 +1,4 @@
-//! `license-value`: the address of a licence that is not a URL.
+//! `license-value`: a License line that is not an absolute URL.
 
 use crate::check::lint::*;
 
@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "license-value",
     severity: Severity::Warning,
     summary: "a License line that is not an absolute URL",
-    why: "License, from Really Simple Licensing, names the document with the terms of use by its absolute URL. It \
-          belongs to the whole file, like a sitemap, and readers ignore anything but a URL.",
+    why: "License, from Really Simple Licensing, contains the absolute URL of the document with the terms of use. \
+          The line applies to the whole site, like a sitemap line. Values that are not absolute URLs are ignored.",
     bad: Example::new(b"License: /license.xml\nUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"License: https://example.com/license.xml\nUser-agent: *\nDisallow: /private/\n"),
     pass: Pass::Named("license", run),

@@ -1,4 +1,4 @@
-//! `noindex`: a directive that was never documented.
+//! `noindex`: a Noindex line, which no crawler obeys.
 
 use crate::check::lint::*;
 
@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "noindex",
     severity: Severity::Warning,
     summary: "a Noindex line, which no crawler reads",
-    why: "Noindex in robots.txt was never documented; Google read it until September 2019 and no other large crawler \
-          ever did. To keep a page out of an index, let crawlers fetch it and answer with an X-Robots-Tag header or a \
-          robots meta element: a page that is disallowed can still be listed by its address.",
+    why: "Noindex in robots.txt was never documented. Google obeyed it until September 2019, and no other large \
+          crawler ever did. To keep a page out of an index, let crawlers fetch it, and answer with an X-Robots-Tag \
+          header or a robots meta element. A page that is only disallowed can still be listed by its address.",
     bad: Example::new(b"User-agent: *\nNoindex: /private/\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /drafts/\n"),
     pass: Pass::Named("noindex", run),

@@ -1,4 +1,4 @@
-//! Tests which signatures of a request are tried, and with whose keys.
+//! Tests which signatures of a request are checked, and with the keys of which directory.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn a_request_is_signed_only_by_what_is_meant_for_this() {
     };
     assert!(unsigned(&[]));
     assert!(unsigned(&[("signature-agent", AGENT)]));
-    // The older drafts of HTTP signatures, which servers of the Fediverse use.
+    // Servers of the Fediverse use older drafts of HTTP signatures.
     assert!(unsigned(&[("signature", r#"keyId="https://a.example/#key",headers="date",signature="x""#)]));
     assert!(unsigned(&[("signature-input", "not a dictionary"), ("signature", "x")]));
     assert!(unsigned(&[("signature-input", ""), ("signature-agent", AGENT)]));
@@ -30,10 +30,10 @@ fn of_several_signatures_two_are_tried() {
     assert_eq!(wrong(new(), "a").sign("sig1", &list, None).outcome(), VERIFIED);
     assert_eq!(wrong(new(), "sig1").outcome(), failed(BadSignature));
     assert_eq!(wrong(wrong(new(), "a"), "b").sign("sig1", &list, None).outcome(), failed(BadSignature));
-    // If a label is repeated, the last one counts.
+    // If a label is repeated, the last member with the label counts.
     assert_eq!(wrong(new(), "sig1").sign("sig1", &list, None).outcome(), VERIFIED);
     assert_eq!(wrong(new().sign("sig1", &list, None), "sig1").outcome(), failed(BadSignature));
-    // An undecided signature keeps the other from refuting the claim.
+    // If one signature is undecided, the other does not refute the claim.
     let unknown = list.replace(KEYID, "unknown");
     let doubtful = wrong(new(), "a").sign("b", &unknown, None);
     assert_eq!(doubtful.outcome(), undecided(UndecidedReason::KeyUnknownThere));
@@ -84,9 +84,9 @@ fn a_string_or_a_whole_dictionary_can_name_the_signer() {
     let two = r#"a="https://signature-agent.test", b="https://other.example""#;
     assert_eq!(named(two, "a"), VERIFIED);
     assert_eq!(named(two, "c"), failed(AgentNotCovered));
-    // Two strings are not a valid String.
+    // Two quoted strings are not a valid String.
     assert_eq!(named(r#""https://signature-agent.test", "https://other.example""#, "sig1"), failed(Unparsable));
-    // A string has no members.
+    // A String has no members that a signature can cover.
     let member = Signed::new(r#""https://signature-agent.test""#).sign("sig1", &format!("{COVERED};{all}"), None);
     assert_eq!(member.outcome(), failed(Unparsable));
 }

@@ -1,4 +1,4 @@
-//! Tests the components that a signature covers, and its base.
+//! Tests the components that signatures cover, and the signature base.
 
 use super::*;
 

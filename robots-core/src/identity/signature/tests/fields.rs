@@ -1,8 +1,8 @@
-//! Tests structured fields up to their limits, and the bytes of their members.
+//! Tests the limits of structured fields, and members as received.
 
 use super::*;
 
-/// The work for a request is bounded, whatever its fields contain.
+/// Checks that the work for a request is bounded, whatever its fields contain.
 #[test]
 fn fields_are_read_up_to_a_bound() {
     let numbered =
@@ -45,7 +45,7 @@ fn a_member_has_the_octets_that_it_was_read_from() {
     assert_eq!(as_received(field, "a"), Some(&field[2..]));
 }
 
-/// Pieces of structured fields, so that random strings are often almost valid.
+/// Generates strings from pieces of structured fields, so that they are often almost valid.
 fn field_text() -> impl Strategy<Value = String> {
     let pieces: [&[&str]; 5] = [
         &["a", "b=", "*c=", "=", ";", "; ", ",", ", ", " ,\t", " ", "\t", "(", ")", "( ", " )", "\""],

@@ -18,7 +18,7 @@ fn windows_are_as_long_as_they_may_be_and_no_longer() {
     assert_eq!(window(created + 61, created + 100, CREATED), failed(CreatedInFuture));
     assert_eq!(window(created - 100, created - 60, CREATED), VERIFIED);
     assert_eq!(window(created - 100, created - 61, CREATED), failed(Expired));
-    // The largest possible numbers.
+    // These are the largest numbers that a structured field can contain.
     assert_eq!(window(-999_999_999_999_999, 999_999_999_999_999, CREATED), failed(WindowTooLong));
     assert_eq!(window(999_999_999_999_999, 999_999_999_999_999, CREATED), failed(CreatedInFuture));
     assert_eq!(window(-999_999_999_999_999, -999_999_999_999_999, CREATED), failed(Expired));
@@ -37,7 +37,7 @@ fn parameters_are_required_and_of_their_kind() {
     for name in ["created", "expires", "keyid"] {
         assert_eq!(without(name), failed(MissingParameter), "{name}");
     }
-    // Without the tag, the signature has another purpose.
+    // A signature without the tag has another purpose, so the request is treated as not signed.
     assert_eq!(without("tag"), None);
     for (change, outcome) in [
         ("tag=web-bot-auth", None),
@@ -61,7 +61,7 @@ fn parameters_are_required_and_of_their_kind() {
         ("unknown;other=(1)", failed(Unparsable)),
         ("unknown;other=1.5", VERIFIED),
         // If a parameter is repeated, the last one counts (RFC 9651, section 4.2.3.2). The base
-        // contains all, as received.
+        // contains all parameters as received.
         ("created=1735689601", VERIFIED),
         ("created=9999999999", failed(WindowNegative)),
         (" created=1735689601", VERIFIED),
@@ -89,8 +89,8 @@ fn a_signature_has_one_form() {
     assert_eq!(change(&|octets| octets.truncate(63)), failed(BadSignature));
     assert_eq!(change(&Vec::clear), failed(BadSignature));
     assert_eq!(change(&|octets| octets[0] ^= 1), failed(BadSignature));
-    // The group order was added to the second half: the same number in another form (RFC 8032,
-    // section 5.1.7).
+    // The group order is added to the second half of the signature, which gives an equivalent but
+    // invalid form of the same number (RFC 8032, section 5.1.7).
     assert_eq!(
         change(&|octets| {
             let order: [u8; 32] = [
