@@ -486,7 +486,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
             let (elsewhere, operated, in_use) = (&elsewhere, &operated, &in_use);
             scope.spawn(move || {
                 let said = elsewhere(arguments).failed(2);
-                assert_has(&said, &["no robotsd that runs with this config is found", in_use]);
+                assert_has(&said, &["no running robotsd uses this config", in_use]);
                 let way_out = format!("otherwise stop it (`kill {}`), and switch before the next start", operated.id());
                 let is_said = said.contains(&way_out) && said.contains("--admin PLACE; ");
                 assert_eq!(is_said, arguments[0] == "enforce", "{said}");
@@ -569,7 +569,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     let command = |arguments: &[&str]| folder.configured([arguments, &["--config"]].concat());
     let done = |arguments: &[&str]| {
         let said = unfolded(&command(arguments).succeeded());
-        assert_has(&said, &["no robotsd that runs with this config is found", "this takes effect at the next start"]);
+        assert_has(&said, &["no running robotsd uses this config", "this takes effect at the next start"]);
         said
     };
     let failed = |arguments: &[&str], want: &str| {

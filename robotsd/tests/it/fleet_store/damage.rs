@@ -23,7 +23,7 @@ impl Fleet {
     /// Switches off through the store alone, for replicas that are not told directly.
     fn follows_off(&self) {
         self.reach(&[0]);
-        assert_has(self.enforce("off").out, &["every site is switched off by the fleet"]);
+        assert_has(self.enforce("off").out, &["every site is off for the whole fleet"]);
         self.all(true);
     }
 

@@ -259,7 +259,7 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         fleet.all(true);
         assert_has(
             telling,
-            &["every site is switched off by the fleet", " of 3 replicas synced", "1 reached directly, 0 not"],
+            &["every site is off for the whole fleet", " of 3 replicas synced", "1 reached directly, 0 not"],
         );
         fleet.synced_are(3);
         fleet.replicas.push(Replica::start("web-4", &store, ""));
@@ -404,7 +404,10 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         store.signal("STOP");
         fleet.replicas[2].running.kill();
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(unfolded(&said), &["the store does not have it yet: ", "NOT REACHED", "2 reached directly, 1 not"]);
+        assert_has(
+            unfolded(&said),
+            &["the change is not in the store yet: ", "NOT REACHED", "2 reached directly, 1 not"],
+        );
         assert_has(unfolded(&said), &[" of 3 replicas synced, as last read, after 3 s: "]);
         // Whether the others are well is reported, too.
         let gone = fleet.replicas[2].running.admin().to_string();
@@ -633,7 +636,7 @@ fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_
         let keys = format!("store = \"{}\"\ncluster = true", cluster.0[0].url());
         let start = |name| Replica::start_at(name, Forwarder::start(cluster.0[0].address()), &keys, ROBOTS, "");
         let fleet = Fleet::of(["web-1", "web-2", "web-3"].map(start).into());
-        assert_has(fleet.enforce("off").out, &["every site is switched off by the fleet"]);
+        assert_has(fleet.enforce("off").out, &["every site is off for the whole fleet"]);
         fleet.all(true);
         fleet.synced();
         let slot = cluster.0[0].send(&format!("CLUSTER KEYSLOT {DOCUMENT}"));
@@ -674,7 +677,10 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
         fleet.all(false);
         fleet.reach(&[2]);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(unfolded(&said), &["the store does not have it yet: ", "may not write robotsd:fleet:{shop}:doc"]);
+        assert_has(
+            unfolded(&said),
+            &["the change is not in the store yet: ", "may not write robotsd:fleet:{shop}:doc"],
+        );
         assert!(fleet.replicas[2].is_off() && !fleet.replicas[0].is_off());
         // Once it has permission, it writes back what it has.
         store.send("ACL SETUSER reader ~robotsd:fleet:{shop}:*");
@@ -701,7 +707,7 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         assert_eq!(fleet.replicas[2].running.ask_admin("GET /readyz").status, 200);
         fleet.reach(&[0, 1, 2]);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(said, &["3 reached directly, 0 not", "the store does not have it yet"]);
+        assert_has(said, &["3 reached directly, 0 not", "the change is not in the store yet"]);
         fleet.stay_off();
         wait_until("a replica that is missing", || fleet.replicas[0].fleet()["replicas"][2]["state"] == "missing");
         comes_to(|| fleet.says(&["status", "--fleet"]), 1, &["web-3: missing: silent for"]);
@@ -828,7 +834,7 @@ fn the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill() {
         store.kill();
         disk.fill();
         for (to, is_off) in [("off", true), ("on", false), ("off", true)] {
-            assert_has(unfolded(&fleet.enforce(to).out), &["the store does not have it yet"]);
+            assert_has(unfolded(&fleet.enforce(to).out), &["the change is not in the store yet"]);
             fleet.replicas[0].restart();
             fleet.reach(&[0]);
             assert_eq!(fleet.replicas[0].is_off(), is_off, "{to}");
