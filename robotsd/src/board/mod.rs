@@ -1,13 +1,15 @@
-//! The board: which crawler read which version of robots.txt, what it requested after that, and
-//! whether it obeys.
+//! The board shows which version of robots.txt each crawler fetched, what it requested after that,
+//! and whether it obeys. In this module, a *read* is a fetch of robots.txt by a crawler.
 //!
 //! Workers count in a [`recorder`]. The control thread moves these counts into the [`table`], and a
-//! blocking thread writes the table to the [`history`]: one file per site and [`day`]. All of them
-//! add up [`row`]s. [`judgement`] decides what the requests of a crawler show, given the times that
-//! [`watch`] does not cover. [`summary`] builds the [`report`] from that. [`requested_paths`] are
-//! kept for the gate. [`visitors`] are people that services referred to the site;
-//! [`given_back`](mod@given_back) compares them with the pages that crawlers fetched. The board
-//! decides about no request, and no request waits for it.
+//! blocking thread writes the table to the [`history`]: one file per site and [`day`]. The unit
+//! that all of them store and add up is the [`row`]. [`judgement`] decides whether the requests of
+//! a crawler show that it ignores robots.txt. It uses the records of [`watch`], which show when
+//! fetches may have been missed. [`summary`] builds the [`report`] from the judged rows.
+//! [`requested_paths`] stores the most requested paths for the gate. [`visitors`] counts the people
+//! that services referred to the site, and [`referrals`] compares these counts with the pages that
+//! crawlers fetched. The board does not affect how requests are answered, and requests never wait
+//! for it.
 
 mod row;
 

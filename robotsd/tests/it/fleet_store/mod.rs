@@ -238,13 +238,13 @@ fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
         wait_until("the version of the second", || fleet.replicas[0].fleet()["replicas"][1]["sites"]["shop"] == short);
         let board = || fleet.says(&["board", "--fleet"]);
         fleet.reach(&[0, 1]);
-        let unasked = "Not counted: web-3: no place in fleet.replicas answers for it.";
+        let unasked = "Not counted: web-3: no address in fleet.replicas answers for it.";
         comes_to(board, 2, &["Counted: 2 of 3 replicas.", unasked]);
         fleet.reach(&[0, 1, 2]);
         comes_to(board, 0, &["Counted: 3 of 3 replicas."]);
         assert_has(fleet.replicas[0].running.ask_admin("GET /board").body, &[">All replicas</a>"]);
         let none = fleet.replicas[0].running.ask_admin("GET /board?fleet=1").body;
-        assert_has(unfolded(&none), &["Counted: 0 of 1 replica.", "fleet.replicas in the config names no replica."]);
+        assert_has(unfolded(&none), &["Counted: 0 of 1 replica.", "fleet.replicas in the config is empty."]);
     });
 }
 
