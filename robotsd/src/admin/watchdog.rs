@@ -104,7 +104,9 @@ impl Watchdog {
     pub(super) fn problems(&self) -> impl Iterator<Item = String> {
         let panic = self.last_panic().map(|last| {
             let panics = self.panics.load(Ordering::Relaxed);
-            format!("{panics} panics since the start, which are bugs in robotsd (report them with the output on stderr); the last: {last}")
+            format!(
+                "panics since the start: {panics} (report these bugs, with the output on stderr); the last one: {last}"
+            )
         });
         self.loops().filter(|watched| watched.is_stalled()).map(EventLoop::problem).chain(panic)
     }

@@ -1,14 +1,16 @@
-//! The replicas of the same sites as a fleet: all of them read one document in the store.
+//! A fleet: the replicas that serve the same sites. All replicas of a fleet read one document in a
+//! store, which contains off switches and accepted versions.
 //!
-//! `document` defines the document and its changes, and `member` what a replica knows and how it
-//! applies the document; both are pure. `handle` is the interface for other modules, and `upkeep`
-//! contains operations on the document as a whole. `reader` is the thread that reads the document,
-//! and `keeper` the thread that writes it and sends heartbeats. `link` is the connection of each of
-//! their tasks, and `asks` contains the requests to them. `standing` names the state of each
-//! replica, and `turns` decides which replica notifies people.
+//! `document` defines the document and its changes. `member` defines what a replica knows and how
+//! it applies the document. Both modules do no I/O. `handle` is the interface for other modules,
+//! and `upkeep` creates, restores and repairs the document. `reader` is the thread that reads the
+//! document, and `keeper` the thread that writes it and sends heartbeats. `link` is the connection
+//! of each task of these threads to the store, and `asks` contains the queues of requests to these
+//! tasks. `replica_status` defines the heartbeat and the state of each replica, and `turns` decides
+//! which replica sends a notice to operators.
 //!
-//! No request waits for the store or checks whether there is a fleet: an off switch operates a kill
-//! switch, which is part of the snapshot that a request loads.
+//! Requests of visitors never wait for the store: an off switch of the fleet sets a kill switch of
+//! the process, and requests only read the kill switch.
 
 mod asks;
 mod document;

@@ -449,7 +449,7 @@ fn a_fleet_with_an_unreachable_store() {
         way.lead_to(store.address());
         wait_until("a document", || {
             let init = operator.with_config(&["fleet", "init"]);
-            init.code == Some(0) || init.error.contains("has a document already")
+            init.code == Some(0) || init.error.contains("already has a document")
         });
     };
     scene.plays(row("fleet"), mend, || way.cut());

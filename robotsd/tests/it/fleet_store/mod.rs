@@ -133,7 +133,7 @@ impl Fleet {
     fn init(&self) {
         wait_until("a document", || {
             let init = self.says(&["fleet", "init"]);
-            init.code == Some(0) || init.error.contains("has a document already")
+            init.code == Some(0) || init.error.contains("already has a document")
         });
     }
 
@@ -379,7 +379,9 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         );
         let new = Replica::start("web-4", &store, "");
         assert!(new.is_off());
-        let unknown = message(&new.running.wait_for_message("fleet", "its document is not known")).to_owned();
+        let unknown =
+            message(&new.running.wait_for_message("fleet", "nothing is enforced until the document is read from"))
+                .to_owned();
         let off = format!("enforcement of every site is switched off: {unknown}");
         assert_eq!(new.running.json(&["history", "shop"])["entries"][0]["message"], off);
         assert_eq!(new.fleet()["state"], "unknown");
@@ -440,7 +442,7 @@ fn a_store_that_is_wiped_gets_its_marks_back_and_the_rest_from_a_person() {
             &["went-back", "accept of site \"shop\"", "`robotsd fleet restore`", "web-1: went-back: ", "robotsd 0.1.0"],
         );
         assert_has(fleet.says(&["fleet", "init"]).failed(2), &["document"]);
-        assert_has(fleet.says(&["fleet", "restore"]).succeeded(), &["in the store again"]);
+        assert_has(fleet.says(&["fleet", "restore"]).succeeded(), &["were written back to the store"]);
         fleet.synced();
         fleet.all(true);
         // Without switches nothing is written back, and the document is reported as missing.
@@ -474,7 +476,10 @@ fn no_accept_of_an_older_copy_is_taken() {
         fleet.replicas.iter().for_each(|replica| replica.becomes("went-back"));
         fleet.stay_off();
         fleet.serves(&live);
-        assert_has(fleet.says(&["accept", "shop", &first[..16], "--fleet"]).failed(2), &["another entry"]);
+        assert_has(
+            fleet.says(&["accept", "shop", &first[..16], "--fleet"]).failed(2),
+            &["the entry in the store has changed"],
+        );
         fleet.says(&["fleet", "restore"]).succeeded();
         fleet.synced();
         fleet.serves(&live);
@@ -596,7 +601,7 @@ fn two_processes_with_one_name_are_a_problem_of_both() {
         for replica in [&fleet.replicas[1], &twin] {
             replica.becomes("doubled");
             let said = unfolded(&replica.running.command(&["status", "--problems"]).ends_with(1).out);
-            assert_has(said, &["another process has the name of this replica: give each of them its own `replica`"]);
+            assert_has(said, &["another process uses the name of this replica: set a different `replica`"]);
         }
         wait_until("the word of a third", || fleet.says(&["fleet", "status"]).code == Some(1));
         twin.running.kill();
@@ -739,7 +744,10 @@ fn nothing_is_taken_from_another_fleet_or_a_document_of_a_later_version() {
         fleet.replicas.iter().for_each(|replica| replica.becomes("foreign"));
         fleet.all(false);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(unfolded(&said), &["foreign", "the document in the store is of another fleet, epoch other"]);
+        assert_has(
+            unfolded(&said),
+            &["foreign", "the document in the store belongs to another fleet, with epoch other"],
+        );
         fleet.stay_off();
         store.send(&format!("COPY {DOCUMENT}:old {DOCUMENT} REPLACE"));
         fleet.synced();
@@ -780,7 +788,7 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
         let old = Replica::start_with("web-5", &store, "", ROBOTS, "");
         let (status, why) = ready(&old);
         assert_eq!(status, 503);
-        assert_has(&why, &["waits to be accepted: it would be the first version here", &hash[..12]]);
+        assert_has(&why, &["waits to be accepted: this replica has no earlier version", &hash[..12]]);
         assert_eq!(old.running.get("/robots.txt", GPTBOT).status, 503, "it has none");
         // The version goes live as soon as the source contains what the fleet has accepted.
         old.folder.replace("robots.txt", closed);
@@ -804,7 +812,7 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
         fleet.all(true);
         assert_eq!(enforce("to=on&site=shop&mark=m2").status, 200);
         fleet.all(false);
-        used("to=off&site=shop&mark=m1", "was lifted before");
+        used("to=off&site=shop&mark=m1", "was already lifted by");
         assert!(!fleet.replicas[0].is_off());
         assert_eq!(enforce("to=off&mark=m2").status, 200);
         fleet.all(true);
