@@ -89,7 +89,7 @@ const TABLE: &[Row] = &[
             problems: WELL,
             ready: READY,
             metric: (&["robotsd_rate_store_up"], "1"),
-            log: ("rate-store", " answers: crawlers are counted there"),
+            log: ("rate-store", " responds, and counts crawlers for all processes"),
         },
     },
     Row {
@@ -130,10 +130,10 @@ const TABLE: &[Row] = &[
                 1,
                 "the part \"ai.txt\" to be appended was not read yet; without it, crawlers named in it would pass",
             ),
-            problems: (1, "this is an HTML page, not a robots.txt; the last good one is appended"),
+            problems: (1, "this is an HTML page, not a robots.txt; the last good version is appended"),
             ready: READY,
             metric: (&["robotsd_append_part_state{", "\"last-good\""], "1"),
-            log: ("append", "this is an HTML page, not a robots.txt; the last good one stays"),
+            log: ("append", "this is an HTML page, not a robots.txt; the last good version stays in use"),
         },
         mended: Cells {
             config_check: SERVED,
@@ -212,7 +212,7 @@ const TABLE: &[Row] = &[
             problems: WELL,
             ready: READY,
             metric: (&["robotsd_registry_rejected"], "0"),
-            log: ("registry", "/crawlers.toml: is in force"),
+            log: ("registry", "/crawlers.toml: the registry is in force"),
         },
     },
     Row {

@@ -175,7 +175,7 @@ fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
     // The command that the status suggests, run as printed.
     type_in(&suggested(&operated.command(&["status"]).out, "robotsd enforce on --site 'the blog'")).succeeded();
     assert_eq!(operated.page("blog.test"), 403);
-    assert_eq!(operated.out(&["enforce", "on"]), "the switch of every site was on already\n");
+    assert_eq!(operated.out(&["enforce", "on"]), "the switch of every site was already on\n");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
     assert_eq!(operated.robots(), OPEN);
     let parts = [
         "it was rolled back gate: watches no pages:",
-        "next: to bring it live again:",
+        "next: to make it live again:",
         "another version that passes the gate goes live automatically",
     ];
     assert_has(unfolded(&operated.command(&["status"]).ends_with(1).out), &parts);
@@ -331,7 +331,8 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
     folder.replace("robots.txt", SHUT);
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     let waiting = operated.waiting();
-    let want = format!("; {}, which waited, is compared again when its source is read next", short(&waiting));
+    let want =
+        format!("; version {}, which was pending, is compared again when its source is read next", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
     // As the output says.
     assert_eq!(operated.robots(), OPEN);
@@ -350,7 +351,8 @@ fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
     }
     operated.out(&["rollback", "shop"]);
     let waiting = operated.waiting();
-    let want = format!("; {}, which was rolled back before, does not come back by itself either", short(&waiting));
+    let want =
+        format!("; version {}, which was rolled back before, does not go live automatically either", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
     // As the output says.
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
@@ -515,7 +517,7 @@ fn a_rollback_preview_changes_nothing() {
     let (hash, before) = (site["hash"].as_str().unwrap(), site["before"].as_str().unwrap());
 
     let text = shown().ends_with(1).out;
-    let would = format!("a rollback would bring version {} live again; what it changes for crawlers: ", short(before));
+    let would = format!("a rollback would make version {} live again; effect on crawlers: ", short(before));
     assert_has(unfolded(&text), &[&would]);
     let json = operated.command(&["rollback", "shop", "--diff", "--json"]).ends_with(1).json();
     assert_part(&json, &json!({ "site": "shop", "hash": hash, "before": before }));
