@@ -287,7 +287,7 @@ fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     compare(were.gate_basis == are.gate_basis, "baseline or list of URLs");
     compare(were.refusal == are.refusal, "refusal");
     compare(site.has_backend_of(before), "backend");
-    (!parts.is_empty()).then(|| format!("site {:?} has a different {}", &*site.name, parts.join(", a different ")))
+    (!parts.is_empty()).then(|| format!("site {:?} has changed: {}", &*site.name, parts.join(", ")))
 }
 
 /// Runs a function for all items, each on its own thread.

@@ -149,7 +149,7 @@ fn without_a_runtime_folder_the_state_directory_says_where_the_admin_interface_i
     folder.write("robotsd.toml", config.replace("state_dir = \"state\"\n", ""));
     let running = Running::spawn(&mut of_user(&["serve"]));
     let warning = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
-    let named = format!("commands find this process only with --admin {}, or ROBOTSD_ADMIN", running.admin());
+    let named = format!("commands find this process only with --admin {} or ROBOTSD_ADMIN", running.admin());
     assert_has(message(&warning), &["the runtime folder is writable by other users", &named]);
 }
 

@@ -72,17 +72,17 @@ const TABLE: &[Row] = &[
         key: "rate.store",
         at_start: Cells {
             config_check: SERVED,
-            problems: (1, " is not asked: "),
+            problems: (1, " is not used: "),
             ready: READY,
             metric: (&["robotsd_rate_store_up"], "0"),
-            log: ("rate-store", " is not asked: "),
+            log: ("rate-store", " is not used: "),
         },
         later: Cells {
             config_check: SERVED,
-            problems: (1, " is not asked: "),
+            problems: (1, " is not used: "),
             ready: READY,
             metric: (&["robotsd_rate_store_up"], "0"),
-            log: ("rate-store", " is not asked: "),
+            log: ("rate-store", " is not used: "),
         },
         mended: Cells {
             config_check: SERVED,
