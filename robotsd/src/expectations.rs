@@ -1,4 +1,4 @@
-//! The file of expectations.
+//! Files of expectations, for example:
 //!
 //! ```toml
 //! robots = "robots.txt"            # relative to this file; optional with --robots
@@ -25,9 +25,8 @@ use crate::input::{Places, ReadInput};
 use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
-/// Maximum size of a file of expectations, in bytes, and maximum number of pairs of agents and
-/// paths in all its tables. Both limit the cost: parsed as TOML, a file takes a hundred times its
-/// size.
+/// Maximum size of a file of expectations, in bytes. Parsing a TOML file needs a hundred times its
+/// size in memory. [`MAX_PAIRS`] is the maximum number of agent-path pairs in all tables together.
 const MAX_BYTES: usize = 1 << 20;
 const MAX_PAIRS: usize = 100_000;
 
@@ -51,44 +50,47 @@ impl Document for Written {
 /// A valid file of expectations.
 #[derive(Debug)]
 pub(crate) struct ExpectationsFile {
-    /// Path as written, relative to the file.
+    /// Path of the robots.txt as written, relative to this file; `None` if the file does not
+    /// contain one.
     pub(crate) robots: Option<PathBuf>,
     pub(crate) expectations: Expectations,
-    /// Every agent as written.
+    /// All agents, as written.
     pub(crate) agents: Vec<WrittenWord>,
-    /// Every path as written, in the order of the expectations.
+    /// All paths, as written, in the order of the expectations.
     pub(crate) paths: Vec<WrittenWord>,
     /// Index in `paths` of the first path of each expectation.
     first_paths: Vec<usize>,
 }
 
-/// Name of an agent, or a path, with its position.
+/// The name of an agent, or a path, with its position in the file.
 #[derive(Debug)]
 pub(crate) struct WrittenWord {
     pub(crate) text: String,
-    /// Line and column, both from 1.
+    /// Line and column, both counted from 1.
     pub(crate) place: (usize, usize),
 }
 
 impl ExpectationsFile {
-    /// Returns the line and column of a path in an expectation; expectations count from 0.
+    /// Returns the line and column of a path in an expectation. `expectation` is its index, counted
+    /// from 0.
     pub(crate) fn place(&self, expectation: usize, path: &str) -> (usize, usize) {
         let of = self.first_paths.get(expectation).map_or(&[][..], |first| &self.paths[*first..]);
         of.iter().find(|written| written.text == path).map_or((1, 1), |written| written.place)
     }
 
-    /// Reads a file. Errors name it, with the line and column of every problem.
+    /// Reads a file of expectations. Error messages contain the name of the file, and the line and
+    /// column of each problem.
     pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let octets = read(path).map_err(ConfigError::without_place)?;
         if octets.len() > MAX_BYTES {
             let name = printable_path(path);
-            let fault = format!("{name}: larger than {} KiB: split it into several files", MAX_BYTES >> 10);
+            let fault = format!("{name}: the file is larger than {} KiB: split it into several files", MAX_BYTES >> 10);
             return Err(ConfigError::without_place(fault));
         }
         Self::parse(path, &as_utf8(path, octets)?, registry)
     }
 
-    /// Parses the text of a file; `name` is its name in errors.
+    /// Parses the text of a file. `name` is the name of the file for error messages.
     fn parse(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let at = |faults| ConfigError { command: "test", ..ConfigError::at(name, text, faults) };
         let written: Written = read_document(text).map_err(at)?;
@@ -106,7 +108,7 @@ impl ExpectationsFile {
             .iter()
             .map(|(_, table)| table.get_ref().agents.get_ref().len() * table.get_ref().paths.get_ref().len());
         if pairs.sum::<usize>() > MAX_PAIRS {
-            let fault = format!("the agents and paths of the file make more than {MAX_PAIRS} pairs");
+            let fault = format!("the file has more than {MAX_PAIRS} combinations of agents and paths");
             return Err(at(vec![Fault::new(0..0, fault).help("split it into several files".to_owned())]));
         }
         let places = Places::of(text);
@@ -126,10 +128,10 @@ impl ExpectationsFile {
     }
 }
 
-/// Hint that shows the shortest valid table.
+/// Hint with the shortest valid table.
 const EXAMPLE: &str = "write [[allow]] or [[disallow]], with agents = [\"Googlebot\"] and paths = [\"/\"]";
 
-/// Returns the errors in the values of a table.
+/// Returns the errors in the agents and paths of a table.
 fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
     let (span, table) = (table.span(), table.get_ref());
     let (agents, paths) = (table.agents.get_ref(), table.paths.get_ref());

@@ -1,5 +1,5 @@
-//! Bounded reading of inputs, such as the files of the command line, and positions in them by line
-//! and column.
+//! Reads inputs, such as the files of the command line, up to a maximum size. Also finds the line
+//! and column of a position in an input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,17 +16,18 @@ use crate::render::printable_path;
 pub(crate) enum InputSource {
     Stdin,
     File(PathBuf),
-    /// A file found in a folder: only a regular file is read.
+    /// A file that was found in a folder. It is only read if it is a regular file.
     Found(PathBuf),
 }
 
 impl InputSource {
-    /// Returns the source of a path; `-` is standard input.
+    /// Returns the source for an argument: standard input for `-`, otherwise the file with this
+    /// path.
     pub(crate) fn of(path: &Path) -> Self {
         if path == Path::new("-") { Self::Stdin } else { Self::File(path.to_owned()) }
     }
 
-    /// Returns the name for messages; it may contain any character.
+    /// Returns the name of the source for messages. It may contain unprintable characters.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "<stdin>".to_owned(),
@@ -34,7 +35,7 @@ impl InputSource {
         }
     }
 
-    /// Returns the path, or `None` for standard input.
+    /// Returns the path of the source; `None` for standard input.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::Stdin => None,
@@ -51,40 +52,44 @@ impl InputSource {
     }
 }
 
-/// Opens a file that the command line names, or the pipe that a shell creates for `<(…)`, which has
-/// a writer.
+/// Opens a file that was given on the command line, or the pipe that a shell has created for
+/// `<(…)`. Such a pipe always has a writer.
 ///
 /// # Errors
 ///
-/// An error of the system, or [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is a FIFO:
-/// opening one waits for a writer, which may never come.
+/// Returns the errors of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) if the file
+/// is a FIFO, because opening a FIFO waits for a writer, possibly forever.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // The shell's pipe is `/dev/fd/63`. On Linux this links to `pipe:[4711]`, which is not a path.
+    // The shell's pipe has a name such as `/dev/fd/63`. On Linux, this is a link to `pipe:[4711]`,
+    // which is not a path.
     let has_place = || path.canonicalize().is_ok_and(|place| !place.starts_with("/dev/fd"));
     if std::fs::metadata(path)?.file_type().is_fifo() && has_place() {
         let fault =
-            "this is a FIFO, whose writer may never come: name a file, or send the text to standard input with -";
+            "this is a FIFO, which cannot be read: give a regular file, or send the text to standard input with -";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
     }
     File::open(path)
 }
 
-/// Reads a whole file that the command line names; see [`open`].
+/// Reads a whole file that was given on the command line. [`open`] describes which files are
+/// refused.
 pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Refuses to read standard input twice: the second time it would look like an empty file.
+/// Checks that standard input is read at most once. A second read would return an empty file.
 ///
 /// # Errors
 ///
-/// If more than one path is `-`.
+/// Returns an error if more than one path is `-`.
 pub(crate) fn stdin_once<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> io::Result<()> {
     match paths.into_iter().filter(|path| *path == Path::new("-")).count() {
         0 | 1 => Ok(()),
-        _ => Err(io::Error::other("standard input can be read only once: name files instead, except for one \"-\"")),
+        _ => Err(io::Error::other(
+            "standard input can be read only once: use \"-\" once, and give files for the other arguments",
+        )),
     }
 }
 
@@ -94,49 +99,49 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most {
         let fault = match most {
             LiveRobots::MAX_FILE => "larger than 8 MiB, so it cannot be a robots.txt".to_owned(),
-            _ => format!("larger than {} KiB, more than such a file needs", most >> 10),
+            _ => format!("larger than {} KiB, which is too large for such a file", most >> 10),
         };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, fault));
     }
     Ok(bytes)
 }
 
-/// Returns the error with the file that it is about.
+/// Adds the path of a file to an error about the file.
 pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", printable_path(path)))
 }
 
-/// Reads a file, or standard input for `-`; the error names it.
+/// Reads a file, or standard input for `-`. The error contains the path.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let source = InputSource::of(path);
     source.read().map_err(|error| named(Path::new(&source.name()), &error))
 }
 
-/// Function that reads a file: [`read`] for a file of the command line, [`read_configured`] for a
-/// file of the config.
+/// A function that reads a file: [`read`] for files of the command line, or [`read_configured`] for
+/// files of the config.
 pub(crate) type ReadInput = fn(&Path) -> io::Result<Vec<u8>>;
 
-/// Reads a file that a config names. FIFOs are refused: unlike for `<(…)` on a command line,
-/// nothing writes into them. The error names the file.
+/// Reads a file that is given in a config. FIFOs are refused, because nothing writes to them,
+/// unlike to those of `<(…)` on a command line. The error contains the path.
 pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
     read_found(path, LiveRobots::MAX_FILE)
 }
 
-/// Reads a regular file of at most `most` bytes. The error names it.
+/// Reads a regular file of at most `most` bytes. The error contains the path.
 pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let octets = files::open(path).and_then(|(file, _)| read_bounded(file, most));
     octets.map_err(|error| named(path, &error))
 }
 
-/// Reader of at most a given number of bytes. A further byte is an error that contains
-/// [`TooManyOctets`], so that the limit is not mistaken for the end.
+/// A reader that reads at most a given number of bytes. If the input is longer, it returns an error
+/// that contains [`TooManyOctets`], so that the limit is not mistaken for the end of the input.
 #[derive(Debug)]
 pub(crate) struct AtMost<R> {
     octets: R,
     left: usize,
 }
 
-/// Error: the input is larger than the limit.
+/// The error that the input is larger than the limit.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("larger than the limit")]
 pub(crate) struct TooManyOctets;
@@ -157,14 +162,14 @@ impl<R: Read> Read for AtMost<R> {
 }
 
 impl TooManyOctets {
-    /// Reports whether a read failed because of the limit.
+    /// Reports whether an error was caused by the limit.
     pub(crate) fn is_in(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|cause| cause.is::<Self>())
     }
 }
 
-/// Reader that decodes bytes and names its errors as decoding errors. Errors of the underlying
-/// reader are passed on.
+/// A reader that decodes bytes. `named` converts decoding errors. Errors of the underlying reader
+/// are returned unchanged.
 #[derive(Debug)]
 pub(crate) struct Unpacked<R, F> {
     pub(crate) octets: R,
@@ -182,19 +187,21 @@ impl<R: Read, E: std::error::Error + Send + Sync + 'static, F: Fn(io::Error) -> 
     }
 }
 
-/// Returns line and column of a byte position in a string, in characters, both from 1.
+/// Returns the line and column of a byte position in a string. The column is in characters, and
+/// both are counted from 1.
 pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
     Places::of(text).at(at)
 }
 
-/// Distance between two positions that are stored, in bytes.
+/// Distance between two stored positions, in bytes.
 const STRIDE: usize = 1 << 10;
 
-/// Finds lines and columns of byte positions in one string, each in bounded time.
+/// Finds the lines and columns of byte positions in a string. The time for each position is
+/// bounded, because some positions are stored in advance.
 #[derive(Debug)]
 pub(crate) struct Places<'t> {
     text: &'t str,
-    /// Byte positions with their line and column, in order.
+    /// Byte positions with their lines and columns, in ascending order.
     known: Vec<(usize, (usize, usize))>,
 }
 
@@ -211,7 +218,8 @@ impl<'t> Places<'t> {
         Self { text, known }
     }
 
-    /// Returns line and column in characters, both from 1.
+    /// Returns the line and column of a byte position. The column is in characters, and both are
+    /// counted from 1.
     pub(crate) fn at(&self, octet: usize) -> (usize, usize) {
         let before = self.known.partition_point(|(at, _)| *at <= octet).saturating_sub(1);
         let (start, place) = self.known[before];

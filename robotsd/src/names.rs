@@ -1,5 +1,5 @@
-//! Names in messages: lists of names, suggestions for misspelled words, and names that no crawler
-//! has.
+//! Names in messages: lists of names, suggestions for misspelled words, and messages about unknown
+//! crawlers.
 
 use std::fmt;
 
@@ -9,17 +9,18 @@ use tower_robots::rules::{ProductToken, RobotsTxt};
 
 /// Returns the known word that is most similar, ignoring case; `None` if none is similar enough.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // People type no single words longer than a URL, and the cost of a distance is the product of
-    // both lengths.
+    // Longer words are not compared, because the cost is the product of both lengths. Nobody types
+    // a word of this length by hand.
     const MAX_WORD_LENGTH: usize = 128;
     if word.is_empty() || word.len() > MAX_WORD_LENGTH {
         return None;
     }
     let word = word.to_lowercase();
-    // Nearly every crawler's name ends like this, so the ending does not show which one is meant.
+    // The names of most crawlers end with one of these words, so the ending does not count for the
+    // similarity.
     let ending = ["bot", "spider", "crawler"].iter().find(|ending| word.ends_with(**ending)).map_or(0, |one| one.len());
     let distance = |known: &'k str| (strsim::damerau_levenshtein(&word, &known.to_lowercase()), known);
-    // A third of the letters may be wrong, and at least one in a short word.
+    // A third of the letters may be wrong; in a short word, at least one.
     let allowed = |known: &str| (known.len().min(word.len()).saturating_sub(ending) / 3).max(1);
     let is_near = |(distance, known): &(usize, &str)| *distance <= allowed(known);
     known
@@ -36,17 +37,18 @@ pub(crate) fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k s
     nearest(word, known).map(|known| format!("did you mean {known:?}?"))
 }
 
-/// Maximum number of names that a message lists.
+/// Maximum number of names in a list in a message.
 const LISTED: usize = 8;
 
-/// Lists names in a message, shortened because there may be thousands: `"a", "b" and 3 more`.
+/// Formats a list of names for a message. The list is shortened, because there may be thousands of
+/// names: `"a", "b" and 3 more`.
 pub(crate) fn quoted_list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
     let names: Vec<N> = names.into_iter().collect();
     first_few(names.iter().map(|name| format!("{:?}", name.as_ref())), LISTED)
 }
 
-/// A name that neither the registry nor a robots.txt has, with a suggestion. Most such names are
-/// typing errors. The answer must not look like that for a crawler.
+/// A name that is neither in the registry nor in a robots.txt, with a suggestion. Most such names
+/// are typing errors, so commands must warn that the name is unknown.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownName<'n> {
     name: &'n str,
@@ -54,8 +56,8 @@ pub(crate) struct UnknownName<'n> {
 }
 
 impl<'n> UnknownName<'n> {
-    /// Looks up a name as a person writes it. `None` if it belongs to a crawler or a group, and for
-    /// `*` and headers.
+    /// Looks up a name that a person has written. Returns `None` if a crawler or group has the
+    /// name, if it is `*`, or if it is a `User-Agent` value.
     pub(crate) fn of(name: &'n str, recognizer: &Recognizer, files: &[&RobotsTxt]) -> Option<Self> {
         let (named_as, agents) = recognizer.resolve(name);
         let token = agents.first().tokens().first().filter(|_| named_as == NamedAs::Unregistered)?;
@@ -66,13 +68,16 @@ impl<'n> UnknownName<'n> {
         }
         let of_files = groups().map(|group| String::from_utf8_lossy(group.value()).into_owned());
         let hint = match name.contains(':') {
-            true => Some("name each crawler; `robotsd agents` lists those of a category or an operator.".to_owned()),
+            true => Some(
+                "write the name of each crawler; `robotsd agents` lists the crawlers of a category or an operator."
+                    .to_owned(),
+            ),
             false => crawler_hint(name.trim(), recognizer.registry(), of_files),
         };
         Some(Self { name: name.trim(), hint })
     }
 
-    /// Returns a suggestion of the crawler that was probably meant, or of how to find it.
+    /// Returns the suggestion: the crawler that was probably meant, or how to find it.
     pub(crate) fn hint(&self) -> Option<String> {
         self.hint.clone()
     }
@@ -83,11 +88,11 @@ impl<'n> UnknownName<'n> {
     }
 }
 
-/// Minimum length of a word that is treated as the beginning of a crawler's name, in bytes.
+/// Minimum length, in bytes, of a word that may be the beginning of a crawler's name.
 const MIN_WORD_LENGTH: usize = 4;
 
 /// Returns a suggestion for an unknown name: the crawler or group that was probably meant, or how
-/// to list an operator's crawlers. The library's own suggestion takes precedence.
+/// to list the crawlers of an operator. If the registry has a suggestion, it takes precedence.
 pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Option<String> {
     if let Some(meant) = registry.meant(name, &RobotsTxt::parse(&b""[..])) {
         return Some(format!("did you mean {meant}?"));
@@ -107,7 +112,7 @@ pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterato
 }
 
 /// Writes, for example, `no crawler … is called "Googelbot": did you mean "Googlebot"? The answer
-/// takes it …`.
+/// treats it …`.
 impl fmt::Display for UnknownName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";
@@ -131,7 +136,7 @@ mod tests {
             ("GTPBot", Some("GPTBot")),
             ("tga", Some("tag")),
             ("strict", None),
-            // A common ending alone does not make names similar.
+            // A common ending alone must not make names similar.
             ("FooBot", None),
             ("Barbot", None),
             ("DtoBot", Some("DotBot")),

@@ -1,8 +1,9 @@
-//! Reports about a running robotsd: the responses of the admin interface, which the commands read.
+//! Reports about a running robotsd. They are the response bodies of the admin interface, which the
+//! commands parse.
 //!
-//! This module contains only types: `sites` and `admin` fill them in, and `commands` prints them.
-//! Fields are only ever added. A command and the process that it queries may be of different
-//! versions, so readers have defaults for missing fields.
+//! This module contains only types: `sites` and `admin` create the reports, and `commands` prints
+//! them. Fields may be added, but not removed. Missing fields have defaults, because a command and
+//! the process that it queries may have different versions.
 
 mod served_versions;
 mod site;
@@ -29,22 +30,22 @@ pub(crate) struct StatusReport {
     pub(crate) uptime_seconds: u64,
     /// The config file, and whether it is in force.
     pub(crate) config: ConfigReport,
-    /// The last upgrade in place, if it is in progress or failed.
+    /// The last upgrade in place, if it is in progress or has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<UpgradeReport>,
-    /// The known crawlers; `None` during start-up.
+    /// The registry of crawlers; `None` during start-up.
     pub(crate) registry: Option<RegistryReport>,
-    /// Evidence for checking the senders of requests; `None` if they are not checked.
+    /// The evidence for verifying the senders of requests; `None` if senders are not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
-    /// Store that shares the counts of crawlers with other processes; `None` if each process counts
-    /// for itself.
+    /// The store that processes use to count crawlers together; `None` if each process counts for
+    /// itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
-    /// Hooks of `[[notify]]`, each with the event that it sent last.
+    /// The webhooks of `[[notify]]`, each with the last event that it has sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<PublishHookReport>,
-    /// The fleet of this process, as last seen.
+    /// The fleet of this process, as it was last read from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
     /// Traffic of the listeners; `None` during start-up.
@@ -53,22 +54,23 @@ pub(crate) struct StatusReport {
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`; empty during start-up.
     pub(crate) enforcement: String,
-    /// Switch of all sites, or of the fleet. Single sites may be off in addition.
+    /// The switch for all sites: `off` if that of the process or of the fleet is off. Single sites
+    /// may be off even if this is `on`.
     pub(crate) switch: String,
     /// Next steps that concern all sites.
     pub(crate) next: Vec<NextStep>,
-    /// Why the switch of all sites counts as `off` although nobody turned it off.
+    /// Why the switch for all sites counts as `off` although nobody turned it off.
     pub(crate) switch_problem: Option<String>,
     /// Whether the state directory is writable, including the parts of all sites and of the board;
     /// `None` if no state directory is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state_writable: Option<bool>,
-    /// Threads that have stopped making progress.
+    /// Names of the threads that have stopped making progress.
     pub(crate) stalled: Vec<String>,
-    /// Problems that concern all sites, such as those with the state directory or with
+    /// Problems that concern all sites, such as problems with the state directory or with
     /// certificates.
     pub(crate) problems: Vec<String>,
-    /// Whether sites exist but the client may not see any of them, which is a problem.
+    /// Whether the client may not see any of the sites. This is reported as a problem.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_blind: bool,
     pub(crate) listeners: Vec<ListenerReport>,
@@ -76,8 +78,9 @@ pub(crate) struct StatusReport {
 }
 
 impl StatusReport {
-    /// Describes whether crawlers may get the pending version although it is held; `None` unless
-    /// other proxies ask robotsd.
+    /// Describes the robots.txt that other proxies may serve while robotsd does not answer: they
+    /// may show the pending version although it is held. Returns `None` unless other proxies ask
+    /// robotsd for decisions.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
@@ -88,11 +91,11 @@ impl StatusReport {
     }
 }
 
-/// A step to take, with the command for it if there is one.
+/// A step that an operator can take, with the command for it if there is one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NextStep {
     pub(crate) what: String,
-    /// Program and arguments, unquoted.
+    /// The program and its arguments, not quoted for a shell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) command: Vec<String>,
 }
@@ -102,14 +105,14 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Reports whether the command addresses the running robotsd; other commands read a file and
-    /// name it.
+    /// Reports whether the command is sent to the running robotsd. Other commands read a file,
+    /// whose path is in the arguments.
     pub(crate) fn is_for_running(&self) -> bool {
         let words = self.command.iter().map(String::as_str).take(2);
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
     }
 
-    /// Returns the first step for a named fleet.
+    /// Returns the step that creates the document of a fleet.
     pub(crate) fn make_document() -> Self {
         let what = "the fleet has no document yet, so nothing is enforced; to create it, once for all replicas";
         Self::command(what, ["robotsd", "fleet", "init"])
@@ -120,7 +123,7 @@ impl NextStep {
     }
 }
 
-/// The config file.
+/// The state of the config file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
@@ -130,36 +133,37 @@ pub(crate) struct ConfigReport {
     /// Time when the config in force was accepted.
     pub(crate) accepted: String,
     pub(crate) rejected: Option<RejectedConfigReport>,
-    /// Settings of the config in force that will have another value after the next start.
+    /// Settings that have been changed in the config in force, but take effect only at the next
+    /// start.
     pub(crate) next_start: Vec<SettingChange>,
-    /// Included files that are not in force.
+    /// Included files that are rejected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) refused: Vec<RefusedFileReport>,
 }
 
-/// An included file with sites that cannot be used.
+/// An included file that is rejected.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
     pub(crate) since: String,
-    /// The first error (with path, line and column), the number of further errors, and what is
-    /// served instead of the file.
+    /// The first error (with path, line and column), the number of further errors, and whether an
+    /// earlier copy of the file is in force.
     pub(crate) why: String,
-    /// Whether the last good copy of the file is in force; otherwise its sites are not served.
+    /// Whether the last good copy of the file is in force. If it is not, the sites of the file are
+    /// not served.
     pub(crate) is_kept: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RejectedConfigReport {
-    /// Time when the file became unusable; `tried` is the time of the last attempt to read it.
+    /// Time since when the file is rejected. `tried` is the time of the last attempt to read it.
     pub(crate) since: String,
     pub(crate) tried: String,
     /// The first error (with path, line and column), and the number of further errors.
     pub(crate) why: String,
-    /// Settings with another value in the file than in force; `None` if the file cannot be parsed
-    /// far enough to tell.
+    /// Settings that the file would change; `None` if the file cannot be parsed.
     pub(crate) held_back: Option<Vec<SettingChange>>,
-    /// Next steps.
+    /// Next steps for the operator.
     pub(crate) next: Vec<NextStep>,
 }
 
@@ -168,30 +172,28 @@ pub(crate) struct RejectedConfigReport {
 pub(crate) struct SettingChange {
     /// Site of the setting; `None` if it does not belong to a site.
     pub(crate) site: Option<String>,
-    /// Key with its table: `limits.drain`, `modes[agent:GPTBot].mode`.
+    /// Key with its table, for example `limits.drain` or `modes[agent:GPTBot].mode`.
     pub(crate) setting: String,
-    /// Value in the first config, which is in force; `None` if it is not set there and has no
-    /// default.
+    /// Value in the config in force; `None` if the key is not set and has no default.
     #[serde(rename = "running")]
     pub(crate) before: Option<String>,
-    /// Value in the second config, which is the file; `None` if it is not set there and has no
-    /// default.
+    /// Value in the file; `None` if the key is not set and has no default.
     #[serde(rename = "file")]
     pub(crate) after: Option<String>,
 }
 
-/// The store that shares the counts of crawlers between processes.
+/// The rate store, which processes use to count the requests of crawlers together.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RateStoreReport {
     /// URL of the store, without user and password.
     pub(crate) place: String,
-    /// `used`, or `out` while each process counts for itself.
+    /// `used`, or `out` if the store is unavailable and each process counts for itself.
     pub(crate) state: String,
-    /// Why no request uses the store, if none does.
+    /// Why the store is not used for any request; `None` if it is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
-    /// The last failure.
+    /// The last failure of the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,15 +202,15 @@ pub(crate) struct RateStoreReport {
     pub(crate) outages: u64,
     /// Queries to the store, by result: `answered`, `late` or `failed`.
     pub(crate) calls: Vec<KindCount>,
-    /// Limited requests, by result: `allowed` or `denied` by the store, `known-denied` because of
-    /// an earlier denial, or counted by this process `alone`.
+    /// Rate-limited requests, by result: `allowed` or `denied` by the store, `known-denied` because
+    /// of an earlier denial, or counted `alone` by this process.
     pub(crate) requests: Vec<KindCount>,
 }
 
-/// An upgrade in place: the response to `POST /upgrade`, and the last upgrade in the status.
+/// An upgrade in place. It is the response to `POST /upgrade`, and part of the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct UpgradeReport {
-    /// `under-way`; `done`: the new process serves; `failed`: the old process continues.
+    /// `under-way`, `done` (the new process serves) or `failed` (the old process continues).
     pub(crate) state: String,
     /// Time when this state was reached.
     pub(crate) at: String,
@@ -217,15 +219,16 @@ pub(crate) struct UpgradeReport {
     pub(crate) message: String,
 }
 
-/// The registry of crawlers, including the rows of a published registry and of an extra file.
+/// The registry of crawlers, which may include rows from a published registry and from an
+/// additional file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
-    /// Number of crawlers whose operator's documentation was read.
+    /// Number of crawlers whose rows were checked against the documentation of their operators.
     pub(crate) checked: usize,
-    /// Last day when such documentation was read.
+    /// Day of the latest such check.
     pub(crate) last_checked: Option<String>,
-    /// The registry that is followed at a URL, if any.
+    /// The published registry that is followed, if one is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<PublishedRegistryReport>,
 }
@@ -239,7 +242,7 @@ pub(crate) struct PublishedRegistryReport {
     pub(crate) hash: Option<String>,
     /// Time of the last response that confirmed this registry.
     pub(crate) confirmed: Option<String>,
-    /// The pending version.
+    /// The pending version, if there is one.
     pub(crate) waiting: Option<WaitingRegistryReport>,
     /// Why the last fetch failed.
     pub(crate) problem: Option<String>,
@@ -257,19 +260,21 @@ pub(crate) struct WaitingRegistryReport {
 pub(crate) struct IdentityReport {
     pub(crate) lists: Vec<ListReport>,
     pub(crate) directories: Vec<DirectoryReport>,
-    /// Number of addresses whose names are known; `names_waiting` counts those not yet looked up.
+    /// Number of addresses whose host names are known. `names_waiting` is the number of addresses
+    /// that are not looked up yet.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Network paths whose failed claims are not refuted.
+    /// Network paths whose failed claims do not count as refuted.
     pub(crate) suspects: Vec<SuspectReport>,
-    /// The missing evidence, one line per cause, as in the log.
+    /// Messages about missing evidence, one per cause. The log contains the same messages.
     pub(crate) problems: Vec<String>,
-    /// Why the knowledge about network paths does not survive the process.
+    /// Why the knowledge about network paths is lost at a restart.
     pub(crate) paths_problem: Option<String>,
 }
 
 impl IdentityReport {
-    /// Returns the number of lists confirmed within a day; only those can refute a claim.
+    /// Returns the number of lists that were confirmed within a day. Only these lists can refute a
+    /// claim.
     pub(crate) fn confirmed_lists(&self) -> usize {
         self.lists.iter().filter(|list| list.age_seconds.is_some_and(|age| age <= 24 * 3600)).count()
     }
@@ -286,16 +291,17 @@ pub(crate) struct ListReport {
     /// `fetched`, `saved`, `file` or `embedded`; `None` if there is no copy of the list.
     pub(crate) origin: Option<String>,
     pub(crate) prefixes: usize,
-    /// Creation time, as given in the list.
+    /// Creation time, according to the list.
     pub(crate) created: Option<String>,
-    /// Time of the last response that confirmed the list; `age_seconds` is the time since then.
+    /// Time of the last response that confirmed the list. `age_seconds` is the time since then.
     pub(crate) confirmed: Option<String>,
     pub(crate) age_seconds: Option<u64>,
     /// Why the last fetch failed.
     pub(crate) problem: Option<String>,
 }
 
-/// A directory of keys. Until a request needs it, `keys` and `problem` are both `None`.
+/// A directory of keys for signatures. `keys` and `problem` are `None` until a request needs the
+/// directory.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DirectoryReport {
     pub(crate) url: String,
@@ -304,16 +310,18 @@ pub(crate) struct DirectoryReport {
     pub(crate) problem: Option<String>,
 }
 
-/// A network path whose claims are not refuted, because its addresses may be those of a proxy.
+/// A network path whose failed claims do not count as refuted, because its addresses may be those
+/// of a proxy.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SuspectReport {
     pub(crate) site: String,
     pub(crate) listener: String,
-    /// Name of the crawler; empty for signatures that do not name a registered crawler.
+    /// Name of the crawler; empty for signatures that do not belong to a registered crawler.
     pub(crate) crawler: String,
-    /// Kind of evidence that fails: `range`, `rdns` or `signature`.
+    /// Method of verification that fails: `range`, `rdns` or `signature`.
     pub(crate) method: String,
-    /// Networks of most addresses of the path; they may be missing in `trusted_proxies`.
+    /// The networks that contain most addresses of the path. They may be networks of proxies that
+    /// are missing in `trusted_proxies`.
     pub(crate) networks: Vec<String>,
     /// Time when the crawler was last verified on this path.
     pub(crate) last_verified: Option<String>,
@@ -325,7 +333,7 @@ pub(crate) struct ReloadReport {
     /// Result for the config, if it was read again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<ReloadOutcome>,
-    /// Result for the extra registry, if there is one.
+    /// Result for the additional registry, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry: Option<ReloadOutcome>,
     pub(crate) sites: Vec<SiteReload>,
@@ -336,7 +344,7 @@ pub(crate) struct ReloadReport {
 pub(crate) struct ReloadOutcome {
     /// `published` or `kept`; for a config also `unchanged` or `partly`.
     pub(crate) outcome: String,
-    /// One line, and another one for each included file that is refused.
+    /// A line about the outcome, and one for each included file that is rejected.
     pub(crate) message: String,
 }
 
@@ -348,14 +356,14 @@ pub(crate) struct SiteReload {
     /// Number of rules that are only observed until then.
     #[serde(default)]
     pub(crate) grace_rules: usize,
-    /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (it is held until
-    /// accepted).
+    /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (the new version is
+    /// held until accepted).
     pub(crate) outcome: String,
     /// The version that is live now.
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
-    /// The appended parts, after they were read again. For a folder of files, the first file lists
-    /// them.
+    /// The appended parts, after they were read again. For a site with a folder, they are reported
+    /// with the first file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
 }
@@ -385,7 +393,7 @@ pub(crate) struct ChangeReport {
     /// Why the change does not survive a restart although it should, or which replicas have not
     /// received it.
     pub(crate) problem: Option<String>,
-    /// Steps that remain to be taken.
+    /// Next steps for the operator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) next: Vec<NextStep>,
 }
@@ -397,7 +405,7 @@ pub(crate) struct FleetReport {
     /// Name of the reporting replica.
     pub(crate) replica: String,
     pub(crate) store: String,
-    /// State that the reporting replica gives itself.
+    /// State of the reporting replica, as determined by itself.
     pub(crate) state: ReplicaState,
     pub(crate) epoch: Option<String>,
     /// Revision of the document in the store; `None` if the store has no document.
@@ -420,7 +428,7 @@ pub(crate) struct FleetEntry {
     /// `*`, or the name of a site.
     pub(crate) scope: String,
     pub(crate) what: String,
-    /// Revision of the document that contains the entry; 0 until the store has it.
+    /// Revision of the write that added the entry; 0 if the entry is not in the store yet.
     pub(crate) rev: u64,
     pub(crate) by: String,
     pub(crate) at: String,
@@ -447,30 +455,30 @@ word_enum! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum ReplicaState {
-        /// It has everything that the store has.
+        /// The replica has the same off switches and accepted versions as the store.
         Synced = "synced",
-        /// Its off switches or accepted versions differ from the store.
+        /// The off switches or accepted versions of the replica differ from those in the store.
         Behind = "behind",
-        /// An accepted version has not reached its source.
+        /// The source of the replica does not have an accepted version yet.
         Lacks = "lacks",
         Missing = "missing",
-        /// It has no store now, or has not read the store since its start.
+        /// The replica cannot read the store, or has not read it since its start.
         Stale = "stale",
-        /// Entries of the store are older than its own, or missing.
+        /// Entries in the store are missing, or are older than those of the replica.
         WentBack = "went-back",
         /// The document belongs to another fleet.
         Foreign = "foreign",
         /// The document has a newer format.
         Rejected = "rejected",
-        /// It cannot read some fields of the document.
+        /// Some fields of the document cannot be parsed.
         Damaged = "damaged",
-        /// Another process uses its name.
+        /// Another process uses the name of the replica.
         Doubled = "doubled",
-        /// Reported by the replica itself; the document shows whether it is synced, behind or lacks
-        /// a version.
+        /// The replica reports this state itself if it has applied the document. Other replicas
+        /// compare it with the document, and show it as `Synced`, `Behind` or `Lacks`.
         Current = "current",
-        /// It has not read a document, or its version of robotsd has states that this one does not
-        /// know.
+        /// The replica has not read a document, or its version of robotsd reports a state that this
+        /// version does not know.
         #[default]
         #[serde(other)]
         Unknown = "unknown",
@@ -478,7 +486,7 @@ word_enum! {
 }
 
 impl ReplicaState {
-    /// Reports whether a replica reports this state itself.
+    /// Reports whether replicas report this state about themselves.
     pub(crate) const fn is_own(self) -> bool {
         matches!(
             self,
@@ -499,7 +507,7 @@ impl FleetReport {
         self.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count()
     }
 
-    /// Reports whether every replica has what the store has.
+    /// Reports whether every replica is synced, and there are no problems.
     pub(crate) fn is_synced(&self) -> bool {
         self.problems.is_empty() && self.rev.is_some() && self.synced() == self.replicas.len()
     }
@@ -525,9 +533,9 @@ pub(crate) struct HistoryReport {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RecordedReload {
     pub(crate) when: String,
-    /// As in [`LastReload`], or `accept`, `rollback`, `switch`.
+    /// A cause as in [`LastReload`], or `accept`, `rollback` or `switch`.
     pub(crate) cause: String,
-    /// As in [`LastReload`], or `absent`, `switched-on`, `switched-off`.
+    /// An outcome as in [`LastReload`], or `absent`, `switched-on` or `switched-off`.
     pub(crate) outcome: String,
     pub(crate) origin: String,
     pub(crate) hash: Option<String>,
@@ -535,7 +543,7 @@ pub(crate) struct RecordedReload {
     /// Effect on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
-    /// Who decided it, if known; `reason` is the reason that they gave.
+    /// Who made the decision, if known. `reason` is the reason that was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) who: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -543,7 +551,7 @@ pub(crate) struct RecordedReload {
 }
 
 impl RecordedReload {
-    /// Returns ` by alice: "the sale"`, as far as the two are known.
+    /// Returns, for example, ` by alice: "the sale"`. A missing name or reason is left out.
     pub(crate) fn attribution(&self) -> String {
         let who = self.who.iter().map(|who| format!(" by {who}"));
         who.chain(self.reason.iter().map(|reason| format!(": {reason:?}"))).collect()
@@ -555,15 +563,17 @@ impl ChangeReport {
         Self { message, ..Self::default() }
     }
 
-    /// Returns why the change ends with the process, if it does, or which replicas have not
-    /// received it.
+    /// Returns a message if the change is lost when the process ends, or if replicas have not
+    /// received it; `None` otherwise.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.problem, self.kept) {
-            (Some(problem), true) => return Some(format!("it is in effect here, and survives restarts; {problem}")),
+            (Some(problem), true) => {
+                return Some(format!("the change is in effect on this replica and survives restarts, but {problem}"));
+            }
             (Some(problem), false) => problem,
-            (None, false) => "its config has no state_dir",
+            (None, false) => "the config has no state_dir",
             (None, true) => return None,
         };
-        Some(format!("it is in effect until robotsd ends: {why}"))
+        Some(format!("the change is lost when robotsd ends: {why}"))
     }
 }

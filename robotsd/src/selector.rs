@@ -1,5 +1,5 @@
-//! Selects crawlers, in one syntax for `edit`, `agents` and `[site.modes]`: `agent:GPTBot`,
-//! `category:ai-training`, `operator:OpenAI` or `index`.
+//! Selectors of crawlers: `agent:GPTBot`, `category:ai-training`, `operator:OpenAI` or `index`.
+//! `edit`, `agents` and `[site.modes]` have the same syntax.
 
 use std::str::FromStr;
 
@@ -7,13 +7,13 @@ use tower_robots::agent::{Category, Crawler, Registry};
 
 use crate::names::did_you_mean;
 
-/// A selection of crawlers. A value without a key means a name.
+/// A selector of crawlers. A value without a key is the name of a crawler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selector {
     Agent(String),
     Category(Category),
     Operator(String),
-    /// Search engines with a public index.
+    /// All search engines with a public index.
     Index,
 }
 
@@ -25,7 +25,7 @@ impl FromStr for Selector {
         let value = value.trim();
         match key {
             None if value.is_empty() => Err(format!("the selector is empty: {FORMS}")),
-            Some(key) if value.is_empty() => Err(format!("\"{key}:\" needs a value: write it after the colon")),
+            Some(key) if value.is_empty() => Err(format!("\"{key}:\" has no value: write it after the colon")),
             None if value == "index" => Ok(Self::Index),
             None | Some("agent") => Ok(Self::Agent(value.to_owned())),
             Some("operator") => Ok(Self::Operator(value.to_owned())),
@@ -41,7 +41,7 @@ impl FromStr for Selector {
 const FORMS: &str = "write a name, \"category:WORD\", \"operator:NAME\" or \"index\"";
 
 impl Selector {
-    /// Reports whether a crawler is selected.
+    /// Reports whether the selector matches a crawler.
     pub(crate) fn has(&self, crawler: &Crawler) -> bool {
         match self {
             Self::Agent(name) => crawler.name.eq_ignore_ascii_case(name),
@@ -51,8 +51,8 @@ impl Selector {
         }
     }
 
-    /// Returns the selected crawlers of a registry, or an error if the registry has no such
-    /// operator.
+    /// Returns the crawlers of a registry that the selector matches. Returns an error if the
+    /// registry has no such operator.
     pub(crate) fn of<'r>(&self, registry: &'r Registry) -> Result<Vec<&'r Crawler>, String> {
         let crawlers: Vec<_> = registry.crawlers().filter(|crawler| self.has(crawler)).collect();
         match self {

@@ -6,8 +6,8 @@
 //! covers the time since the previous write, including days without counts. Files never overlap, so
 //! that a missing file leaves a gap. The version during a gap is certain only if one process
 //! recorded that it served no other version (`live_since`). It is not enough that the watches
-//! before and after the gap have the same version. If a reload moves a host to another site, the
-//! time before the move is a gap for that site.
+//! before and after the gap have the same version. If a reload moves hosts to another site, the
+//! time before the reload is a gap for that site.
 
 use serde::{Deserialize, Serialize};
 

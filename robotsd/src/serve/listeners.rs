@@ -85,8 +85,8 @@ struct OpenListener {
 
 impl ListenerPlan {
     /// Checks that a starting process can bind its listeners, except those that a supervisor
-    /// opened. This is checked early. If a start failed after a version was published, the grace
-    /// period of the version would begin although crawlers cannot fetch it.
+    /// opened. This is checked early. If a start failed after publishing a version, the grace
+    /// period of its rules would begin although crawlers cannot fetch them.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here.try_for_each(|config::ListenerConfig { address, .. }| {

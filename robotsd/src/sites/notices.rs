@@ -23,8 +23,8 @@ use crate::webhooks::{Notice, NotifyEvent};
 /// Interval between two notices about the same pending version.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// Maximum age of a decision for that a notice is sent, if no notice about the site's decisions was
-/// sent before.
+/// Maximum age of a decision that is reported in a notice, if no earlier decision about the site
+/// was reported.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {

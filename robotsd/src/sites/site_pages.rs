@@ -254,7 +254,7 @@ const MAX_BYTES_OF_SITE: usize = 8 << 20;
 /// Returns the maximum memory for the pages of one site, in bytes. `of_others` contains the memory
 /// used by the other sites. Half of the total is divided evenly among `sites` sites, so that memory
 /// is left for sites that are read late. The other half is given to sites that need more, in the
-/// order in that they are read.
+/// order of their reads.
 pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
     let half = MAX_BYTES_OF_ALL / 2;
     let share = half / sites.max(1);

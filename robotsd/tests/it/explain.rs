@@ -455,7 +455,8 @@ fn standard_input_is_not_read_twice() {
         &["replay", "good", "--robots", "-", "--against", "-"],
         &["test", "-", "--robots", "-"],
     ] {
-        let want = "robotsd: standard input can be read only once: name files instead, except for one \"-\"\n";
+        let want =
+            "robotsd: standard input can be read only once: use \"-\" once, and give files for the other arguments\n";
         assert_eq!(folder.run(arguments).failed(2), want, "{arguments:?}");
     }
 }

@@ -230,7 +230,7 @@ fn settings_and_expectations_have_a_size() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let comment = "#".repeat((64 << 10) + 1);
     folder.write("robots-check.toml", &comment);
-    let wanted = "robots-check.toml: larger than 64 KiB, more than such a file needs";
+    let wanted = "robots-check.toml: larger than 64 KiB, which is too large for such a file";
     assert_has(folder.run(["check", "robots.txt"]).failed(2), &[wanted]);
     folder.write("robots-check.toml", &comment[1..]);
     folder.run(["check", "robots.txt"]).succeeded();
@@ -240,7 +240,7 @@ fn settings_and_expectations_have_a_size() {
     let pairs = format!("robots = \"robots.txt\"\n[[allow]]\nagents = [{agents}]\npaths = [{paths}]\n");
     for (expected, wanted) in [
         ("#".repeat((1 << 20) + 1), "larger than 1024 KiB"),
-        (pairs, "the agents and paths of the file make more than 100000 pairs"),
+        (pairs, "the file has more than 100000 combinations of agents and paths"),
     ] {
         folder.write("e.toml", expected);
         assert_has(folder.run(["test", "e.toml"]).failed(2), &[wanted]);
@@ -270,7 +270,7 @@ fn a_fifo_that_a_command_names_is_refused_at_once() {
     ] {
         let ended = folder.run(arguments);
         assert_ne!(ended.code, Some(0), "{arguments:?}");
-        assert_has(ended.said(), &["this is a FIFO, whose writer may never come: name a file"]);
+        assert_has(ended.said(), &["this is a FIFO, which cannot be read: give a regular file"]);
     }
 }
 
