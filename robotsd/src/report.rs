@@ -54,8 +54,8 @@ pub(crate) struct StatusReport {
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`; empty during start-up.
     pub(crate) enforcement: String,
-    /// The switch for all sites: `off` if that of the process or of the fleet is off. Single sites
-    /// may be off even if this is `on`.
+    /// The switch for all sites: `off` if the switch of the process or an off switch of the fleet
+    /// is in force. Single sites may be off even if this is `on`.
     pub(crate) switch: String,
     /// Next steps that concern all sites.
     pub(crate) next: Vec<NextStep>,

@@ -178,7 +178,7 @@ fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
         return Some("the Origin is another site, and requests of web pages are refused");
     }
     let is_own = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
-    (!fields.get_all(FETCH_SITE).iter().all(is_own)).then_some("sent by a web page of another site")
+    (!fields.get_all(FETCH_SITE).iter().all(is_own)).then_some("the request was sent by a web page of another site")
 }
 
 fn authority(host: &HeaderValue) -> Option<Authority> {

@@ -58,7 +58,8 @@ const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 /// its connection.
 const ATTEMPTS: usize = 5;
 
-/// Maximum size of a response, in bytes. The status of a hundred thousand sites fits.
+/// Maximum size of a response, in bytes. It is large enough for the status of a hundred thousand
+/// sites.
 const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Maximum size of one replica's rows, in bytes. The limit is low because the rows of all replicas
@@ -321,7 +322,8 @@ mod tests {
             let serving = std::thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 let _ = stream.read(&mut [0; 4096]);
-                // The client disconnects before everything is written, so this may fail.
+                // The result is ignored: writing fails if the client disconnects before everything
+                // is written.
                 let _ = stream.write_all(answer.as_bytes());
             });
             let answered: Result<bool, AskError> = ask(&place, (&Method::GET, "/status"), |_| {});

@@ -62,7 +62,7 @@ pub(crate) struct CommandPlace {
 
 impl CommandPlace {
     /// Opens the configured sockets. Uses a passed socket instead of binding its address or path
-    /// again. Must be called in a runtime.
+    /// again. Must be called in a Tokio runtime.
     pub(crate) fn open(settings: &AdminSettings, passed: Vec<InheritedSocket>) -> Result<Self, String> {
         let (mut tcp, mut unix) = (None, None);
         for socket in passed {
@@ -140,7 +140,7 @@ impl AddressSocket {
         Ok(Self { socket, local })
     }
 
-    /// Creates a listener that accepts `names` as hosts. Must be called in a runtime.
+    /// Creates a listener that accepts `names` as hosts. Must be called in a Tokio runtime.
     pub(crate) fn listen(
         &self,
         names: &[String],
@@ -194,7 +194,7 @@ pub(crate) struct CommandSocket {
 }
 
 impl CommandSocket {
-    /// Creates a listener on the socket. Must be called in a runtime.
+    /// Creates a listener on the socket. Must be called in a Tokio runtime.
     pub(crate) fn listen(&self) -> Result<OpenListener, String> {
         let cannot = |error| format!("{}: cannot listen here: {error}", self.path.display());
         let listener = self.listener.try_clone().map_err(cannot)?;

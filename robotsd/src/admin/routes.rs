@@ -82,7 +82,7 @@ pub(super) enum Need {
     Nothing,
     /// Read access to any site. The response contains only the sites that the client may read.
     Own,
-    /// The role for the whole process. The request does not concern a single site.
+    /// The role for a request that concerns the process and not a single site.
     Process(AdminRole),
     /// The role for all sites, even if the query has `site`.
     All(AdminRole),
@@ -102,7 +102,7 @@ type Handler = fn(Arc<ServerState>, Asked) -> Answering;
 
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// Returns a response that is ready.
+/// Wraps a response that is already known in a future.
 fn now(answer: Answer) -> Answering {
     Box::pin(std::future::ready(answer))
 }
@@ -185,8 +185,8 @@ fn alive(state: &ServerState) -> AdminReply {
 /// its sites are missing.
 ///
 /// If the config file is rejected, the response reports the problem, and the previous config stays
-/// in force. The process is then not ready only with `?require=config`. Both can be required:
-/// `?require=sites,config`.
+/// in force. The process is then not ready only with `?require=config`. Both conditions can be
+/// combined: `?require=sites,config`.
 fn ready(state: &ServerState, query: &Query) -> Answer {
     query.only(&["require"])?;
     let (mut sites, mut config) = (StatusCode::OK, StatusCode::OK);
@@ -327,8 +327,9 @@ fn version(written: &str) -> Result<VersionHashPrefix, AdminReply> {
     written.parse().map_err(|error: ValueError| AdminReply::bad_request(&error.to_string()))
 }
 
-/// Turns enforcement on or off, for all sites or for `?site=`. With `?mark=`, turns a fleet-wide
-/// off switch on, or removes those of the scope.
+/// Turns enforcement on or off, for all sites or for `?site=`. With `?mark=`, enforcement is turned
+/// off for the whole fleet by an off switch with this ID, or turned on by removing the off
+/// switches.
 async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["to", "site", "mark"])?;
     let to = match &*query.needed("to", "off or to=on")? {

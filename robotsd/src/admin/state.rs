@@ -144,7 +144,7 @@ impl ServerState {
         self.began_without.get().is_some_and(|names| names.contains(site))
     }
 
-    /// Sets the phase. An upgrade that fails returns from draining to serving.
+    /// Sets the phase of the process.
     pub(crate) fn enter(&self, phase: Phase) {
         *self.phase.lock() = phase;
     }

@@ -8,8 +8,8 @@
 //! **The watchdog does not end the process.** A stalled loop may recover, and the other workers
 //! respond meanwhile. The supervisor decides whether to end the process: robotsd stops notifying
 //! systemd, and `/livez` returns 503. If the thread of a worker has *ended*, however, the process
-//! exits with the reason. The connections of that worker are lost in any case, and a new process is
-//! simpler than a replacement thread.
+//! exits with the reason. The connections of that worker are lost in any case, and a supervisor can
+//! start a new process faster than robotsd could replace the thread.
 
 use std::convert::Infallible;
 use std::panic::PanicHookInfo;

@@ -22,12 +22,12 @@ use super::row::{Case, ClaimResult, Done, LineHits, ReadSpan, Row, RowKey, Secon
 use crate::counting::{RequestOutcome, SendingServices};
 use crate::http_common::ClientRequest;
 
-/// Maximum number of rows per site and worker between two takes by the control thread.
+/// Maximum number of rows per site that a worker counts until the control thread takes them.
 const MAX_ROWS: usize = 4096;
 
 /// Maximum number of unregistered crawlers that are counted under their own names. The limit
-/// applies to a worker between two takes, and to an hour on the board of a site. It exists because
-/// clients can send any name.
+/// applies to a worker until its counts are taken, and to an hour on the board of a site. It exists
+/// because clients can send any name.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
 /// Common name of the unregistered crawlers beyond [`MAX_UNKNOWN`], which are counted together.
@@ -66,8 +66,8 @@ pub(crate) struct SiteRecorders {
     /// Whether crawlers were not recognised for some time since this flag was last cleared, for
     /// example because enforcement was off.
     pub(crate) has_missed: AtomicBool,
-    /// Whether hosts were added to the site since this flag was last cleared. Another site may have
-    /// served another version on these hosts.
+    /// Whether the hosts of the site have changed since this flag was last cleared. Another site
+    /// may have served another version on these hosts.
     pub(crate) has_new_hosts: AtomicBool,
     /// Counts the visitors that services refer.
     pub(crate) services: Arc<SendingServices>,

@@ -166,7 +166,7 @@ impl Row {
         }
     }
 
-    /// Adds a case: disallowed requests that are already in the count `disallowed`.
+    /// Adds a case. The count `disallowed` must already include its requests.
     pub(crate) fn disallow(&mut self, case: &Case) {
         // Two requests stay in separate cases if a fetch begins between them, or in the same second
         // as one of them, because it may be before the later request only.

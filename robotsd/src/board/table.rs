@@ -192,12 +192,12 @@ pub(crate) struct SiteMoment {
     pub(crate) visitors: VisitorTotals,
     /// Pages that crawlers received since the process started.
     pub(crate) pages: PageTotals,
-    /// Registry of the site; `None` if the registry contains no services.
+    /// Registry of the site; `None` if it is not known, so that services are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
     /// Whether fetches of robots.txt are seen. They are not while enforcement is off, because
     /// crawlers are not recognised then.
     pub(crate) sight: Sight,
-    /// Whether hosts were added to the site since the previous moment.
+    /// Whether the hosts of the site have changed since the previous moment.
     pub(crate) has_new_hosts: bool,
 }
 

@@ -76,7 +76,7 @@ impl Asks {
         let _ = self.beats.send(BeatRequest::Beat(oneshot::channel().0));
     }
 
-    /// Asks the writer to write changes. Returns the channel for the results.
+    /// Asks the writer to write changes. Returns the receiver of the results.
     pub(super) fn write(&self, calls: Vec<WriteCall>) -> WriteAnswers {
         let (answer, answered) = oneshot::channel();
         let _ = self.writes.send((calls, answer));

@@ -34,8 +34,8 @@ pub(super) struct ReadTimer {
 }
 
 impl ReadTimer {
-    /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. It differs between
-    /// replicas, so that they do not read at the same moments.
+    /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. Each replica has a
+    /// different share, so that replicas do not read at the same moments.
     pub(super) fn new(now: Instant, share: f64) -> Self {
         Self { period: PERIOD.mul_f64(1.0 - 0.2 * share.clamp(0.0, 1.0)), next: now }
     }

@@ -186,8 +186,8 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Leaves new connections to the process that has replaced this one: closes the sockets, and
-    /// stops announcing versions and sending heartbeats.
+    /// Leaves the service to the process that has replaced this one: makes clients reconnect to it,
+    /// closes the sockets, and stops announcing versions and sending heartbeats.
     pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();
         self.sites.stop_announcing();
@@ -419,8 +419,8 @@ pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[Unusable
     }
 }
 
-/// Returns the settings for the summary of a config change. It leaves out added and removed tables
-/// and settings that wait for the next start, because the message describes them separately.
+/// Returns the settings for the summary of a config change. Added and removed tables, and settings
+/// that wait for the next start, are left out, because the message describes them separately.
 pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     let is_named = |change: &&SettingChange| !change.is_of_whole_table() && !change.is_for_start();
     let mut named: Vec<_> = changes.iter().filter(is_named).map(ToString::to_string).collect();

@@ -1,5 +1,5 @@
-//! The command `robotsd serve`. It opens what a config names, in this order: signal handlers, admin
-//! interface, sites, workers, listeners.
+//! The command `robotsd serve`. A start sets up the following, in this order: signal handlers,
+//! admin interface, sites, workers, listeners.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

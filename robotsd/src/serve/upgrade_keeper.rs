@@ -1,4 +1,4 @@
-//! The control of an upgrade in place in the old process.
+//! Controls an upgrade in place from the old process.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -125,7 +125,7 @@ impl DrySite<'_> {
             _ => WhenMissing::Unavailable,
         };
         // With `AtGate`, the version is opened without a gate, because there is no other version to
-        // serve instead. It is examined below.
+        // serve instead. The version is examined below.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
@@ -227,8 +227,8 @@ impl DrySite<'_> {
     }
 
     fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
-        // If fetching failed, the site would start with its version in the state directory, and
-        // fetch later. This is only a warning.
+        // If fetching failed, this is only a warning, because the site would start with its version
+        // in the state directory, and fetch later.
         let last = live.robots.status().last_reload.outcome;
         if matches!(&last, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched) {
             let _ = live.robots.reload_blocking();

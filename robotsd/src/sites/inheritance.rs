@@ -11,10 +11,10 @@
 //! 2. Enforcement of a new site is off if it is off for any previous site that had one of the new
 //!    site's hosts. In doubt, requests are not refused.
 //!
-//! The previous sites are those of the previous config. At a reload, they are open. At a start, and
-//! for a command, they are read from the state directory, which contains the state and the hosts of
-//! each site. The hosts are written by the last process that served, or by the last command that
-//! accepted or rolled back a version while no process served.
+//! The previous sites are those of the previous config. At a reload, the previous sites are open.
+//! At a start, and for a command, their states are read from the state directory, which contains
+//! the state and the hosts of each site. The hosts are written by the last process that served, or
+//! by the last command that accepted or rolled back a version while no process served.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -142,8 +142,8 @@ impl Inheritance {
         let lives = made.lives();
         let of_hosts =
             lives.iter().any(|live| live.name.strip_prefix(name).is_some_and(|file| self.was_off(name, file)));
-        let was = if of_hosts { "as its hosts were" } else { "as a site of this name was before" };
-        let off = || format!(", switched off {was}: `robotsd enforce on --site {word}` turns it on");
+        let was = if of_hosts { "it was off for its hosts" } else { "it was off for an earlier site with this name" };
+        let off = || format!("; enforcement is off, because {was}: `robotsd enforce on --site {word}` turns it on");
         let off = made.is_off().then(off).unwrap_or_default();
         let has_versions = lives.iter().any(|live| self.robots(name, &live.name).is_some());
         let begins = if has_versions {

@@ -307,8 +307,8 @@ impl Sites {
         self.opener().watcher
     }
 
-    /// Tells the board which of these sites serve new hosts. Must be called when these sites
-    /// replace the sites `before`.
+    /// Tells the board which of these sites serve different hosts than before. Must be called when
+    /// these sites replace the sites `before`.
     pub(crate) fn note_moved_hosts(&self, before: &Self) {
         let changed = changed(&before.hosts(), &self.hosts());
         self.iter().filter(|site| changed.contains(&*site.name)).for_each(ServedSite::has_other_hosts);
@@ -410,7 +410,7 @@ mod tests {
             (&[("a", &["a.test"]), ("b", &["*"])], &[("b", &["*"])], "b"),
             (&[("a", &["a.x.test"]), ("b", &["*.x.test"]), ("c", &["*"])], &[("b", &["*.x.test"]), ("c", &["*"])], "b"),
             (&[("a", &["*.x.test"]), ("b", &["*"])], &[("a", &["y.test"]), ("b", &["*"])], "a b"),
-            // The site for all hosts loses a host to a new site. It does not serve new hosts
+            // The site for all hosts loses a host to a new site, but does not serve new hosts
             // because of this.
             (&[("b", &["*"])], &[("a", &["a.test"]), ("b", &["*"])], "a"),
         ];
