@@ -433,8 +433,8 @@ mod tests {
             served.enforce(Some("shop"), Enforcement::Off).unwrap();
             let renamed = served.renew(&of("store", "shop.test")).unwrap();
             assert_eq!(switches(&renamed.sites), [Enforcement::Off]);
-            let want = "site \"store\" is new, has hosts of \"shop\" and continues from its versions; enforcement is off, because it was off for its \
-                        hosts: `robotsd enforce on --site store` turns it on";
+            let want = "site \"store\" is new, has hosts of \"shop\" and continues from its versions; enforcement is \
+                        off, because it was off for its hosts: `robotsd enforce on --site store` turns it on";
             assert_eq!(renamed.come_and_gone[0], want);
             let other = served.renew(&of("other", "other.test")).unwrap();
             assert_eq!(switches(&other.sites), [Enforcement::On]);
