@@ -88,8 +88,8 @@ impl Disallowed<'_> {
     }
 }
 
-/// Overwrites the name at position `written` of a list, reusing its memory, and increments
-/// `written`.
+/// Writes a name at position `written` of a list, and increments `written`. The memory of the
+/// previous name is reused.
 fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     match list.get_mut(*written) {
         Some(own) => name.clone_into(own),

@@ -35,7 +35,7 @@ pub(super) struct UpgradeKeeper {
     taking_back: Option<JoinHandle<()>>,
 }
 
-/// The action of the control loop after a step.
+/// The action of the control loop after a step of an upgrade.
 #[derive(Debug)]
 pub(super) enum AfterStep {
     Nothing,

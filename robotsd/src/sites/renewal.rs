@@ -250,7 +250,7 @@ impl Renewal {
             evidence.apply(&self.registry);
         }
         // If the registry was read again meanwhile, this step may have overwritten it with an older
-        // one. Therefore, it is repeated until the registry stays the same.
+        // one. Therefore, applying the registry is repeated until it stays the same.
         let mut applied = self.registry.clone();
         loop {
             let current = self.sites.opener().registry;

@@ -194,8 +194,8 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        // This is done only at a start. At a reload, the switches of the previous sites may still
-        // change, so they are adopted later, when the sites are swapped.
+        // This is done only at a start. At a reload, the switches of the previous sites may change
+        // while sources are opened, so `Sites::renew` adopts them afterwards.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
         }
