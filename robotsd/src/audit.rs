@@ -1,9 +1,10 @@
-//! The audit: who changed something, and who was refused, as lines of JSON that only the owner can
-//! read.
+//! The audit file, which records changes and refused requests, with who made them. It has one JSON
+//! object per line, and only its owner can read it.
 //!
-//! Accepting, rolling back and turning enforcement on have two records with the same ID: `started`,
-//! so that nothing is done that cannot be recorded, and one with the outcome. All other actions are
-//! recorded afterwards: nothing may prevent turning enforcement off.
+//! Accepting, rolling back and turning enforcement on have two records with the same ID. The first,
+//! `started`, is written before the action, which is refused if it cannot be recorded. The second
+//! contains the outcome. All other actions are only recorded afterwards, so that a full disk cannot
+//! prevent turning enforcement off.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -24,31 +25,33 @@ pub(crate) const AUDIT_FILE: &str = "audit.jsonl";
 /// Maximum length of strings from clients, in characters.
 const MAX_TEXT_LENGTH: usize = 300;
 
-/// Who requested what, and the outcome.
+/// A record of the audit: who requested an action, and its outcome.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AuditRecord {
     pub(crate) event: String,
-    /// The same in both records of a change.
+    /// A random ID, which is the same in both records of an action.
     pub(crate) id: String,
     pub(crate) ts: String,
-    /// Name of a token or of a proxy's user, or `uid 1000`; `None` if unknown.
+    /// Name of a token or of a proxy's user, or a user ID such as `uid 1000`; `None` if unknown.
     pub(crate) who: Option<String>,
-    /// How the client was identified: `socket`, `token`, `certificate`, `proxy`, `address` (not
-    /// identified), `command` (no robotsd was running), `file` (the config).
+    /// How the client was identified: `socket`, `token`, `certificate`, `proxy`, or `address` (not
+    /// identified). For actions without a client: `command` (a command while no robotsd was
+    /// running) or `file` (a change of the config).
     pub(crate) how: String,
     /// Address of the client.
     pub(crate) from: Option<String>,
     /// Name of the replica, or of the machine.
     pub(crate) replica: String,
-    /// The path without its slash: `enforce`, `accept`, `rollback`, `reload`, `upgrade`, or the
-    /// path of a refused read; `mode` for a change by the config.
+    /// The requested path without its slash: `enforce`, `accept`, `rollback`, `reload`, `upgrade`,
+    /// or the path of a refused GET request. `mode` if the config changed a mode.
     pub(crate) action: String,
     /// `*` for all sites; `None` if the action concerns the process.
     pub(crate) site: Option<String>,
-    /// The previous position of the switch, live hash or mode. `after` is the new one.
+    /// The previous position of the switch, hash of the live version, or mode. `after` is the new
+    /// one.
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
-    /// The reason given by the client.
+    /// The reason that the client gave.
     pub(crate) reason: Option<String>,
     /// `started`, `done`, `failed` or `refused`.
     pub(crate) result: String,
@@ -74,34 +77,36 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the record with a result and the current time.
+    /// Returns a copy of the record with a result and the current time.
     pub(crate) fn with(&self, result: &str) -> Self {
         Self { ts: rfc3339_millis(SystemTime::now()), result: result.to_owned(), ..self.clone() }
     }
 }
 
-/// Truncates a client's string to the maximum length.
+/// Truncates strings of clients to [`MAX_TEXT_LENGTH`].
 pub(crate) fn cut(text: &str) -> String {
     render::cut(text, MAX_TEXT_LENGTH)
 }
 
-/// Returns the name of this machine from the kernel. It is the name of the replica, unless
-/// `[fleet]` sets another.
+/// Returns the host name of this machine. It is the name of the replica, unless `[fleet]` sets
+/// another name.
 pub(crate) fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Appends a record, which is on the disk on return. Blocks.
+/// Appends a record, and syncs it to the disk before returning. Blocks.
 pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {
     let written = || {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
         let mut file = open(path)?;
-        // A full disk may have truncated the line before, which must not damage this one.
+        // If the previous line was truncated, for example on a full disk, the record must begin on
+        // a new line.
         if is_cut(&mut file)? {
             line.insert(0, b'\n');
         }
-        // Written in one piece, because another process may write as well.
+        // The line must be written by one call, because another process may append at the same
+        // time.
         file.write_all(&line)?;
         file.sync_data()
     };
@@ -117,8 +122,8 @@ fn open(path: &Path) -> io::Result<File> {
             let folder = files::folder_of(path);
             fs::create_dir_all(folder)?;
             let file = options.create(true).open(path)?;
-            // If root creates the file for a robotsd that runs as another user, that user must be
-            // able to write it.
+            // If root creates the file, but robotsd runs as another user, that user must be able to
+            // write to it. Therefore, the file gets the owner of its folder.
             if let Ok(of) = fs::metadata(folder) {
                 use std::os::unix::fs::{MetadataExt, fchown};
                 let _ = fchown(&file, Some(of.uid()), Some(of.gid()));
@@ -129,7 +134,8 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads the records of a file, each with its latest result, and the number of invalid lines.
+/// Reads the records of a file, one per ID with the latest result. Also returns the number of
+/// invalid lines.
 pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     let (file, _) = files::open(path)?;
     let (mut records, mut broken) = (Vec::<AuditRecord>::new(), 0);
@@ -151,7 +157,7 @@ pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     Ok((records, broken))
 }
 
-/// Returns the path of the audit file: from the config, or in the state directory.
+/// Returns the path of the audit file: the configured one, or the one in the state directory.
 pub(crate) fn place(of_config: Option<PathBuf>, state_dir: Option<&Path>) -> Option<PathBuf> {
     of_config.or_else(|| state_dir.map(|folder| folder.join(AUDIT_FILE)))
 }

@@ -1,5 +1,5 @@
-//! Certificate authorities from a file that a config or a command names: for upstreams, other
-//! servers, and clients of the admin interface.
+//! Certificate authorities from a file that is given in a config or to a command. They are used for
+//! upstreams, other servers, and clients of the admin interface.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tower_robots::internals::roots_of;
 
 use crate::files;
 
-/// Certificate authorities to trust, and no others.
+/// Certificate authorities that are trusted instead of those of the system.
 #[derive(Clone, derive_more::Debug)]
 pub(crate) struct Authorities {
     /// Contents of the file.
@@ -19,7 +19,7 @@ pub(crate) struct Authorities {
 }
 
 impl Authorities {
-    /// Reads the certificates of a PEM file. Errors are messages for operators.
+    /// Reads the certificates of a PEM file. Returns an error message for operators if this fails.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let pem = files::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;

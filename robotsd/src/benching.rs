@@ -1,5 +1,5 @@
 //! The functions that the counting benchmark calls. They send requests through the layer of a site,
-//! with the counting of a worker and without.
+//! with and without the counting of a worker.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct CountingBench {
 }
 
 impl CountingBench {
-    /// Creates the benchmark for a layer without observers.
+    /// Creates the benchmark. `layer` must have no observers.
     pub fn new(layer: &RobotsLayer) -> Self {
         let counts = Arc::<OutcomeCounts>::default();
         let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups())).with_crawler_records();
@@ -32,13 +32,13 @@ impl CountingBench {
         send(&self.quiet, request, |_| {});
     }
 
-    /// Sends a request. The layer prepares its counts, but they are not recorded.
+    /// Sends a request through the counting layer, without recording its counts.
     #[inline(never)]
     pub fn observed(&mut self, request: Request<()>) {
         send(&self.counting, request, |_| {});
     }
 
-    /// Sends a request that is counted as `serve` does it.
+    /// Sends a request, and counts it in the same way as `robotsd serve`.
     #[inline(never)]
     pub fn counted(&mut self, request: Request<()>) {
         let mut counted = self.counts.request(request.uri().path().as_bytes(), request.method().into(), 0);
@@ -47,7 +47,8 @@ impl CountingBench {
     }
 }
 
-/// Returns the status of the response; the service behind the layer does nothing.
+/// Sends a request through a layer to a service that does nothing. Returns the status of the
+/// response.
 fn send(layer: &RobotsLayer, mut request: Request<()>, decided: impl FnOnce(&Answer)) -> StatusCode {
     let answer = layer.decide(&OriginalRequest::of(&request)).respond(None);
     decided(&answer);

@@ -116,8 +116,8 @@ pub(crate) fn run() -> ExitCode {
     })
 }
 
-/// Parses the command line. Errors repeat arguments, which may come from file names that others
-/// chose, so unprintable characters are escaped.
+/// Parses the command line. Unprintable characters are escaped in errors, because errors quote
+/// arguments, which may be file names that others have chosen.
 fn parsed(words: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let words: Vec<OsString> = words.collect();
     Cli::try_parse_from(&words).map_err(|error| {

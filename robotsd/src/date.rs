@@ -1,5 +1,6 @@
-//! Formats and parses times. The crates used here panic for years such as 1969 and 10000, but a
-//! clock may be set to such years. Such a time is written as the nearest supported one.
+//! Formats and parses times. The crates that this module uses panic for times before 1970 or after
+//! 9999, but a clock may be set to such a time. Therefore, such a time is formatted as the nearest
+//! supported one.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,18 +33,18 @@ pub(crate) fn parsed(text: &str) -> Option<i64> {
     humantime::parse_rfc3339_weak(&format!("{text}{midnight}")).ok().map(seconds)
 }
 
-/// Whether responses may have a `Date`. A server whose clock is certainly wrong sends none (RFC
-/// 9110, section 6.6.1), and hyper panics if it has to write such a date.
+/// Reports whether responses may have a `Date` field. A server without a correct clock must not
+/// send this field (RFC 9110, section 6.6.1), and hyper panics for unsupported times.
 pub(crate) fn is_clock_set() -> bool {
     is_sayable(SystemTime::now())
 }
 
-/// Whether the formats used here can express this time.
+/// Reports whether the formats of this module support a time.
 pub(crate) fn is_sayable(time: SystemTime) -> bool {
     sayable(time) == time
 }
 
-/// Returns the nearest time that the formats can express.
+/// Returns the nearest time that the formats of this module support.
 pub(crate) fn sayable(time: SystemTime) -> SystemTime {
     time.clamp(UNIX_EPOCH, UNIX_EPOCH + LAST)
 }

@@ -1,9 +1,8 @@
 //! Judges requests and files without a server, with the same results as a server.
 //!
-//! `check`, `diff`, `test`, `explain` and `replay` share one [`Evaluator`], so that they agree with
-//! each other. With the settings of a configured site they also agree with `serve`: same registry,
-//! same policy, same checks. The settings come from [`EvaluatorSettings`]; the command line decides
-//! which site is used.
+//! The commands `check`, `diff`, `test`, `explain` and `replay` share the [`Evaluator`], so that
+//! their results agree. With the [`EvaluatorSettings`] of a configured site, which contain its
+//! registry, policy and checks, their results also agree with those of `serve`.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -20,12 +19,12 @@ use tower_robots::rules::{Line, Reading, RequestPath, RobotsTxt, RuleSet};
 use crate::config::{self, Config, ConfigError};
 use crate::names::UnknownName;
 
-/// Maximum processor time for comparing two files or correcting one. After that, the results so far
-/// are used, with a message that they are incomplete. Real files take milliseconds; parsing and
-/// checking a file of 8 MiB takes two more seconds.
+/// Maximum processor time for comparing two files or correcting one file. When it is used up, the
+/// command reports the results so far and that they are incomplete. Real files take milliseconds.
+/// This time does not include parsing and checking, which take two seconds if the file has 8 MiB.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// The remaining part of this thread's [`MAX_TIME`] for a file. Processor time is used so that
+/// The part of [`MAX_TIME`] that is left to this thread. Processor time is measured, so that
 /// results do not depend on other load on the machine.
 pub(crate) struct TimeBudget {
     end: Duration,
@@ -48,14 +47,14 @@ fn processor_time() -> Duration {
     Duration::new(seconds.unwrap_or_default(), nanoseconds.unwrap_or_default())
 }
 
-/// Lints for files that show a person more rules than they have for crawlers.
+/// Codes of lints for files that appear to a person to have more rules than they have for crawlers.
 const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
 
-/// The lints in [`OF_FILES`] that show that a file is not a robots.txt.
+/// The codes in [`OF_FILES`] of lints that show that a file is not a robots.txt.
 pub(crate) const OF_OTHER_FILES: [&str; 2] = ["html-instead-of-text", "no-known-field"];
 
-/// Lints for lines that crawlers ignore or read differently than a person would, or that name an
-/// unknown crawler.
+/// Codes of lints for lines that crawlers ignore or interpret differently than a person would, or
+/// that contain an unknown crawler.
 const OF_LINES: [&str; 11] = [
     "not-a-field",
     "missing-colon",
@@ -70,7 +69,7 @@ const OF_LINES: [&str; 11] = [
     "unknown-crawler",
 ];
 
-/// The evidence about the sender of a request, in addition to its agents.
+/// The result of verifying the sender of a request, and its address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KnownSender {
     pub(crate) identity: Identity,
@@ -84,11 +83,11 @@ pub(crate) struct Evaluator {
     recognizer: Recognizer,
     pub(crate) reading: Reading,
     pub(crate) settings: EvaluatorSettings,
-    /// The grace period of its rules, if one is running.
+    /// The grace period of the rules, if it has not ended.
     pub(crate) grace: Option<Arc<Grace>>,
     /// Whether enforcement is switched off.
     pub(crate) is_off: bool,
-    /// Computed on first use.
+    /// The findings of the check, which are computed on first use.
     report: OnceLock<Report>,
 }
 
@@ -110,30 +109,33 @@ impl Evaluator {
         self.rules.document()
     }
 
-    /// Returns the path of a URL in the forms that the policy judges. The reference parser knows a
-    /// single form.
+    /// Returns the path of a URL in the path forms that the policy checks. The reference parser
+    /// supports only one form.
     pub(crate) fn path<'u>(&self, url: &'u [u8]) -> RequestPath<'u> {
         self.settings.policy.path_read_as(self.reading, url)
     }
 
-    /// Returns the agents that a `User-Agent` field names. An empty field counts as not sent.
+    /// Returns the agents that a `User-Agent` field identifies. An empty field counts as a missing
+    /// one.
     pub(crate) fn agents(&self, field: &[u8]) -> Agents {
         if field.is_empty() { Agent::empty().into() } else { self.recognizer.agents(field) }
     }
 
-    /// Returns the agent named by a person, with a name or a header.
+    /// Returns the agents for a name that a person has written, which may also be a `User-Agent`
+    /// value.
     pub(crate) fn resolve(&self, name: &str) -> (NamedAs, Agents) {
         self.recognizer.resolve(name)
     }
 
-    /// Returns a message if neither the registry, nor this file, nor `other` has this name.
+    /// Returns a message if the name is neither in the registry, nor in this file, nor in `other`.
     pub(crate) fn unknown_name<'n>(&self, name: &'n str, other: Option<&Self>) -> Option<UnknownName<'n>> {
         let files: Vec<_> = [Some(self), other].into_iter().flatten().map(Self::robots).collect();
         UnknownName::of(name, &self.recognizer, &files)
     }
 
-    /// Whether a word that is not a whole header would be read as the header of a client that is
-    /// not a crawler. An expectation about such a word holds whatever the file contains.
+    /// Reports whether a word would be interpreted as the `User-Agent` of a client that is not a
+    /// crawler, although it does not look like a complete header. An expectation about such a word
+    /// is met whatever the file contains, so it is probably a mistake.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();
@@ -141,17 +143,18 @@ impl Evaluator {
         named_as == NamedAs::Header && !is_crawler && !is_header
     }
 
-    /// Whether the group of `*` applies to an agent that no group names.
+    /// Reports whether the group of `*` applies to an agent that has no other group.
     pub(crate) fn holds_to_star(&self, agent: &Agent) -> bool {
         self.settings.policy.holds_to_star(agent)
     }
 
-    /// Whether a group of the file applies to an agent. If not, all of its requests are allowed.
+    /// Reports whether a group of the file applies to an agent. If no group does, all requests of
+    /// the agent are allowed.
     pub(crate) fn has_group_for(&self, agent: &Agent) -> bool {
         self.settings.policy.has_group(&self.rules, agent)
     }
 
-    /// Returns the policy's decision for a request of these agents.
+    /// Returns the decision of the policy about a request of these agents.
     pub(crate) fn decide_for_sender(
         &self,
         agents: &[Agent],
@@ -178,8 +181,9 @@ impl Evaluator {
         self.report.get_or_init(|| check::check(self.robots(), &self.settings.checks))
     }
 
-    /// Returns the findings that explain why a person sees more rules in the file than crawlers do.
-    /// Only suspicious files are checked, because a check costs more than most answers.
+    /// Returns the findings that explain why the file appears to have more rules than it has for
+    /// crawlers. Only suspicious files are checked, because a check costs more time than most
+    /// commands need otherwise.
     pub(crate) fn unread_of_file(&self) -> Vec<&Finding> {
         let robots = self.robots();
         let is_suspect = robots.groups().len() == 0
@@ -188,14 +192,15 @@ impl Evaluator {
         if is_suspect { self.findings(&OF_FILES).collect() } else { Vec::new() }
     }
 
-    /// Whether the content shows that this is not a robots.txt: not text, an HTML page, or without
-    /// any field.
+    /// Reports whether the content shows that the file is not a robots.txt: it is binary data or an
+    /// HTML page, or has no known field.
     pub(crate) fn is_other_file(&self) -> bool {
         FileKind::unreadable(self.robots()).is_some() || self.findings(&OF_OTHER_FILES).next().is_some()
     }
 
-    /// Returns findings about lines that an older file does not have and that crawlers read
-    /// differently than a person would. A comparison of effects does not show them.
+    /// Returns findings about new lines, which the file `old` does not have, that crawlers ignore
+    /// or interpret differently than a person would. Comparing the effects of the two files does
+    /// not reveal such lines.
     pub(crate) fn unread_lines_since(&self, old: &Self) -> Vec<&Finding> {
         let found: Vec<&Finding> = self.findings(&OF_LINES).collect();
         let known: HashSet<&[u8]> = old.robots().lines().map(|line| line.bytes().trim_ascii()).collect();
@@ -208,12 +213,13 @@ impl Evaluator {
         self.check().findings.iter().filter(|finding| codes.contains(&finding.code))
     }
 
-    /// Returns the findings with corrections, which cost more than the findings alone.
+    /// Returns the findings together with corrections. Computing the corrections takes additional
+    /// time.
     pub(crate) fn check_with_fixes(&self) -> Report {
         self.check().clone().with_fixes(self.robots(), &self.settings.checks)
     }
 
-    /// Returns the changes for the registry's crawlers if `new` replaces this file.
+    /// Returns the changes for the crawlers of the registry if `new` replaces this file.
     pub(crate) fn diff(&self, new: &Self, guards: impl IntoIterator<Item = Guard>) -> Diff {
         let options = DiffOptions::new().with_registry(self.settings.registry.clone());
         let options = guards.into_iter().fold(options, DiffOptions::guard);
@@ -221,13 +227,14 @@ impl Evaluator {
         Diff::of_while(self.robots(), new.robots(), &options, &|| time.is_left())
     }
 
-    /// Returns the pages among `pages` that search engines lose if `new` replaces this file.
+    /// Returns the pages in `pages` that search engines may no longer fetch if `new` replaces this
+    /// file.
     pub(crate) fn page_losses(&self, new: &Self, pages: &[Page]) -> Vec<PageLoss> {
         PageLoss::between(self.robots(), new.robots(), pages, &self.settings.registry)
     }
 }
 
-/// The registry, the policy and the checks of a site; by default those of a config without such
+/// The registry, the policy and the checks of a site. The default is that of a config without such
 /// settings.
 #[derive(Clone, Debug)]
 pub(crate) struct EvaluatorSettings {
@@ -237,21 +244,21 @@ pub(crate) struct EvaluatorSettings {
 }
 
 impl EvaluatorSettings {
-    /// Reads the settings from a config in the same way as `serve`, including `registry_extra` and
-    /// the last download from `registry_url`.
+    /// Reads the settings of a site from a config in the same way as `serve`, including
+    /// `registry_extra` and the last saved download from `registry_url`.
     pub(crate) fn of_site(config: &Config, site: &config::SiteConfig) -> Result<Self, ConfigError> {
         let registry = config::load_registry(&config.registry)?;
         let checks = site.checks(&registry).with_registry(registry.clone());
         Ok(Self { registry, policy: site.policy.clone(), checks })
     }
 
-    /// Returns the same settings for a file of this host; help messages name the host.
+    /// Returns the same settings for a file of this host. The host is used in help messages.
     pub(crate) fn for_host(&self, host: &str) -> Self {
         Self { checks: self.checks.clone().site_host(host), ..self.clone() }
     }
 }
 
-/// Compiles the rules of a robots.txt in the same way as a server.
+/// Compiles the rules of a robots.txt in the same way as `serve`.
 pub(crate) fn compile(bytes: Vec<u8>, reading: Reading, registry: &Registry) -> RuleSet {
     RobotsTxt::parse(bytes).compile_with(reading, |name| registry.stands_for(name.value()))
 }

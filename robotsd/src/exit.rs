@@ -6,10 +6,12 @@ use std::process::ExitCode;
 
 pub(crate) use crate::render::complain;
 
-/// The command ran, and its result is negative: findings, unmet expectations, a rejected reload.
+/// Exit code of a command that ran and has a negative result, such as findings, unmet expectations
+/// or a rejected reload.
 pub(crate) const NEGATIVE: u8 = 1;
 
-/// The command could not run: bad arguments, a bad config, an unreadable file, a port in use.
+/// Exit code of a command that could not run, for example because of invalid arguments, an invalid
+/// config, an unreadable file or a port in use.
 pub(crate) const FAILED: u8 = 2;
 
 /// Prints the reason to stderr and returns [`FAILED`].
@@ -18,13 +20,13 @@ pub(crate) fn fail(reason: &dyn Display) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// Returns 0, or [`NEGATIVE`] if the result is negative.
+/// Returns 0 if the result is positive, otherwise [`NEGATIVE`].
 pub(crate) fn answer(is_positive: bool) -> ExitCode {
     ExitCode::from(if is_positive { 0 } else { NEGATIVE })
 }
 
-/// Ends a command that writes to standard output. A closed pipe is not an error: its reader has
-/// seen enough.
+/// Returns the exit code of a command that has written to standard output. A closed pipe is not an
+/// error, because its reader did not need more output.
 pub(crate) fn written(result: io::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,

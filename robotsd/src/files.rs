@@ -1,6 +1,6 @@
-//! Reading and writing files. Paths from configs and requests may lead to anything, not only to
-//! regular files. Files in the state directory are readable for their owner only, and replaced as a
-//! whole.
+//! Reads and writes files. Paths from configs and requests may refer to other things than regular
+//! files, such as FIFOs. Files in the state directory are replaced as a whole, and only their owner
+//! can read them.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
@@ -14,8 +14,9 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens a regular file, and returns its metadata. Opening never waits, unlike for a FIFO without a
-/// writer or for some devices. The check uses the opened file, so it cannot be replaced in between.
+/// Opens a regular file, and returns it with its metadata. Never waits, even if the path is a FIFO
+/// without a writer or a device. The type of the opened file is checked, so that the file cannot be
+/// replaced between the check and the opening.
 ///
 /// # Errors
 ///
@@ -23,15 +24,16 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 /// not a regular file.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let other = || io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file");
-    // Opening a terminal would make it the controlling terminal of the process.
+    // With `O_NOCTTY`, a terminal that is opened does not become the controlling terminal of the
+    // process.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = opened.map_err(|error| if is_unopenable(&error) { other() } else { error })?;
     let metadata = file.metadata()?;
     if metadata.is_file() { Ok((file, metadata)) } else { Err(other()) }
 }
 
-/// Reads a regular file, and returns its metadata. If the file is longer than `most` bytes, returns
-/// one byte more than `most`.
+/// Reads a regular file, and returns its contents with its metadata. If the file is longer than
+/// `most` bytes, returns only its first `most + 1` bytes.
 ///
 /// # Errors
 ///
@@ -55,36 +57,37 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Maximum length of a line with a secret, in bytes.
 const MAX_LINE: u64 = 8 * 1024;
 
-/// Reads the only line of a regular file: a secret. Errors name the file, but contain nothing from
-/// it.
+/// Reads a secret, which must be the only line of a regular file. Error messages contain the path
+/// of the file, but nothing of its contents.
 pub(crate) fn read_line(path: &Path) -> Result<Vec<u8>, String> {
     let shown = path.display();
     let (bytes, _) = read_at_most(path, MAX_LINE).map_err(|error| format!("{shown}: {error}"))?;
     if bytes.len() as u64 > MAX_LINE {
         return Err(format!("{shown}: the file is longer than {MAX_LINE} bytes"));
     }
-    // An editor's byte order mark is not part of the line.
+    // Some editors write a byte order mark, which is not part of the secret.
     let line = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes).trim_ascii_end();
     if line.is_empty() {
         return Err(format!("{shown}: the file is empty"));
     }
     if line.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
-        return Err(format!("{shown}: the file holds more than one line"));
+        return Err(format!("{shown}: the file contains more than one line"));
     }
     Ok(line.to_vec())
 }
 
-/// Reports whether the path is a socket, or a device that does not exist.
+/// Reports whether opening failed because the path is a socket, or a device that does not exist.
 fn is_unopenable(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::EOPNOTSUPP))
 }
 
-/// Replaces a file as a whole, readable for its owner only, and creates its parent folders. Blocks.
+/// Replaces a file as a whole, and creates its parent folders. Only the owner can read the file.
+/// Blocks.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
-/// Like [`replace`], with contents from a function.
+/// Like [`replace`], but the contents are written by a function.
 pub(crate) fn replace_by(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
@@ -97,20 +100,22 @@ pub(crate) fn replace_by(
     written.map(drop)
 }
 
-/// Appends spaces to JSON, which [`overwrite`] can use on a full disk.
+/// Appends `room` spaces to JSON, so that [`overwrite`] can write longer JSON to the file on a full
+/// disk.
 pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
     let mut octets = json.to_vec();
     octets.resize(json.len() + room, b' ');
     octets
 }
 
-/// Overwrites a file in place with a JSON value that fits into it: a full disk cannot hold another
-/// file. If the process ends meanwhile, the file contains invalid JSON. Blocks.
+/// Overwrites a file in place with JSON that is not longer than the file, because no new file can
+/// be created on a full disk. If the process ends during the write, the file contains invalid JSON.
+/// Blocks.
 ///
 /// # Errors
 ///
-/// Returns the errors of the system, and [`StorageFull`](io::ErrorKind::StorageFull) if the file is
-/// too short.
+/// Returns the errors of the system, and [`StorageFull`](io::ErrorKind::StorageFull) if the JSON is
+/// longer than the file.
 pub(crate) fn overwrite(path: &Path, json: &[u8]) -> io::Result<()> {
     let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
@@ -156,7 +161,7 @@ mod tests {
         let path = folder.path().join("made/a.txt");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         replace(&path, b"1").unwrap();
-        // A file of a version that let others read it, and a temporary file next to it.
+        // An earlier version has left a file that others can read, and a temporary file.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         fs::write(path.with_extension("tmp"), b"left").unwrap();
         replace(&path, b"2").unwrap();

@@ -1,17 +1,18 @@
-//! The modules of the program `robotsd`, which serves, checks, explains and enforces a site's
-//! robots.txt.
+//! The modules of the program `robotsd`, which serves, checks, explains and enforces the robots.txt
+//! of sites.
 //!
-//! **This API is internal**: it contains what the program, its tests, benches and fuzz targets
-//! need, and changes without notice. Applications use [`tower_robots`]; operators read [`docs`].
+//! **This API is internal** and can change without notice. It exists for the program, its tests,
+//! its benchmarks and its fuzz targets. Applications should use [`tower_robots`], and operators
+//! should read [`docs`].
 //!
 //! This crate uses only the public API of `tower_robots`. Its main modules:
 //!
-//! - `edge` and `upstream` implement HTTP and do not know about robots.txt.
-//! - `sites` contains what is served, and `serve` puts the layer between edge and upstream.
-//! - `request` decides about a request, and `decision` answers other proxies.
-//! - `admin` answers an operator about a running server.
-//! - `commands` contains the rest of the command line: commands that read files, and commands that
-//!   query a running server.
+//! - `edge` and `upstream` implement HTTP. They have nothing to do with robots.txt.
+//! - `sites` contains the sites that are served, and `serve` runs the server, with the robots layer
+//!   between `edge` and `upstream`.
+//! - `request` decides about a request, and `decision` answers decision requests of other proxies.
+//! - `admin` is the interface that operators use to query and change a running server.
+//! - `commands` contains the other commands, which read files or query a running server.
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 

@@ -1,8 +1,8 @@
-//! The page that a refused client gets: the default page, or a site's own template.
+//! The page that a refused client gets: the default page, or the template of the site.
 //!
-//! The template is read with the config. An invalid template is an error of the config; rendering
-//! cannot fail. The position of a placeholder within the HTML decides whether a value is allowed
-//! there.
+//! The template is read together with the config, which is rejected if the template is invalid.
+//! Rendering cannot fail. Whether a placeholder is allowed at a position depends on the HTML around
+//! it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,8 +15,8 @@ use tower_robots::layer::Event;
 
 use crate::word_enum::word_enum;
 
-/// The statuses that a refusal may have. Redirects and successes do not refuse, 401 requires a
-/// challenge, and crawlers treat statuses from 500 as a problem of the site.
+/// The statuses that a refusal may have. Others are unsuitable: 2xx and 3xx do not refuse, 401
+/// requires a challenge, and crawlers treat 5xx as a problem of the site.
 pub(crate) const REFUSAL_STATUSES: [StatusCode; 6] = [
     StatusCode::FORBIDDEN,
     StatusCode::PAYMENT_REQUIRED,
@@ -30,7 +30,7 @@ pub(crate) const REFUSAL_STATUSES: [StatusCode; 6] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalPage {
     pub(crate) status: StatusCode,
-    /// File of the template, which is watched like the config.
+    /// The file of the template, which is watched like the config.
     pub(crate) file: Option<PathBuf>,
     pub(crate) template: Option<Template>,
     /// `Content-Language` of the template.
@@ -39,11 +39,11 @@ pub(crate) struct RefusalPage {
 }
 
 impl RefusalPage {
-    /// Responds to a refused request. Clients that ask for JSON explicitly get problem details, and
-    /// gRPC calls get a gRPC status, as without a template.
+    /// Returns the response to a refused request. As without a template, clients that accept only
+    /// JSON get problem details, and gRPC calls get a gRPC status.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
-        // The template quotes the rule that disallows the request. An impostor's request may be
-        // allowed by the rules.
+        // The template is used only if a rule disallows the request, because it shows this rule.
+        // Requests of impostors can be refused without such a rule.
         let is_quoted = event.record.is_disallowed() && !event.wants_json() && !event.request.is_grpc_call();
         let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);
@@ -62,14 +62,14 @@ impl RefusalPage {
     }
 }
 
-/// Maximum size of a template's file, in bytes.
+/// Maximum size of a template file, in bytes.
 pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
 
-/// Maximum number of placeholders. Their values come from clients, so this limits the cost of a
-/// refusal.
+/// Maximum number of placeholders in a template. It limits the cost of a refusal, because clients
+/// determine the lengths of the values.
 const MAX_PLACEHOLDERS: usize = 32;
 
-/// The format of a template, which decides how values are escaped.
+/// The format of a template, which determines how values are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TemplateFormat {
     Html,
@@ -89,14 +89,14 @@ enum TemplatePart {
     Value(Placeholder),
 }
 
-/// An error in a template, and its position.
+/// An error in a template, with its position.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TemplateError {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
 }
 
-/// Whether the site has a contact to show.
+/// Whether the site has a contact, which the template can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
     Given,
@@ -104,7 +104,7 @@ pub(crate) enum Contact {
 }
 
 impl TemplateFormat {
-    /// Returns the format for a file extension, in any case.
+    /// Returns the format for a file extension, ignoring case.
     pub(crate) fn of_extension(extension: &str) -> Option<Self> {
         match &*extension.to_ascii_lowercase() {
             "html" | "htm" => Some(Self::Html),
@@ -120,8 +120,8 @@ impl TemplateFormat {
         }
     }
 
-    /// Appends a character of a value. Control characters are replaced: they could forge lines or
-    /// send commands to a terminal.
+    /// Appends an escaped character of a value. Control characters are replaced, because they could
+    /// forge lines or send commands to a terminal.
     fn push_escaped(self, out: &mut String, char: char) {
         match (self, char) {
             (_, char) if char.is_control() => out.push(char::REPLACEMENT_CHARACTER),
@@ -136,10 +136,10 @@ impl TemplateFormat {
 }
 
 impl Template {
-    /// Parses a template. `{{{{` stands for two braces.
+    /// Parses a template. `{{{{` produces two braces.
     pub(crate) fn parse(text: &str, format: TemplateFormat, contact: Contact) -> Result<Self, TemplateError> {
         if text.trim().is_empty() {
-            return Err(TemplateError::new(0..0, "the template is empty: write the page that a refused client gets"));
+            return Err(TemplateError::new(0..0, "the template is empty: write the page for refused clients"));
         }
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -157,7 +157,7 @@ impl Template {
             let span = start..end;
             count += 1;
             if count > MAX_PLACEHOLDERS {
-                let message = format!("more than {MAX_PLACEHOLDERS} placeholders: use fewer");
+                let message = format!("the template has more than {MAX_PLACEHOLDERS} placeholders: use fewer");
                 return Err(TemplateError::new(span, message));
             }
             if placeholder == Placeholder::Contact && contact == Contact::Missing {
@@ -178,7 +178,7 @@ impl Template {
         Ok(Self { format, parts })
     }
 
-    /// Renders the page for a refused request.
+    /// Renders the template for a refused request.
     fn render(&self, event: &Event<'_>, status: StatusCode, contact: &str) -> String {
         let mut out = String::new();
         for part in &self.parts {
@@ -219,7 +219,7 @@ fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), Temp
     }
 }
 
-/// Rejects positions where escaping does not make a value harmless.
+/// Returns an error if a placeholder is at a position where escaping its value is not sufficient.
 fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) -> Result<(), String> {
     match context {
         HtmlContext::Text => Ok(()),
@@ -235,12 +235,12 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
     }
 }
 
-/// Maximum number of characters of a value in a refusal page, because clients can send long
-/// strings.
+/// Maximum length of a value in a refusal page, in characters. Clients can send long strings, which
+/// are truncated.
 const SHOWN: usize = 512;
 
 word_enum! {
-    /// A placeholder, by its name in the template.
+    /// A placeholder, with its name in templates.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Placeholder {
         Agent = "agent",
@@ -257,13 +257,13 @@ word_enum! {
 }
 
 impl Placeholder {
-    /// Whether the value never comes from a request or from a robots.txt, which may have been
-    /// downloaded from elsewhere.
+    /// Reports whether the value is safe in an attribute: it is never taken from a request or from
+    /// a robots.txt, which may be downloaded from another server.
     const fn is_trusted(self) -> bool {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
     }
 
-    /// Returns the value for a refused request, truncated but not escaped.
+    /// Returns the value of the placeholder for a refused request, truncated but not escaped.
     fn value<'e>(self, event: &Event<'e>, status: StatusCode, contact: &'e str) -> Cow<'e, str> {
         let record = event.record;
         let value = match self {
@@ -285,33 +285,33 @@ impl Placeholder {
     }
 }
 
-/// The kind of position in an HTML document, after reading a part of it.
+/// The context of a position in an HTML document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum HtmlContext {
-    /// Between tags, or in an element that contains only text, such as `title`.
+    /// The position is between tags, or in an element that contains only text, such as `title`.
     #[default]
     Text,
-    /// In a tag, outside quotes.
+    /// The position is in a tag, but not in quotes.
     Tag {
         name: String,
     },
-    /// In the quoted value of an attribute.
+    /// The position is in the quoted value of an attribute.
     Attribute {
         name: String,
         quote: u8,
     },
-    /// In an element without escaping, such as `script` or `style`.
+    /// The position is in an element without escapes, such as `script` or `style`.
     Raw {
         name: String,
     },
     Comment,
 }
 
-/// Elements whose content has no escapes.
+/// Names of elements whose content cannot contain escapes.
 const RAW: [&str; 7] = ["script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext"];
 
 impl HtmlContext {
-    /// Returns the context after `text`.
+    /// Returns the context after `text`, which begins in this context.
     fn after(mut self, text: &[u8]) -> Self {
         let mut rest = text;
         while let Some((&byte, after)) = rest.split_first() {
@@ -325,8 +325,8 @@ impl HtmlContext {
                         .first()
                         .is_none_or(|first| matches!(first, b'/' | b'!' | b'?') || first.is_ascii_alphabetic())
                     {
-                        // Also at the end of the literal: a value substituted right after `<` would
-                        // be parsed as a tag name.
+                        // A `<` at the end of `text` counts as the beginning of a tag, too, because
+                        // the value that follows would be parsed as its name.
                         let length = after.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
                         next = &after[length..];
                         Self::Tag { name: String::from_utf8_lossy(&after[..length]).to_ascii_lowercase() }
@@ -403,7 +403,7 @@ mod tests {
             assert!(said.starts_with(message), "{text}: {said}");
         }
         let many = "{{line}}".repeat(33);
-        assert_eq!(fault(&many, Text).1, "more than 32 placeholders: use fewer");
+        assert_eq!(fault(&many, Text).1, "the template has more than 32 placeholders: use fewer");
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Decides about a site's request: collects evidence about its sender, asks the layer for its
-//! judgement and, for a rate-limited request, the shared rate store; then answers and counts.
-//! Handles both requests for a backend and questions of other proxies.
+//! Decides about requests to sites. First, evidence about the sender of a request is collected.
+//! Then the layer judges the request, and, if it is rate-limited, the shared rate store is asked.
+//! Finally, the request is answered and counted. This module is used both for requests to a backend
+//! and for decision requests of other proxies.
 //!
-//! If the store does not answer, the process counts by itself. A request that is only observed
-//! waits for nothing.
+//! If the rate store does not answer, the process counts the request itself. A request whose rate
+//! limit is only observed does not wait for the store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,32 +18,32 @@ use tower_robots::policy::{RateLimit, RateMode};
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
 use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
 
-/// Decides about the requests of a site on one worker.
+/// Decides about requests to a site on one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteJudge {
     /// Name of the site in the access log.
     pub(crate) name: Arc<str>,
     /// Counters of this worker.
     pub(crate) counts: Arc<OutcomeCounts>,
-    /// Judges requests, writes to the log, and identifies the crawler that sends a request.
+    /// The layer, which judges requests, writes to the log and identifies crawlers.
     pub(crate) layer: RobotsLayer,
     pub(crate) evidence: VerifyLayer,
-    /// `None` if this process counts for itself.
+    /// The shared rate store; `None` if this process counts for itself.
     pub(crate) store: Option<PaceStore>,
     /// Services that refer visitors; `None` if the board is disabled.
     pub(crate) services: Option<Arc<SendingServices>>,
 }
 
-/// Where a response to `/robots.txt` comes from.
+/// The server that responds to a request for `/robots.txt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RobotsTxtFrom {
     Site,
-    /// Another server, which only asks whether the request is allowed.
+    /// Another proxy, which only asks whether the request is allowed.
     AskingProxy,
 }
 
 impl SiteJudge {
-    /// Answers a request whose counting has begun.
+    /// Decides about a request, and counts the decision.
     pub(crate) async fn answer(
         &self,
         request: &OriginalRequest<'_>,
@@ -56,8 +57,8 @@ impl SiteJudge {
         };
         let judgement = self.layer.decide(&original);
         let wait = match (&self.store, judgement.rate_limited()) {
-            // Boxed: nearly no request waits, and otherwise all would need the memory of those that
-            // do.
+            // The future is boxed, because very few requests wait for the store. Otherwise, all
+            // requests would need its memory.
             (Some(store), Some(rate_limited)) => Box::pin(store.ask(rate_limited)).await,
             _ => None,
         };
@@ -78,7 +79,7 @@ fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
 
-/// The shared store, and the prefix that separates the buckets of this site from others in it.
+/// The shared rate store, with the data that identifies the buckets of this site.
 #[derive(Clone, Debug)]
 pub(crate) struct PaceStore {
     pub(crate) store: SharedRate,
@@ -88,11 +89,11 @@ pub(crate) struct PaceStore {
 }
 
 impl PaceStore {
-    /// Asks the store how long a request has to wait; zero if it passes, `None` if the store does
-    /// not answer.
+    /// Asks the store how long a request would have to wait. Zero means that the request is
+    /// allowed. Returns `None` if the store does not answer.
     async fn ask(&self, rate_limited: &RateLimitedRequest) -> Option<Duration> {
-        // The folder may differ between processes, but the file is named after its host in all of
-        // them.
+        // Only the file name is part of the key, because the path of the folder may differ between
+        // processes.
         let file = Path::new(&rate_limited.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
         let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), rate_limited.key.as_bytes()]);
         let bucket = SharedBucket::new(rate_limited.interval, rate_limited.burst.get());

@@ -1,5 +1,5 @@
-//! A connected socket, of a client or to an upstream: TCP, a Unix socket, or TLS over TCP. Also
-//! closes sockets whose peer may still send.
+//! A connected socket from a client or to an upstream: TCP, a Unix socket, or TLS over TCP. This
+//! module also closes sockets whose peer may still be sending.
 
 use std::io;
 use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
@@ -19,12 +19,14 @@ use tokio_rustls::TlsStream;
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
-    /// Boxed: a session takes a kilobyte, which connections without TLS should not carry.
+    /// The stream is boxed, because a TLS session takes a kilobyte, which other connections do not
+    /// need.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Socket {
-    /// Returns the protocol that the TLS handshake has agreed on; `None` if the socket is not TLS.
+    /// Returns the protocol that was negotiated in the TLS handshake; `None` if there is none, or
+    /// if the socket does not use TLS.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         match self {
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
@@ -32,10 +34,9 @@ impl Socket {
         }
     }
 
-    /// Looks for a byte in the kernel's buffer and leaves it there.
+    /// Reports whether the kernel has received bytes, without removing them from its buffer.
     ///
-    /// With TLS this byte may belong to a record without content; the caller still treats it as
-    /// data.
+    /// With TLS, such a byte may belong to a record without content, but still counts as data.
     pub(crate) fn peek(&self) -> io::Result<usize> {
         let mut byte = [MaybeUninit::uninit()];
         match self {
@@ -46,12 +47,12 @@ impl Socket {
     }
 }
 
-/// Reads and discards what a peer sends after the last byte to it, until it closes or a limit is
-/// reached.
+/// Closes a socket properly: after the last byte was sent, reads and discards the bytes that the
+/// peer sends, until the peer closes the socket or a limit is reached.
 ///
-/// Closing a socket while bytes are unread or still arriving resets the connection (RFC 9112,
-/// section 9.6), and the peer loses what it has not read. Frames and requests often cross the end
-/// on HTTP/2, as do uploads that are answered early on HTTP/1.1.
+/// If a socket is closed while bytes are unread or still arriving, the connection is reset (RFC
+/// 9112, section 9.6), and the peer may lose the response. On HTTP/2, frames and requests often
+/// arrive after the end of a connection, and on HTTP/1.1, uploads that were answered early do.
 #[derive(Debug)]
 pub(crate) struct LingeringClose {
     quiet: Pin<Box<Sleep>>,
@@ -59,12 +60,12 @@ pub(crate) struct LingeringClose {
     octets: usize,
 }
 
-/// Maximum time without bytes from the peer, and maximum time in total.
+/// Maximum time without bytes from the peer. [`MAX_TIME`] is the maximum time in total.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// Maximum number of discarded bytes, which cuts off endless uploads; size of the read buffer, in
-/// bytes; and maximum number of reads before other tasks have their turn.
+/// Maximum number of discarded bytes, so that endless uploads are ended. [`ROOM`] is the size of
+/// the read buffer, in bytes. [`READS`] is the maximum number of reads before the task yields.
 const DISCARDED: usize = 64 << 20;
 const ROOM: usize = 4 * 1024;
 const READS: usize = 16;
@@ -74,7 +75,7 @@ impl LingeringClose {
         Self { quiet: Box::pin(sleep(MAX_SILENCE)), end: Instant::now() + MAX_TIME, octets: DISCARDED }
     }
 
-    /// Ready when the socket can be closed.
+    /// Returns `Ready` if the socket can be closed.
     pub(crate) fn poll<T: AsyncRead + Unpin>(&mut self, socket: &mut T, cx: &mut Context<'_>) -> Poll<()> {
         let mut room = [MaybeUninit::uninit(); ROOM];
         let mut reads = 0;
@@ -97,7 +98,7 @@ impl LingeringClose {
     }
 }
 
-/// Writes slices of bytes. A single slice needs no vectored write, which costs the system more.
+/// Writes slices of bytes. A single slice is written without a vectored write, which is slower.
 pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     socket: &mut W,
     cx: &mut Context<'_>,
@@ -109,7 +110,7 @@ pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     }
 }
 
-/// Evaluates an expression for the stream of any variant.
+/// Evaluates an expression with the stream of a socket, whatever its variant.
 macro_rules! of_any {
     ($kind:expr, $socket:ident => $answer:expr) => {
         match $kind {
@@ -128,9 +129,10 @@ impl AsyncRead for Socket {
             Self::Tls(stream) => {
                 let is_client = matches!(**stream, TlsStream::Server(_));
                 Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
-                    // Many clients leave without a close_notify. Requests have their own length, so
-                    // a truncated one is noticed anyway, and this counts as a normal end. A
-                    // response may end with its connection, so for upstreams this is an error.
+                    // Many clients close a connection without a close_notify. From clients, this
+                    // counts as a normal end, because requests have a length, so truncated requests
+                    // are detected anyway. From upstreams, it is an error, because the end of the
+                    // connection may be the end of a response.
                     Err(error) if is_client && error.kind() == UnexpectedEof => Ok(()),
                     read => read,
                 })
@@ -164,7 +166,8 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
-            // Only the close_notify is left to send, and a peer that has left does not need it.
+            // Only the close_notify is still to be sent, and a peer that has closed the connection
+            // does not need it.
             Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_shutdown(cx)) {
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),
                 shut => shut,

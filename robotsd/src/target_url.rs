@@ -1,12 +1,13 @@
-//! A URL or path, as people write it on the command line, in a list or in a file of expectations.
+//! Parses URLs and paths that people write on the command line, in lists and in files of
+//! expectations.
 //!
-//! A path begins with `/`, a URL with `http://` or `https://`. Nothing else is guessed: `drafts/x`
-//! may be the path `/drafts/x`, or the path `/x` of the host `drafts`, and different rules apply to
-//! the two.
+//! A path begins with `/`, and a URL begins with `http://` or `https://`. Anything else is an
+//! error, because it would be ambiguous: `drafts/x` may be the path `/drafts/x`, or the path `/x`
+//! of the host `drafts`.
 
 use tower_robots::rules::{Authority, Port};
 
-/// A path with its query, or a complete URL.
+/// A path with an optional query, or a complete URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TargetUrl<'a> {
     text: &'a [u8],
@@ -18,23 +19,25 @@ impl<'a> TargetUrl<'a> {
     ///
     /// # Errors
     ///
-    /// The message explains why `text` is neither a path nor a URL, and what to write instead.
+    /// Returns an error message if `text` is neither a path nor a URL. The message contains a
+    /// correction.
     pub(crate) fn parse(text: &'a [u8]) -> Result<Self, String> {
         if text.starts_with(b"/") {
             return Ok(Self { text, authority: None });
         }
         let word = String::from_utf8_lossy(text.trim_ascii());
-        // `://` may also occur in the query of a relative reference: `go?u=https://example.com/`.
+        // Only the text before the first of these characters can be a scheme, because `://` may
+        // also be in a query: `go?u=https://example.com/`.
         let scheme_end = text.iter().position(|octet| matches!(octet, b':' | b'/' | b'?' | b'#'));
         let (scheme, rest) = match scheme_end.map(|end| text.split_at(end)) {
             Some((scheme, rest)) if rest.starts_with(b"://") => (scheme, rest),
             _ if word.is_empty() => {
-                return Err("an empty word is neither a path nor a URL: write \"/\" for the start page".to_owned());
+                return Err("the value is empty: write \"/\" for the start page".to_owned());
             }
             Some((scheme, rest)) if rest.starts_with(b":") && is_http(scheme) => {
                 let (scheme, rest) = word.split_once(':').unwrap_or(("https", &word));
                 let url = format!("{scheme}://{}", rest.trim_start_matches('/'));
-                return Err(format!("{word:?} lacks slashes: write {url:?}"));
+                return Err(format!("{word:?} has no slashes after its scheme: write {url:?}"));
             }
             _ => return Err(without_scheme(&word)),
         };
@@ -46,8 +49,8 @@ impl<'a> TargetUrl<'a> {
         let behind = &rest[b"://".len()..];
         let end = behind.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(behind.len());
         let authority = Authority::split(&behind[..end]);
-        // Browsers end the host at a backslash; other clients treat what precedes an "@" as user
-        // information.
+        // A backslash is ambiguous: for browsers, it ends the host. For other clients, everything
+        // before an "@" is user information.
         if behind[..end].contains(&b'\\') {
             let url = word.replace('\\', "/");
             return Err(format!("{word:?} has a backslash before its path: write {url:?}"));
@@ -66,17 +69,17 @@ impl<'a> TargetUrl<'a> {
         Ok(Self { text, authority: Some(authority) })
     }
 
-    /// Returns the target as written.
+    /// Returns the path or URL as written.
     pub(crate) const fn as_bytes(&self) -> &'a [u8] {
         self.text
     }
 
-    /// Returns host and port as written in the URL; `None` for a path.
+    /// Returns the host and port as written in the URL; `None` for a path.
     pub(crate) fn host(&self) -> Option<&'a [u8]> {
         self.authority.map(|authority| authority.host_and_port)
     }
 
-    /// Returns the path and everything after it, without scheme and host.
+    /// Returns the path with its query and fragment, without scheme and host.
     pub(crate) fn path(&self) -> &'a [u8] {
         match self.authority.and_then(|_| Authority::of_url(self.text)) {
             Some((_, _, path)) if path.starts_with(b"/") => path,
@@ -90,12 +93,13 @@ impl<'a> TargetUrl<'a> {
     }
 }
 
-/// Whether this is the scheme of a website's URL.
+/// Reports whether this is the scheme `http` or `https`.
 pub(crate) fn is_http(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Whether the first segment of a word looks like a host name. Then it is probably a URL.
+/// Reports whether the first segment of a word looks like a host name. Such words are probably URLs
+/// without a scheme.
 fn begins_with_host(word: &str) -> bool {
     let first = word.split(['/', '?', '#']).next().unwrap_or_default();
     let is_name = |host: &str| host.chars().all(|char| char.is_alphanumeric() || matches!(char, '.' | '-' | '_'));
@@ -103,7 +107,8 @@ fn begins_with_host(word: &str) -> bool {
     if port.is_some_and(|port| port.parse::<u16>().is_err()) || host.is_empty() || !is_name(host) {
         return false;
     }
-    // `index.html` is not a host, but `example.com/index.html` begins with one.
+    // A word with a dot, such as `index.html`, is not a host, but the first segment of
+    // `example.com/index.html` is.
     let is_alone = first.len() == word.len();
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }
@@ -163,8 +168,8 @@ mod tests {
             (r"http://evil.test\@good.test/x", r#"write "http://evil.test/@good.test/x""#.to_owned()),
             ("https://example.com:x/", "is malformed".to_owned()),
             ("https://exa mple/", "is malformed".to_owned()),
-            ("", "an empty word".to_owned()),
-            ("  ", "an empty word".to_owned()),
+            ("", "the value is empty".to_owned()),
+            ("  ", "the value is empty".to_owned()),
         ] {
             let error = TargetUrl::parse(word.as_bytes()).expect_err(word);
             assert!(error.contains(&want), "{word}: {error}");

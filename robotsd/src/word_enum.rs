@@ -1,7 +1,7 @@
-//! Enums with a string form for each variant, for the log, metrics, JSON and pages.
+//! A macro for enums whose variants have names, for the log, metrics, JSON and pages.
 
-/// Declares such an enum, with `ALL` in the order of declaration and `as_str`. The strings are
-/// never parsed.
+/// Declares an enum whose variants have names. Adds the constant `ALL` and the method `as_str`. The
+/// names are only written, never parsed.
 macro_rules! word_enum {
     (
         $(#[$about:meta])*
@@ -17,7 +17,7 @@ macro_rules! word_enum {
             #[allow(dead_code, reason = "not every one is gone through")]
             $vis const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
-            /// Returns the string form.
+            /// Returns the name of the variant.
             $vis const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $word,)+

@@ -1,19 +1,20 @@
-//! Decides which requests are admitted: direct requests from an operator's program, but no requests
-//! from web pages or through a proxy.
+//! Decides which requests the admin interface admits. It admits direct requests from an operator's
+//! program, and refuses requests from web pages and through an unconfigured proxy.
 //!
 //! A web page that an operator visits can make the browser send requests to the loopback address.
-//! The page cannot read the responses unless its own name resolves to this address (DNS rebinding),
-//! so over TCP the `Host` must be one that no web page can have. The page can also send a POST
-//! blindly. Therefore, changes over TCP need a header field that web pages can add only after a
-//! preflight request (CORS), and preflight requests are refused. Fields that browsers add
-//! (`Origin`, `Sec-Fetch-Site`) are always checked, on the Unix socket too: someone may forward the
-//! socket to a port of a machine with a browser.
+//! The page can read the responses only if the page's host name resolves to this address (DNS
+//! rebinding). Therefore, over TCP, the `Host` must be a name or address that no web page can have.
+//! The page can also send a POST without being able to read the response. Therefore, changes over
+//! TCP need the header field `Robotsd-Admin`. A browser lets a page add this field only after a
+//! preflight request (CORS), and preflight requests are refused. Header fields that browsers add
+//! (`Origin`, `Sec-Fetch-Site`) are also checked on the Unix socket, because someone may forward
+//! the socket to a port of a machine with a browser.
 //!
 //! A proxy that forwards requests to this interface would give its clients access. Proxies add
-//! header fields about the client (robotsd's own listeners always do). Requests with these fields
+//! header fields about the client, and so do robotsd's own listeners. Requests with such a field
 //! are refused unless the listener is configured for a proxy. Requests of robotsd's own fetcher are
-//! refused, too: if a robots.txt URL leads here, by a redirect or by mistake, a response of this
-//! interface would be published.
+//! refused, too. Otherwise, if a configured robots.txt URL or a redirect from it pointed to this
+//! interface by mistake, the response would be published as robots.txt.
 //!
 //! [`authority`](super::authority) decides who a client is and what it may do.
 
@@ -39,7 +40,7 @@ const FORWARDING: [HeaderName; 4] = [
     FORWARDED,
 ];
 
-/// Start of the `User-Agent` of robotsd's fetcher, for every version.
+/// Prefix of the `User-Agent` of robotsd's fetcher. The version number follows it.
 const FETCHER: &[u8] = b"robotsd/";
 
 /// The access rule of the listener that received a request.
@@ -57,9 +58,9 @@ pub(super) struct SocketPeer {
     pub(super) group: u32,
     /// Whether the user is the socket's owner, the user of this process, or root.
     pub(super) is_owner: bool,
-    /// Whether a supervisor made the socket. Its mode then decides who can connect. A socket of
-    /// robotsd itself is opened to others only for users in the config; a connection of such a user
-    /// may be older than the current config.
+    /// Whether a supervisor such as systemd created the socket. If so, the mode of the socket file
+    /// decides who may connect. A socket that robotsd created is open to other users only if the
+    /// config lists them. A connection of such a user may have been opened under an earlier config.
     pub(super) is_of_supervisor: bool,
 }
 
@@ -82,29 +83,32 @@ pub(super) struct AddressTerms {
 }
 
 impl AccessRule {
-    /// Admits or refuses a request.
+    /// Checks that a request was not sent by a web page, through an unconfigured proxy or by
+    /// robotsd's own fetcher.
     pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
-        // Checked first, whatever the form of the request: requests of web pages are never
-        // admitted.
+        // This check must come first: no later branch, such as the one for HTTP/1.0 probes, may
+        // admit a request of a web page.
         if let Some(message) = foreign_page(&head.headers, self.schemes()) {
             return refuse(message);
         }
-        // An authority in the target would replace the Host (RFC 9112, section 3.2.2). No client of
-        // ours sends one.
+        // An authority in the target would replace the Host (RFC 9112, section 3.2.2). None of
+        // robotsd's commands sends a target with an authority.
         if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
-            return Err(AdminReply::bad_request("the target is a path, such as /status"));
+            return Err(AdminReply::bad_request("the request target is not a path: send a path such as /status"));
         }
         let forwarding = FORWARDING.into_iter().find(|name| head.headers.contains_key(name));
         if let Some(name) = forwarding.filter(|_| self.proxy().is_none()) {
-            return refuse(&format!("{name}: the admin interface does not answer through a proxy"));
+            return refuse(&format!(
+                "{name}: the request came through a proxy, but this admin listener is not configured for one"
+            ));
         }
         let is_fetcher = |agent: &HeaderValue| {
             agent.as_bytes().get(..FETCHER.len()).is_some_and(|start| start.eq_ignore_ascii_case(FETCHER))
         };
         if head.headers.get_all(USER_AGENT).iter().any(is_fetcher) {
             return refuse(
-                "the User-Agent is that of robotsd's own fetcher, and there is no robots.txt here: check the url or the \
+                "robotsd's own fetcher requested a robots.txt from the admin interface: check the url or the \
                  upstreams of the site, and their redirects",
             );
         }
@@ -112,21 +116,22 @@ impl AccessRule {
         let mut hosts = head.headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host,
-            // Probes of load balancers.
+            // Load balancers may send HTTP/1.0 probes without a Host.
             (None, None) if head.version == Version::HTTP_10 => return Ok(()),
-            _ => return Err(AdminReply::bad_request("exactly one Host is needed")),
+            _ => return Err(AdminReply::bad_request("the request must have exactly one Host field")),
         };
         let Some(authority) = authority(host) else { return refuse("the Host is malformed") };
         if !is_ours(&authority, peer.local, &terms.names) {
             return refuse(&format!(
-                "{authority}: not a name or address of this interface: use the address it listens on, or write the name into \
-                 hosts of [admin]"
+                "{authority} is not a host of this admin interface: use the address that it listens on, or add the \
+                 name to hosts in [admin]"
             ));
         }
         Ok(())
     }
 
-    /// Admits or refuses a request that changes something.
+    /// Checks that the listener allows changes and, over TCP, that the request has the
+    /// `Robotsd-Admin` field.
     pub(super) fn admit_change(&self, head: &Parts) -> Result<(), AdminReply> {
         let said = head.headers.get(ADMIN).map(HeaderValue::as_bytes) == Some(b"1");
         match self {
@@ -149,8 +154,8 @@ impl AccessRule {
         }
     }
 
-    /// Returns how the origin of a page of this listener may begin. A proxy may use TLS towards
-    /// browsers.
+    /// Returns the schemes that the `Origin` of this listener's own pages may have. A proxy may use
+    /// TLS towards browsers, so pages behind it may also have `https://`.
     fn schemes(&self) -> &'static [&'static str] {
         match self {
             Self::Address(_, terms) if terms.config.proxy.is_some() => &["http://", "https://"],
@@ -160,8 +165,8 @@ impl AccessRule {
     }
 }
 
-/// Returns why a request comes from a web page of another site. Without a `Host`, every `Origin`
-/// counts as another site.
+/// Returns why a request is considered to come from a web page of another site; `None` if it is
+/// not. Without a `Host`, every `Origin` counts as another site.
 fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
     let host = fields.get(HOST).and_then(authority);
     let is_own = |origin: &HeaderValue| {
@@ -170,10 +175,10 @@ fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
         origin.zip(host.as_ref()).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host.as_str()))
     };
     if !fields.get_all(ORIGIN).iter().all(is_own) {
-        return Some("the Origin is another site: requests of web pages are refused");
+        return Some("the Origin is another site, and requests of web pages are refused");
     }
     let is_own = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
-    (!fields.get_all(FETCH_SITE).iter().all(is_own)).then_some("sent by a web page of another site")
+    (!fields.get_all(FETCH_SITE).iter().all(is_own)).then_some("the request was sent by a web page of another site")
 }
 
 fn authority(host: &HeaderValue) -> Option<Authority> {
@@ -181,8 +186,8 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
     (!authority.as_str().contains('@')).then_some(authority)
 }
 
-/// Reports whether the host is `localhost`, a configured name, a loopback address, or the address
-/// of the connection. No web page can have these hosts.
+/// Reports whether the host is `localhost`, a configured name, a loopback address, or the local
+/// address of the connection. A web page of another site cannot have such a host.
 fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
     let host = authority.host();
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
@@ -275,7 +280,8 @@ mod tests {
             for version in [Version::HTTP_10, Version::HTTP_11] {
                 for target in ["/enforce?to=off", "http://127.0.0.1:9145/enforce?to=off"] {
                     for (page, host) in pages.iter().flat_map(|page| hosts.map(|host| (page, host))) {
-                        // One of several field lines is enough.
+                        // The request must be refused even if only one of several field lines is
+                        // from another site.
                         let behind = [host, &[own, ("sec-fetch-site", "same-origin"), *page]].concat();
                         for fields in [[host, &[*page]].concat(), behind] {
                             let status = sent(version, target, &fields, &rule);
@@ -287,7 +293,8 @@ mod tests {
                 assert_eq!(sent(version, "/board", &same, &rule), 200, "{rule:?} {version:?}");
             }
         }
-        // A probe of a load balancer, and an `Origin` without a `Host` to compare it with.
+        // The first request is a probe of a load balancer. The second has an `Origin`, but no
+        // `Host` to compare it with.
         assert_eq!(sent(Version::HTTP_10, "/readyz", &[], &over_tcp()), 200);
         assert_eq!(sent(Version::HTTP_10, "/readyz", &[own], &over_tcp()), 403);
     }

@@ -1,4 +1,4 @@
-//! Writes the audit to the log, and to its file if one is configured.
+//! Writes audit records to the log, and to the audit file if one is configured.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -22,19 +22,20 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Writes audit records.
 #[derive(Debug)]
 pub(crate) struct AuditWriter {
-    /// The file, if any, and the name of this replica.
+    /// The audit file, if one is configured, and the name of this replica.
     place: OnceLock<(Option<PathBuf>, String)>,
     log: Log,
-    /// Why the last record could not be written to the file.
+    /// Why the last record could not be written to the audit file; `None` if it was written.
     problem: Mutex<Option<String>>,
     refusals: Mutex<Refusals>,
-    /// The task that writes the records of the last config, after those of earlier configs.
+    /// The task that writes the records of the latest config change. It first waits for the tasks
+    /// of earlier changes.
     pub(super) config_lines: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Start of the current hour of counting.
+    /// Start of the hour over which `count` and `left_out` are counted.
     since: Option<Instant>,
     count: u32,
     left_out: usize,
@@ -51,7 +52,7 @@ impl AuditWriter {
         }
     }
 
-    /// Sets the file for all later records, and the name of this replica.
+    /// Sets the audit file for all later records, and the name of this replica.
     pub(crate) fn keep_in(&self, path: Option<PathBuf>, replica: String) {
         let _ = self.place.set((path, replica));
     }
@@ -61,10 +62,10 @@ impl AuditWriter {
         self.place.get().map(|(_, replica)| replica.clone()).unwrap_or_default()
     }
 
-    /// Appends a record to the file.
+    /// Appends a record to the audit file, if one is configured.
     pub(super) async fn append(&self, record: AuditRecord) -> Result<(), String> {
         let Some((Some(path), _)) = self.place.get().cloned() else { return Ok(()) };
-        let late = format!("{}: the audit cannot be written: the disk does not respond", path.display());
+        let late = format!("{}: the audit file cannot be written, because the disk does not respond", path.display());
         let written = match timeout(PATIENCE, spawn_blocking(move || append(&path, &record))).await {
             Ok(written) => written.unwrap_or_else(|error| Err(error.to_string())),
             Err(_) => Err(late),
@@ -73,13 +74,13 @@ impl AuditWriter {
         written
     }
 
-    /// Returns why decisions are refused, if the last record could not be written.
+    /// Returns why operators' decisions are refused; `None` if the last record could be written.
     pub(super) fn problem(&self) -> Option<String> {
         let why = self.problem.lock().clone()?;
-        Some(format!("{why}; accept, rollback and `enforce on` are refused until it can be"))
+        Some(format!("{why}; accept, rollback and `enforce on` are refused until the audit can be written"))
     }
 
-    /// Writes the outcome of an action to the file and the log.
+    /// Writes the outcome of an action to the audit file and to the log.
     pub(super) async fn note(&self, record: AuditRecord) {
         let fields = [
             ("id", Some(&*record.id)),
@@ -105,14 +106,14 @@ impl AuditWriter {
         }
     }
 
-    /// Waits until the records of configs are written, unless the disk takes too long.
+    /// Waits at most [`PATIENCE`] until the records of config changes are written.
     pub(crate) async fn finish(&self) {
         let last = self.config_lines.lock().take();
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
     }
 
-    /// Returns the number of unwritten refusals before this one; `None` if this one must not be
-    /// written either.
+    /// Counts a refusal. Returns the number of earlier refusals that were not written; `None` if
+    /// the limit is reached, so that this refusal must not be written either.
     pub(super) fn admit_refusal(&self) -> Option<usize> {
         let mut refusals = self.refusals.lock();
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {

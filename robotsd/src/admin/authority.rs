@@ -1,12 +1,14 @@
-//! Decides who sent a request, and whether the client may do what it requests.
+//! Identifies the client that sent a request, and decides whether it has the right to make the
+//! request.
 //!
 //! The kernel identifies users of the Unix socket, a proxy identifies its users, and a token
-//! identifies any other client. The listener's config decides what unknown clients may do. Tokens
-//! are accepted only over TLS or on a loopback address, so that nobody can read them in transit.
+//! identifies any other client. The listener's config determines the rights of clients that are not
+//! identified. Tokens are accepted only over TLS or on a loopback address, because elsewhere others
+//! could read them in transit.
 //!
 //! Every program on the machine can reach a loopback address, including programs of other users and
-//! robotsd's own hooks. A change over such an address therefore needs a token. If none is
-//! configured, robotsd creates one that only its own user and root can read.
+//! robotsd's own hooks. A change over such an address therefore needs a token. If no token is
+//! configured, robotsd creates one, and writes it to a file for its own user and root.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -20,21 +22,21 @@ use super::reply::AdminReply;
 use super::routes::Need;
 use crate::config::{AdminAccess, AdminProxy, AdminRights, AdminRole, AdminUser, Grant, LocalToken};
 
-/// Who sent a request, and what that client may do.
+/// The client that sent a request, and its rights.
 #[derive(Clone, Debug)]
 pub(super) struct AdminClient {
     pub(super) who: String,
     /// How the client was identified: `socket`, `token`, `certificate` or `proxy`; `address` if it
-    /// was not.
+    /// was not identified.
     pub(super) how: &'static str,
     pub(super) grant: Grant,
 }
 
-/// The client, or why it is refused.
+/// The client, or the response that refuses it.
 type Identified = Result<AdminClient, AdminReply>;
 
 impl AccessRule {
-    /// Returns the address that a request came from; `None` on a Unix socket.
+    /// Returns the remote address of a request; `None` on a Unix socket.
     pub(super) fn from(&self) -> Option<String> {
         match self {
             Self::Address(peer, _) => Some(peer.remote.to_canonical().to_string()),
@@ -42,7 +44,7 @@ impl AccessRule {
         }
     }
 
-    /// Returns how a client is identified that sends no credentials.
+    /// Returns the value of [`AdminClient::how`] for a client without credentials.
     pub(super) fn way(&self) -> &'static str {
         match self {
             Self::Socket(_) => "socket",
@@ -59,12 +61,13 @@ impl AccessRule {
             (Self::Address(peer, terms), None) => by_token(peer, terms, head, rights),
         }?;
         if client.grant.has_ended(SystemTime::now()) {
-            return Err(refused(&format!("{}: the access in [admin] has expired: see until", client.who)));
+            return Err(refused(&format!("the access of {} has expired: see its until in [admin]", client.who)));
         }
         Ok(client)
     }
 
-    /// Refuses a change by an unidentified client if the listener requires a token for changes.
+    /// Checks that the client may make changes. Refuses an unidentified client if the listener
+    /// requires a token for changes.
     pub(super) fn admit_author(&self, client: &AdminClient, rights: &AdminRights) -> Result<(), AdminReply> {
         match self {
             Self::Address(_, terms)
@@ -72,12 +75,12 @@ impl AccessRule {
             {
                 Err(AdminReply::unauthorized(&match rights.local_token() {
                     Some(LocalToken { file, token: Ok(_) }) => format!(
-                        "a change over this address needs the token in {}, which commands find themselves if their user may read \
-                         it: run the command as root or as the user of robotsd, use the socket, or name a copy in ROBOTSD_TOKEN_FILE",
+                        "a change over this address needs the token in {}: run the command as root or as the user of \
+                         robotsd, use the socket, or set ROBOTSD_TOKEN_FILE to the path of a copy",
                         file.display()
                     ),
                     Some(LocalToken { token: Err(why), .. }) => {
-                        format!("a change over this address needs a token, and there is none: {why}")
+                        format!("a change over this address needs a token, but none could be created: {why}")
                     }
                     None => NEEDS_TOKEN.to_owned(),
                 }))
@@ -88,13 +91,13 @@ impl AccessRule {
 }
 
 const NEEDS_TOKEN: &str =
-    "a token is needed: \"Authorization: Bearer rbd_…\"; for commands in ROBOTSD_TOKEN or ROBOTSD_TOKEN_FILE";
+    "the request has no token: send \"Authorization: Bearer rbd_…\", or for commands set ROBOTSD_TOKEN_FILE";
 
 impl SocketPeer {
     fn client(self, rights: &AdminRights) -> Identified {
         let grant = match rights.user(&[AdminUser::Uid(self.uid), AdminUser::Group(self.group)]) {
-            // If the config names no local users, the mode that a supervisor gave the socket
-            // decides.
+            // If the config lists no local users, everyone who can open a supervisor's socket may
+            // do everything: the mode of its file restricts access.
             _ if self.is_owner || self.is_of_supervisor && !rights.has_local_users() => {
                 Some(Grant::everywhere(AdminRole::Admin))
             }
@@ -104,25 +107,33 @@ impl SocketPeer {
         let unknown = || {
             let Self { uid, group, .. } = self;
             refused(&format!(
-                "the socket is for its owner and root; no [[admin.user]] has uid = {uid} or group = {group}"
+                "only the owner of the socket and root may use it, and no [[admin.user]] has uid = {uid} or group = \
+                 {group}"
             ))
         };
         grant.map(|grant| AdminClient { who, how: "socket", grant }).ok_or_else(unknown)
     }
 }
 
-/// Returns the user that the proxy names. The request must come from the proxy of this listener.
+/// Returns the user whose name the proxy sent in its header field. Refuses the request if it does
+/// not come from an address of the listener's proxy.
 fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &AdminRights) -> Identified {
     if !proxy.from.iter().any(|network| network.contains(peer.remote)) {
-        let message =
-            format!("{}: this listener is only for its proxy: from does not contain this address", peer.remote);
+        let message = format!(
+            "{}: only the proxy may use this listener, and its from does not contain this address",
+            peer.remote
+        );
         return Err(refused(&message));
     }
     let header = &proxy.user_header;
     let mut names = head.headers.get_all(header).iter();
     let name = match (names.next().and_then(|name| name.to_str().ok()), names.next()) {
         (Some(name), None) if !name.is_empty() => name.to_owned(),
-        _ => return Err(AdminReply::unauthorized(&format!("the proxy must name its user in {header}, exactly once"))),
+        _ => {
+            return Err(AdminReply::unauthorized(&format!(
+                "the proxy must send the name of its user in {header}, exactly once"
+            )));
+        }
     };
     let known = rights.user(&[AdminUser::Named(name.clone())]);
     let unknown = || refused(&format!("no [[admin.user]] has name = {name:?}"));
@@ -130,11 +141,11 @@ fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &Admi
     Ok(AdminClient { who: name, how: "proxy", grant })
 }
 
-/// Returns the client with the token of the request. Without a token, the listener's access
-/// applies.
+/// Returns the client that the token of the request belongs to. If the request has no token, the
+/// `access` of the listener determines its rights.
 fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
     let access = terms.config.access(rights);
-    // A client may send this field habitually. It is checked only if tokens are in use.
+    // Some clients always send an Authorization field. It is ignored if no tokens are in use.
     let counts = match access {
         AdminAccess::Token => true,
         AdminAccess::TokenForChanges => !rights.tokens.is_empty() || !head.method.is_safe(),
@@ -144,7 +155,7 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
     let Some(hash) = given.filter(|hash| !hash.is_some_and(|hash| rights.ignores(&hash))) else {
         let role = match access {
             AdminAccess::Full => AdminRole::Admin,
-            // The listener's client_ca already rejects everyone else.
+            // The listener's `client_ca` has already rejected clients without a valid certificate.
             AdminAccess::TokenForChanges if terms.config.access.is_none() && peer.certificate.is_some() => {
                 AdminRole::Admin
             }
@@ -159,13 +170,15 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
     };
     if terms.config.certificates.is_none() && !peer.local.to_canonical().is_loopback() {
         return Err(AdminReply::unauthorized(
-            "tokens are accepted only over TLS or on the loopback: this one was sent unencrypted, so create a new one",
+            "this token was sent unencrypted and may be known to others: create a new one, and send it over TLS or to \
+             a loopback address",
         ));
     }
     let unknown = || match rights.local_token() {
         None => AdminReply::unauthorized("no [[admin.token]] has this token"),
         Some(local) => AdminReply::unauthorized(&format!(
-            "this is not the token in {}; commands send the token of ROBOTSD_TOKEN or ROBOTSD_TOKEN_FILE if one of them is set",
+            "the token is not the one in {}: check ROBOTSD_TOKEN and ROBOTSD_TOKEN_FILE, which commands use if they \
+             are set",
             local.file.display()
         )),
     };
@@ -181,7 +194,7 @@ fn hash_of_bearer(field: &HeaderValue) -> Option<[u8; 32]> {
 }
 
 impl AdminClient {
-    /// Admits or refuses a request by its required role, for the site that it names.
+    /// Checks that the client has the required role, for the site in the query or for all sites.
     pub(super) fn permit(&self, need: Need, site: Option<&str>) -> Result<(), AdminReply> {
         let (role, site) = match need {
             Need::Nothing => return Ok(()),
@@ -199,7 +212,7 @@ impl AdminClient {
             return Ok(());
         }
         let Self { who, grant, .. } = self;
-        Err(refused(&format!("this needs the role {}{of}; {who} has {grant}", role.as_str())))
+        Err(refused(&format!("this request needs the role {}{of}, but {who} has {grant}", role.as_str())))
     }
 }
 
@@ -211,8 +224,8 @@ fn refused(message: &str) -> AdminReply {
 mod tests {
     use super::*;
 
-    /// This user connected while the config named users, and sends a request after the config names
-    /// none.
+    /// This user connected while the config listed users, and sends a request after a reload to a
+    /// config without users.
     #[test]
     fn a_stranger_on_the_socket_is_none_of_its_owners_once_no_user_is_named() {
         let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_of_supervisor: false };

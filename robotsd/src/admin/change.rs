@@ -2,7 +2,7 @@
 //!
 //! A change is completed even if its client disconnects, so it runs in its own task. Accepting a
 //! version, rolling back and turning enforcement on are refused if the audit record cannot be
-//! written first. Turning enforcement off is never refused for that: it is recorded afterwards,
+//! written first. Turning enforcement off does not depend on the audit: it is recorded afterwards,
 //! without waiting for a hanging disk.
 
 use std::mem::take;
@@ -28,7 +28,7 @@ use crate::report::SettingChange;
 /// Maximum time that writing the audit record may delay a response.
 const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
 
-/// The known facts about a request.
+/// A request, with the audit record for its outcome.
 #[derive(Debug)]
 pub(super) struct Attempt {
     query: Query,
@@ -55,8 +55,8 @@ impl Attempt {
     /// Records that a request was refused, if the reply is a refusal.
     pub(super) async fn refused(self, state: Arc<ServerState>, reply: &AdminReply) {
         let is_refusal = matches!(reply.status(), StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED);
-        // The audit is about changes: it omits refused reads by known clients, but includes unknown
-        // clients.
+        // The audit contains refused changes, and all requests that were refused because the client
+        // is unknown. It omits refused reads by known clients.
         if is_refusal
             && (self.is_change || reply.status() == StatusCode::UNAUTHORIZED)
             && let Some(left_out) = state.audit.admit_refusal()
@@ -66,7 +66,7 @@ impl Attempt {
         }
     }
 
-    /// Handles a request to a route, if its client may send it.
+    /// Handles a request to a route, if the client has the right to make it.
     pub(super) async fn answer(
         &mut self,
         state: Arc<ServerState>,
@@ -99,8 +99,9 @@ impl Attempt {
 }
 
 impl ServerState {
-    /// Writes an audit record for each mode that a config has changed, after the records of earlier
-    /// configs: a changed mode may turn enforcement off like a switch.
+    /// Writes an audit record for each `mode` that a config has changed, after the records of
+    /// earlier configs. Changes of `mode` are audited because they can turn enforcement off, like
+    /// the kill switch.
     pub(crate) fn audit_modes(self: &Arc<Self>, changes: &[SettingChange]) {
         let is_mode = |change: &&SettingChange| matches!(&*change.setting, "mode" | "enforcement.mode");
         let (state, changes) = (Arc::clone(self), changes.iter().filter(is_mode).cloned().collect::<Vec<_>>());
@@ -125,7 +126,8 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
     if route.is_written_first(&asked.query)
         && let Err(why) = state.audit.append(record.with("started")).await
     {
-        let message = format!("{why}; nothing was changed: only turning enforcement off works without the audit");
+        let message =
+            format!("{why}; nothing was changed, because only turning enforcement off works without the audit");
         state.log.say_at(LogLevel::Error, LogEvent::Admin, &*message);
         return Err(AdminReply::error(StatusCode::INSUFFICIENT_STORAGE, &message));
     }
@@ -137,7 +139,8 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
     answer
 }
 
-/// Writes the outcome of an action. Delays the response no longer than a working disk takes.
+/// Writes the outcome of an action. Delays the response by at most [`WITHOUT_HOLDING_UP`], in case
+/// the disk hangs.
 async fn note(state: Arc<ServerState>, record: AuditRecord) {
     let noting = tokio::spawn(async move { state.audit.note(record).await });
     let _ = timeout(WITHOUT_HOLDING_UP, noting).await;
@@ -146,8 +149,8 @@ async fn note(state: Arc<ServerState>, record: AuditRecord) {
 async fn make(state: &Arc<ServerState>, route: &Route, asked: Asked) -> Answer {
     let mut _change = None;
     if !route.is_of_process() {
-        // While a new process is about to replace this one, it is open which of them makes the
-        // change.
+        // While a new process is about to replace this one, a change must wait: if the new process
+        // takes over, this process must not make the change.
         _change = Some(Arc::clone(&state.changes).read_owned().await);
         if let Some(process) = state.successor() {
             let message = format!("process {process} has replaced this one: try again");

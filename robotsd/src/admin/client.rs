@@ -27,48 +27,55 @@ use crate::config::{AdminPlace, is_open};
 use crate::socket::Socket;
 use crate::upstream::secured;
 
-/// Timeout for a connection. A process on this machine responds at once or not at all.
+/// Timeout for connecting. A process on this machine accepts a connection at once or not at all.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Timeout for a response: far more than a process needs that is not stopped.
+/// Timeout for a response. A process that is not stopped responds in far less time.
 const WHOLE: Duration = Duration::from_secs(30);
 
-/// Timeout for a reload. robotsd may first read thousands of files, and waits a minute for each
-/// site that hangs.
+/// Timeout for the response to a reload. robotsd may first read thousands of files, and waits up to
+/// a minute for each site whose source hangs.
 const RELOADED: Duration = Duration::from_secs(300);
 
-/// Timeouts for the response of one of many replicas, and for its response to a reload.
+/// Timeout for a response if many replicas are asked. [`RELOADED_OF_MANY`] is the timeout for the
+/// response to a reload.
 const ONE_OF_MANY: Duration = Duration::from_secs(10);
 const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
 
-/// Timeout for the rows of one of many replicas. A page waits for them.
+/// Timeout for the rows of the board if many replicas are asked. It is short because a browser
+/// waits for the page with these rows.
 const ROWS_OF_MANY: Duration = Duration::from_secs(2);
 
-/// Delay before a command announces that it is waiting.
+/// Delay before a command prints that it is waiting.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Environment variable that names a file of certificate authorities, used instead of the system's.
+/// Environment variable with the path of a file of certificate authorities, used instead of the
+/// system's authorities.
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
-/// Maximum number of connections for one request. If too many are open, robotsd closes the one that
-/// has been idle longest, which may be this one if the command is slow to write.
+/// Maximum number of connections that are opened for one request. If too many connections are open,
+/// robotsd closes the one that has been idle longest. If the command is slow to write, this may be
+/// its connection.
 const ATTEMPTS: usize = 5;
 
-/// Maximum size of a response, in bytes: the status of a hundred thousand sites.
+/// Maximum size of a response, in bytes. It is large enough for the status of a hundred thousand
+/// sites.
 const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
-/// Maximum size of one replica's rows, in bytes. The rows of all replicas are held at once.
+/// Maximum size of one replica's rows, in bytes. The limit is low because the rows of all replicas
+/// are in memory at the same time.
 const MAX_ROWS: u64 = 8 * 1024 * 1024;
 
-/// Path of these rows.
+/// Path of the rows of the board.
 pub(crate) const ROWS: &str = "/board/rows";
 
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
-    /// No process listens there.
+    /// No process listens at the place.
     #[error(
-        "{0}: no process listens there: robotsd does not run, or its admin interface is elsewhere (name it with --admin PLACE) or off"
+        "{0}: no process listens there: robotsd does not run, its admin interface is off, or its address is different \
+         (give it with --admin PLACE)"
     )]
     NotRunning(AdminPlace),
     /// The request was understood and refused.
@@ -79,13 +86,14 @@ pub(crate) enum AskError {
     Broken(AdminPlace, String),
 }
 
-/// Prints a line about a wait.
+/// Prints that the command is waiting.
 pub(crate) type Announce = fn(&dyn fmt::Display);
 
 /// A method, and a path with its query.
 pub(crate) type AdminQuestion<'q> = (&'q Method, &'q str);
 
-/// Sends a request to a running robotsd and parses its JSON response. Announces if that takes long.
+/// Sends a request to a running robotsd and parses its JSON response. Calls `announce` if the
+/// response takes longer than [`SILENT`].
 pub(crate) fn ask<T: DeserializeOwned>(
     place: &AdminPlace,
     of: AdminQuestion<'_>,
@@ -94,8 +102,8 @@ pub(crate) fn ask<T: DeserializeOwned>(
     ask_within((SILENT, whole_for(of.1)), place, of, &announce)
 }
 
-/// Like [`ask`], but announces nothing, and has a shorter deadline, so that the command can
-/// continue with the responses of other replicas.
+/// Like [`ask`], but without an announcement and with a shorter timeout, so that one replica does
+/// not delay the responses of the others.
 pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
     let deadline = match whole_for(of.1) {
         _ if of.1.starts_with(ROWS) => ROWS_OF_MANY,
@@ -111,7 +119,7 @@ fn whole_for(target: &str) -> Duration {
     if opens_files { RELOADED } else { WHOLE }
 }
 
-/// Sends a request. Announces the wait after `silent`, and gives up after `whole`.
+/// Sends a request. Calls `announce` after `silent`, and returns an error after `whole`.
 fn ask_within<T: DeserializeOwned>(
     (silent, whole): (Duration, Duration),
     place: &AdminPlace,
@@ -128,11 +136,12 @@ fn ask_within<T: DeserializeOwned>(
         if let Ok(answer) = timeout(silent, &mut answering).await {
             return answer;
         }
-        announce(&format_args!("{place}: waiting for the answer of robotsd, for {} s at most", whole.as_secs()));
+        announce(&format_args!("{place}: waiting up to {} s for robotsd to answer", whole.as_secs()));
         let late = || {
-            let may_be_done = if of.0.is_safe() { "" } else { "; it may still be done" };
+            let may_be_done = if of.0.is_safe() { "" } else { "; the request may still take effect" };
             broken(format!(
-                "no answer after {} s: robotsd is stopped (SIGSTOP), or waits for a file system that hangs{may_be_done}",
+                "no answer after {} s: robotsd is stopped (SIGSTOP), or is waiting for a file system that \
+                 hangs{may_be_done}",
                 whole.as_secs()
             ))
         };
@@ -145,10 +154,10 @@ fn ask_within<T: DeserializeOwned>(
             error: String,
         }
         let refused = serde_json::from_slice::<Refused>(&body);
-        let text = refused.map_or_else(|_| "this is not a response of robotsd".to_owned(), |refused| refused.error);
+        let text = refused.map_or_else(|_| "the response is not from robotsd".to_owned(), |refused| refused.error);
         return Err(AskError::Refused(answer.status, text));
     }
-    serde_json::from_slice(&body).map_err(|error| broken(format!("this is not a response of robotsd: {error}")))
+    serde_json::from_slice(&body).map_err(|error| broken(format!("the response is not from robotsd: {error}")))
 }
 
 /// Whether anything was sent or received over a connection.
@@ -171,8 +180,8 @@ impl Traffic {
         })
     }
 
-    /// Reports whether a failed request may be sent again: nothing was received, and the request is
-    /// idempotent or was not sent yet.
+    /// Reports whether a failed request may be sent again. It may if nothing was received and,
+    /// unless the request is idempotent, nothing was sent.
     fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");
@@ -186,7 +195,7 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<
         let Connection { socket, host, takes_token, local } = connect(place).await?;
         let token = takes_token.then(token_of_environment).transpose();
         let mut token = token.map_err(|why| AskError::Broken(place.clone(), why))?.flatten();
-        // The local token is needed only for changes, so other requests do not carry it.
+        // The local token is needed only for changes, so it is not sent with other requests.
         if token.is_none() && !of.0.is_safe() {
             token = local.and_then(|address| local_token(place, address));
         }
@@ -217,10 +226,10 @@ struct Connection {
     socket: Socket,
     /// The `Host` of requests on this connection.
     host: String,
-    /// Whether a token is sent. It is only if nobody else can read it in transit; on a socket, the
-    /// kernel identifies the user.
+    /// Whether a token may be sent: only over TLS or to a loopback address, where nobody else can
+    /// read it. On a Unix socket, the kernel identifies the user, so no token is needed.
     takes_token: bool,
-    /// The address, if it is a loopback address.
+    /// The remote address, if it is a loopback address.
     local: Option<SocketAddr>,
 }
 
@@ -229,7 +238,8 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => AskError::NotRunning(place.clone()),
         ErrorKind::PermissionDenied => broken(
-            "permission denied: the socket is for the user that robotsd runs as, for root, and for each [[admin.user]]",
+            "permission denied: run the command as the user of robotsd, as root, or as a user with an [[admin.user]] \
+             entry",
         ),
         _ => broken(&error.to_string()),
     };
@@ -240,14 +250,16 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
                 let stream = TcpStream::connect((name, *port)).await.map_err(failed)?;
                 let local = stream.peer_addr().ok().filter(|address| !is_open(*address));
                 let trust = authorities().map_err(|why| broken(&why))?;
-                let known_by = |error| format!("{error} ({AUTHORITIES} names the ca file of commands)");
+                let known_by =
+                    |error| format!("{error} (commands read certificate authorities from the file in {AUTHORITIES})");
                 let stream = secured(trust.as_ref(), name, stream).await.map_err(|error| broken(&known_by(error)))?;
                 let socket = Socket::Tls(Box::new(stream.into()));
                 Ok(Connection { socket, host: format!("{host}:{port}"), takes_token: true, local })
             }
             AdminPlace::Address(_) | AdminPlace::Local(..) | AdminPlace::Name(..) => {
                 let stream = TcpStream::connect(place.to_string()).await.map_err(failed)?;
-                // The address is accepted as the host, whatever the name is.
+                // The `Host` is the IP address: robotsd always accepts the address of the
+                // connection as host.
                 let address = stream.peer_addr().map_err(failed)?;
                 let local = Some(address).filter(|address| !is_open(*address));
                 let (socket, host) = (Socket::Tcp(stream), address.to_string());
@@ -260,7 +272,9 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
             }
         }
     };
-    timeout(CONNECT, connecting).await.unwrap_or_else(|_| Err(broken("no connection in time")))
+    timeout(CONNECT, connecting)
+        .await
+        .unwrap_or_else(|_| Err(broken("the connection could not be established in time")))
 }
 
 async fn send(
@@ -300,7 +314,7 @@ mod tests {
         for (answer, is_answer) in [
             (interim(16) + OK, true),
             (interim(17) + OK, false),
-            // Far more than the client reads before it gives up.
+            // These are far more interim responses than the client accepts.
             (interim(1 << 19), false),
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -308,7 +322,8 @@ mod tests {
             let serving = std::thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 let _ = stream.read(&mut [0; 4096]);
-                // The client disconnects in the middle.
+                // The result is ignored: writing fails if the client disconnects before everything
+                // is written.
                 let _ = stream.write_all(answer.as_bytes());
             });
             let answered: Result<bool, AskError> = ask(&place, (&Method::GET, "/status"), |_| {});
@@ -322,8 +337,8 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_answer_is_announced_and_given_up() {
-        // The kernel establishes the connection, but no process accepts it, as with a stopped
-        // process.
+        // The kernel establishes the connection, but nothing accepts it. A stopped process looks
+        // the same.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = AdminPlace::Address(listener.local_addr().unwrap());
         let said = std::cell::RefCell::new(Vec::new());
@@ -332,7 +347,7 @@ mod tests {
             ask_within(patience, &place, (&Method::GET, "/status"), &|word| said.borrow_mut().push(word.to_string()));
         let error = answer.unwrap_err().to_string();
         assert!(error.contains("no answer after 0 s: robotsd is stopped (SIGSTOP)"), "{error}");
-        assert_eq!(*said.borrow(), [format!("{place}: waiting for the answer of robotsd, for 0 s at most")]);
+        assert_eq!(*said.borrow(), [format!("{place}: waiting up to 0 s for robotsd to answer")]);
         for (target, whole) in
             [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED), ("/upgrade", RELOADED)]
         {
@@ -340,15 +355,15 @@ mod tests {
         }
     }
 
-    /// Responds on the last of `answered` connections, and closes the earlier ones after reading a
-    /// request. Returns the number of connections.
+    /// Starts a server that responds only on connection number `answered`, and closes the earlier
+    /// ones after it has read a request. The thread returns the number of connections.
     fn closing(answered: usize) -> (AdminPlace, std::thread::JoinHandle<usize>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let serving = std::thread::spawn(move || {
             let mut came = 0;
             for mut stream in listener.incoming().map_while(Result::ok) {
-                // The test's own connection, at the end.
+                // This is the connection that the test opens at the end, without a request.
                 if stream.read(&mut [0; 4096]).unwrap_or(0) == 0 {
                     break;
                 }
@@ -368,7 +383,7 @@ mod tests {
             (Method::GET, "/status", ATTEMPTS, true, ATTEMPTS),
             (Method::POST, "/enforce?to=off", ATTEMPTS, true, ATTEMPTS),
             (Method::POST, "/enforce?to=off", ATTEMPTS + 1, false, ATTEMPTS),
-            // The change may have been made.
+            // These requests are not repeated, because the change may have been made.
             (Method::POST, "/rollback?site=a", 2, false, 1),
             (Method::POST, "/accept?site=enforce&hash=1", 2, false, 1),
         ] {

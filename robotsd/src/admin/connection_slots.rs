@@ -1,14 +1,15 @@
 //! Slots for the connections of one listener, so that idle connections do not lock out an operator.
 //!
-//! There are few slots, and every new connection gets one. At the limit, the oldest connection that
-//! has not sent a complete request is closed, or else the oldest one that does not read its
-//! response. So any number of idle connections may be open, and a request that is sent immediately
-//! is still read. Requests in progress are not interrupted; they leave slots free for the kill
-//! switch.
+//! A listener has few slots. A new connection gets a slot even at the limit, if another connection
+//! can be closed for it. The oldest connection without a complete request is closed first, and then
+//! the oldest one that has not read its response. So a client with many idle connections cannot
+//! prevent robotsd from reading a request that is sent as soon as its connection is open.
+//! Connections with a request in progress are not closed. Two slots are reserved for the kill
+//! switch, so that such requests cannot use up all slots.
 //!
-//! The owner of a Unix socket has priority: connections of others are closed for the owner's, but
-//! never the other way round. The owner always gets a slot, unless eight requests of the owner are
-//! in progress.
+//! The owner of a Unix socket has priority: other users' connections are closed for the owner's
+//! connections, but never the other way round. The owner always gets a slot, unless [`OWNERS`]
+//! requests of the owner are in progress in addition to all other slots.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,11 +20,12 @@ use tokio::sync::oneshot;
 /// Maximum number of connections per listener.
 const MAX_CONNECTIONS: usize = 24;
 
-/// Maximum number of additional connections of the owner, used if all others are in progress.
+/// Number of additional slots for the owner. They are used if all other slots have a request in
+/// progress.
 const OWNERS: usize = 8;
 
-/// Returns the maximum number of connections over a Unix socket, including the owner's additional
-/// ones, and `addresses` TCP listeners.
+/// Returns the maximum number of connections over one Unix socket, including the additional slots
+/// of its owner, and over `addresses` TCP listeners.
 pub(crate) const fn most_connections(addresses: usize) -> usize {
     MAX_CONNECTIONS + OWNERS + addresses.saturating_mul(MAX_CONNECTIONS)
 }
@@ -31,7 +33,7 @@ pub(crate) const fn most_connections(addresses: usize) -> usize {
 /// Number of slots reserved for urgent requests.
 const RESERVED: usize = 2;
 
-/// The role of a client. Connections of a lower role are closed first.
+/// The role of a client. At the limit, connections of a lower role are closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PeerRole {
     /// Any client over TCP, or another user on the Unix socket.
@@ -40,7 +42,7 @@ pub(super) enum PeerRole {
     Owner,
 }
 
-/// The progress of a connection. Connections in a lower stage are closed first.
+/// The progress of a connection. At the limit, connections in an earlier stage are closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ConnectionStage {
     /// The client has not sent a complete request.
@@ -55,7 +57,7 @@ enum ConnectionStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     Usual,
-    /// Handled no matter how many others are in progress.
+    /// The request is handled even if all unreserved slots have a request in progress.
     Urgent,
 }
 
@@ -76,10 +78,10 @@ pub(crate) struct ConnectionSlots {
 
 #[derive(Debug, Default)]
 struct SlotTable {
-    /// In order of connection.
+    /// Open slots, the oldest connection first.
     open: Vec<OpenSlot>,
     next: u64,
-    /// Whether no more slots are given out.
+    /// Whether the listener has ended, so that new connections get no slot.
     is_closed: bool,
 }
 
@@ -88,7 +90,7 @@ struct OpenSlot {
     number: u64,
     peer: PeerRole,
     stage: ConnectionStage,
-    /// Dropped to close the connection.
+    /// Dropping this closes the connection.
     _close: oneshot::Sender<Infallible>,
 }
 
@@ -100,12 +102,12 @@ pub(super) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
 }
 
-/// Resolves when the connection must close for another one.
+/// Resolves when the connection must close to free its slot.
 pub(super) type Closing = oneshot::Receiver<Infallible>;
 
 impl ConnectionSlots {
-    /// Returns a slot for a new connection; `None` if all other connections are in progress. The
-    /// owner gets additional slots.
+    /// Returns a slot for a new connection; `None` if no slot is free and no connection can be
+    /// closed. If all connections have a request in progress, the owner gets an additional slot.
     pub(super) fn take(self: &Arc<Self>, peer: PeerRole) -> Option<(Arc<ConnectionSlot>, Closing)> {
         let mut table = self.table.lock();
         if table.is_closed {
@@ -114,7 +116,8 @@ impl ConnectionSlots {
         if table.open.len() >= MAX_CONNECTIONS {
             let closable = table.open.iter().enumerate();
             let closable = closable.filter(|(_, open)| open.stage != ConnectionStage::Working && open.peer <= peer);
-            // Connections are ordered by age, and the first of several equal ones is chosen.
+            // `open` is ordered by age, and `min_by_key` returns the first of several equal
+            // connections: the oldest.
             let victim = closable.min_by_key(|(_, open)| (open.peer, open.stage)).map(|(at, _)| at);
             match victim {
                 Some(at) => drop(table.open.remove(at)),
@@ -129,8 +132,9 @@ impl ConnectionSlots {
         Some((Arc::new(ConnectionSlot { number, peer, slots: Arc::clone(self) }), closing))
     }
 
-    /// Gives out no more slots, and closes connections without a complete request: a later request
-    /// would still have the access that the connection had when it was accepted.
+    /// Closes the slots when the listener ends. New connections get no slot, and connections
+    /// without a complete request are closed: a request sent later would be judged by the access
+    /// rule of the ended listener.
     pub(crate) fn close(&self) {
         let mut table = self.table.lock();
         table.is_closed = true;
@@ -144,7 +148,7 @@ impl ConnectionSlots {
 }
 
 impl ConnectionSlot {
-    /// Begins to handle the complete request.
+    /// Records that the request is complete and that handling it begins.
     pub(super) fn begin(&self, work: Urgency) -> Result<(), SlotError> {
         let mut table = self.slots.table.lock();
         let working = table.open.iter().filter(|open| open.stage == ConnectionStage::Working).count();
@@ -156,7 +160,7 @@ impl ConnectionSlot {
         Ok(())
     }
 
-    /// Records that the response is ready.
+    /// Records that the response is ready to be sent.
     pub(super) fn answer(&self) {
         if let Some(open) = self.slots.table.lock().open.iter_mut().find(|open| open.number == self.number) {
             open.stage = ConnectionStage::Answered;
@@ -196,8 +200,8 @@ mod tests {
         open[1].0.answer();
         assert_eq!(closed(&mut open), [0; 0]);
         let mut more = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
-        // Waiting connections are closed in their order. The working and the answered connection
-        // stay open.
+        // Connections without a complete request are closed, the oldest first. The connection with
+        // a request in progress and the one with a response stay open.
         assert_eq!(closed(&mut open), (2..MAX_CONNECTIONS).collect::<Vec<_>>());
         assert_eq!(closed(&mut more), [0, 1]);
         assert_eq!(open[5].0.begin(Urgency::Urgent), Err(SlotError::Closed));
@@ -249,7 +253,8 @@ mod tests {
         let _more = take(&slots, PeerRole::Other, MAX_CONNECTIONS * 2);
         assert!(is_open(&mut owners[0]));
         drop((others, owners, _more));
-        // If others hold all slots with requests in progress, the owner gets an additional one.
+        // If requests of other users are in progress in all slots, the owner gets an additional
+        // slot.
         let others = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         others.iter().for_each(|(slot, _)| slot.begin(Urgency::Urgent).unwrap());
         assert!(slots.take(PeerRole::Other).is_none());

@@ -1,8 +1,9 @@
-//! Changes that an operator makes for the whole fleet through this replica, and the sites as the
-//! fleet thread sees them.
+//! Changes that an operator makes for the whole fleet through this replica, and the implementation
+//! of [`FleetSites`], which the fleet thread uses to read and change the sites.
 //!
 //! An off switch takes effect on this replica even if the store cannot be reached; the response
-//! then reports that. *Off* is confirmed by checking the served sites, never by the request alone.
+//! then reports that the store does not have the switch yet. The response reports *off* only after
+//! the served sites were checked.
 
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ impl FleetSites for ServerState {
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {
         let hash = hash.trim_start_matches("sha256:").parse::<VersionHashPrefix>();
         if let (Some(serving), Ok(hash)) = (self.serving(), hash) {
-            // A refusal is visible in the status: the site still lacks the version.
+            // The result can be ignored: if the site refuses the version, its status shows that the
+            // version is missing.
             let _ = serving.sites.accept(site, &hash, by);
         }
     }
@@ -44,11 +46,12 @@ impl FleetSites for ServerState {
 
 /// Returns the fleet, if the process belongs to one.
 pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
-    let none = "this robotsd belongs to no fleet: write name = \"…\" in [fleet], and restart it";
+    let none = "this robotsd does not belong to a fleet: set name in [fleet], and restart it";
     serving.sites.state.fleet.as_ref().ok_or_else(|| AdminReply::error(StatusCode::NOT_FOUND, none))
 }
 
-/// Turns a scope off with the off switch `mark`, or lifts all off switches of the scope.
+/// Turns enforcement of a scope off with the off switch `mark`, or removes all off switches of the
+/// scope.
 pub(super) async fn enforce(
     serving: Arc<Serving>,
     to: Enforcement,
@@ -61,7 +64,8 @@ pub(super) async fn enforce(
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     }
     if to == Enforcement::On {
-        // Reads off switches that other replicas have written since.
+        // Reads the off switches that other replicas have written in the meantime, so that they are
+        // removed too.
         fleet.look().await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());
@@ -82,7 +86,7 @@ pub(super) async fn enforce(
     let (decision, still_off) = made.map_err(|why: String| AdminReply::error(StatusCode::CONFLICT, &why))?;
     let of = site.as_ref().map_or_else(|| "every site".to_owned(), |site| format!("site {site:?}"));
     let message = match (to, decision.writes, &*still_off) {
-        (Enforcement::Off, ..) => format!("enforcement of {of} is switched off by the fleet"),
+        (Enforcement::Off, ..) => format!("enforcement of {of} is off for the whole fleet"),
         (Enforcement::On, lifted, []) => format!("the fleet lets {of} be enforced; off switches lifted: {lifted}"),
         (Enforcement::On, lifted, off) => {
             format!(
@@ -98,7 +102,7 @@ pub(super) async fn enforce(
         enforcement: Some(to.as_str().to_owned()),
         running: true,
         kept: fleet.is_kept(),
-        problem: stored.err().map(|why| format!("the store does not have it yet: {why}")),
+        problem: stored.err().map(|why| format!("the change is not in the store yet: {why}")),
         ..ChangeReport::new(message)
     }))
 }
@@ -111,15 +115,16 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     };
     let before = live.robots.status().before.map(|hash| hash.short());
-    let none = || conflict(&format!("site {site:?}: this replica has no version to go back to"));
+    let none = || conflict(&format!("site {site:?}: this replica has no earlier version to roll back to"));
     let hash = hash.or(before).ok_or_else(none)?;
-    // Reads the store first: the change must replace the current entry.
+    // Reads the store first, because the change must replace the current entry.
     fleet.look().await;
     let calls = fleet.accept(site, &hash, by);
     let stored = fleet.ask(calls).await;
     stored.map_err(|why| conflict(&format!("site {site:?}: the fleet does not accept {hash}: {why}")))?;
-    let message =
-        format!("site {site:?}: version {hash} is accepted by the fleet, and goes live where the source has it");
+    let message = format!(
+        "site {site:?}: version {hash} is accepted by the fleet, and goes live on each replica whose source has it"
+    );
     let report = ChangeReport { site: Some(site.to_owned()), running: true, kept: true, ..ChangeReport::new(message) };
     let mut reply = AdminReply::json(&report);
     reply.outcome = ChangeRecord { before: None, after: Some(hash) };

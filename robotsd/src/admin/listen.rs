@@ -1,4 +1,5 @@
-//! The admin listeners: addresses and a Unix socket, opened here or passed by a supervisor.
+//! The admin listeners: TCP addresses and a Unix socket, opened by this process or passed by a
+//! supervisor or by the previous process.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -13,16 +14,17 @@ use crate::config::{
     AdminAccess, AdminListenerConfig, AdminPlace, AdminRights, AdminSettings, connect_now, staging_socket,
 };
 
-/// Maximum number of connections that wait to be accepted. The kernel's limit may be lower.
+/// Maximum number of connections that wait to be accepted on an address. The kernel's limit may be
+/// lower.
 const BACKLOG: i32 = 4096;
 
-/// A socket that is already listening.
+/// A listening socket that a supervisor or the previous process has passed.
 #[derive(Debug)]
 pub(crate) enum InheritedSocket {
     Tcp(TcpListener),
     Unix {
         listener: UnixListener,
-        /// Whether the previous process made the socket file, not a supervisor.
+        /// Whether a previous robotsd process created the socket file. Otherwise a supervisor did.
         is_made: bool,
     },
 }
@@ -31,9 +33,9 @@ pub(crate) enum InheritedSocket {
 #[derive(Debug)]
 pub(crate) struct OpenListener {
     pub(super) listener: AdminListener,
-    /// The address it listens on, for people.
+    /// The address or path that it listens on, for messages.
     pub(crate) address: String,
-    /// The slots of its connections.
+    /// Slots for its connections.
     pub(crate) slots: Arc<ConnectionSlots>,
 }
 
@@ -43,10 +45,10 @@ pub(super) enum AdminListener {
     Socket(tokio::net::UnixListener, SocketOrigin),
 }
 
-/// The origin of a socket.
+/// Who created a socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SocketOrigin {
-    /// User ID of the file's owner.
+    /// User ID of the owner of the socket file.
     pub(super) owner: Option<u32>,
     pub(super) is_of_supervisor: bool,
 }
@@ -59,8 +61,8 @@ pub(crate) struct CommandPlace {
 }
 
 impl CommandPlace {
-    /// Opens the configured sockets. A socket that was passed is not bound again. Must be called in
-    /// a runtime.
+    /// Opens the configured sockets. Uses a passed socket instead of binding its address or path
+    /// again. Must be called in a Tokio runtime.
     pub(crate) fn open(settings: &AdminSettings, passed: Vec<InheritedSocket>) -> Result<Self, String> {
         let (mut tcp, mut unix) = (None, None);
         for socket in passed {
@@ -70,10 +72,10 @@ impl CommandPlace {
             }
         }
         if settings.address.is_none() && tcp.is_some() {
-            return Err("a TCP socket was passed for the admin interface, but [admin] has no address".to_owned());
+            return Err("a TCP socket was passed for the admin interface, but [admin] does not set address".to_owned());
         }
         if settings.socket.is_none() && unix.is_some() {
-            return Err("a Unix socket was passed for the admin interface, but [admin] has no socket".to_owned());
+            return Err("a Unix socket was passed for the admin interface, but [admin] does not set socket".to_owned());
         }
         let address = settings.address.map(|address| AddressSocket::open(address, tcp)).transpose()?;
         let on_socket = |path: &PathBuf| -> io::Result<CommandSocket> {
@@ -95,7 +97,8 @@ impl CommandPlace {
         Ok(Self { address, socket: socket.transpose()? })
     }
 
-    /// Returns the place that commands use. The socket comes first: no other user can listen there.
+    /// Returns the place that commands use. The Unix socket is preferred, because no other user can
+    /// listen on its path.
     pub(crate) fn place(&self) -> Option<AdminPlace> {
         let socket = self.socket.as_ref().map(|socket| AdminPlace::Socket(socket.path.clone()));
         socket.or_else(|| self.address.as_ref().map(|address| AdminPlace::Address(address.local)))
@@ -109,13 +112,13 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
 fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     let cannot = |error| cannot_listen(address, &error);
     let listener = TcpListener::bind(address).map_err(cannot)?;
-    // The standard library's backlog is 128. A burst of idle connections would delay an operator's
-    // connection by a second or more, until its SYN is sent again.
+    // The standard library's backlog is 128. If a burst of connections filled it, an operator's
+    // connection would be delayed by a second or more, until its SYN is sent again.
     socket2::SockRef::from(&listener).listen(BACKLOG).map_err(cannot)?;
     Ok(listener)
 }
 
-/// A bound address. Several listeners can be made from it.
+/// A bound TCP address. Several listeners can be created from it, for example one per config.
 #[derive(Debug)]
 pub(crate) struct AddressSocket {
     socket: TcpListener,
@@ -123,19 +126,21 @@ pub(crate) struct AddressSocket {
 }
 
 impl AddressSocket {
-    /// Binds an address. A socket that was passed for it is not bound again.
+    /// Binds an address, or uses the socket that was passed for it.
     pub(crate) fn open(address: SocketAddr, passed: Option<TcpListener>) -> Result<Self, String> {
         let cannot = |error| cannot_listen(address, &error);
         let is_passed = passed.is_some();
         let socket = passed.map_or_else(|| bound(address), Ok)?;
         let local = socket.local_addr().map_err(cannot)?;
         if is_passed && local != address && address.port() != 0 {
-            return Err(format!("the socket passed for [admin] listens on {local}, its address is {address}"));
+            return Err(format!(
+                "the socket passed for [admin] listens on {local}, but [admin] sets address = \"{address}\""
+            ));
         }
         Ok(Self { socket, local })
     }
 
-    /// Creates a listener that accepts `names` as hosts. Must be called in a runtime.
+    /// Creates a listener that accepts `names` as hosts. Must be called in a Tokio runtime.
     pub(crate) fn listen(
         &self,
         names: &[String],
@@ -165,7 +170,7 @@ impl AddressSocket {
         })
     }
 
-    /// Returns the address, with the actual port.
+    /// Returns the address with the port that is bound, even if the config has port 0.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.local
     }
@@ -176,19 +181,20 @@ impl AddressSocket {
     }
 }
 
-/// The open Unix socket for commands. Several listeners can be made from it.
+/// The open Unix socket for commands. Several listeners can be created from it, for example one per
+/// config.
 #[derive(Debug)]
 pub(crate) struct CommandSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the file, if this or the previous process made it. Later, a file of
-    /// another process may be at its path.
+    /// Device and inode of the socket file; `None` if a supervisor created it. They show whether
+    /// the file at the path is still this one or was created later by another process.
     made: Option<(u64, u64)>,
     is_of_supervisor: bool,
 }
 
 impl CommandSocket {
-    /// Creates a listener on the socket. Must be called in a runtime.
+    /// Creates a listener on the socket. Must be called in a Tokio runtime.
     pub(crate) fn listen(&self) -> Result<OpenListener, String> {
         let cannot = |error| format!("{}: cannot listen here: {error}", self.path.display());
         let listener = self.listener.try_clone().map_err(cannot)?;
@@ -202,39 +208,41 @@ impl CommandSocket {
         })
     }
 
-    /// Lets all users of the machine connect, or only the owner. Others may connect only if the
-    /// config says who may do what. If a supervisor made the file, its mode is not changed.
+    /// Lets all users of the machine connect if `with_others`, or only the owner. Other users must
+    /// be allowed to connect only if the config lists local users with their rights. Does not
+    /// change the mode of a file that a supervisor created.
     pub(crate) fn share(&self, with_others: bool) {
         use std::os::unix::fs::PermissionsExt;
         if self.is_there() {
             let mode = if with_others { 0o666 } else { 0o600 };
-            // If this fails, only the owner can connect.
+            // The result can be ignored: if changing the mode fails, it stays as it was when the
+            // file was created, and only the owner can connect.
             let _ = fs::set_permissions(&self.path, fs::Permissions::from_mode(mode));
         }
     }
 
-    /// Returns a duplicate of the socket, its path, and whether robotsd made its file.
+    /// Returns a duplicate of the socket, its path, and whether robotsd created its file.
     pub(crate) fn socket(&self) -> io::Result<(UnixListener, PathBuf, bool)> {
         Ok((self.listener.try_clone()?, self.path.clone(), !self.is_of_supervisor))
     }
 
-    /// Removes the file, unless a supervisor or another process made it.
+    /// Removes the socket file, unless a supervisor or another process created it.
     pub(crate) fn remove_file(&self) {
         if self.is_there() {
-            // A stale socket is replaced at the next start.
+            // If this fails, the next start replaces the stale socket file.
             let _ = fs::remove_file(&self.path);
         }
     }
 
-    /// Reports whether the file that robotsd made exists.
+    /// Reports whether the file at the path is the one that this or the previous process created.
     fn is_there(&self) -> bool {
         self.made.is_some() && identity(&self.path).ok() == self.made
     }
 }
 
-/// Makes a socket that only its owner can open. It is created in a private folder next to its path,
-/// and then moved: no other user can open it before its mode is set. A socket left behind by a
-/// killed process is replaced, but one that accepts connections is not.
+/// Creates a socket file that only its owner can open. It is created in a private folder next to
+/// its path and then moved, so that no other user can open it before its mode is set. A socket file
+/// that a killed process left behind is replaced, but one that accepts connections is not.
 fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     use io::{Error, ErrorKind};
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
@@ -243,13 +251,13 @@ fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
             return Err(Error::new(ErrorKind::AlreadyExists, "the path exists and is not a socket"));
         }
         Ok(_) if connect_now(path).is_ok() => {
-            return Err(Error::new(ErrorKind::AddrInUse, "another process answers there"));
+            return Err(Error::new(ErrorKind::AddrInUse, "another process already listens there"));
         }
         _ => {}
     }
     let inside = staging_socket(path);
     let aside = inside.parent().unwrap_or(path);
-    // A folder left behind by a process with the same ID.
+    // A killed process with the same ID may have left this folder behind.
     let _ = fs::remove_dir_all(aside);
     DirBuilder::new().mode(0o700).create(aside)?;
     let made = (|| {
@@ -270,8 +278,8 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Makes the runtime folder for its owner only, or checks the existing one: if other users could
-/// write to it, they could replace its files.
+/// Creates the runtime folder with access for its owner only. If the folder exists, checks that
+/// other users cannot write to it, because they could replace its files.
 pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     match DirBuilder::new().mode(0o700).create(folder) {
@@ -284,13 +292,13 @@ pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     let refused =
         |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", folder.display())));
     if !found.is_dir() {
-        return refused("the runtime folder is a file");
+        return refused("the runtime folder is not a folder");
     }
     if found.uid() != 0 && found.uid() != rustix::process::geteuid().as_raw() {
         return refused("the runtime folder belongs to another user");
     }
     if found.mode() & 0o022 != 0 {
-        return refused("others may write to the runtime folder");
+        return refused("the runtime folder is writable by other users");
     }
     Ok(())
 }
@@ -310,12 +318,12 @@ mod tests {
     fn a_socket_is_its_owners_replaces_a_dead_one_and_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.sock");
-        // Left behind by a process that was killed.
+        // This is the socket file that a killed process leaves behind.
         drop(UnixListener::bind(&path).unwrap());
         let socket = made(&path).unwrap();
         assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         UnixStream::connect(&path).unwrap();
-        assert_eq!(made(&path).unwrap_err().to_string(), "another process answers there");
+        assert_eq!(made(&path).unwrap_err().to_string(), "another process already listens there");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         socket.remove_file();
         assert!(!path.exists());

@@ -1,5 +1,5 @@
-//! `GET /metrics`: the data of the status as metrics, and process metrics as far as the system
-//! provides them.
+//! Handles `GET /metrics`, which returns the data of the status as metrics, and the process metrics
+//! that the system provides.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -17,9 +17,8 @@ use crate::fleet::Fleet;
 use crate::metrics::{Exposition, ExpositionFormat, accepts_gzip, family};
 use crate::report::ReplicaState;
 
-/// Returns the metrics in the format and coding that the client prefers. With tens of thousands of
-/// sites, this takes a while, so the whole text is built on a blocking thread before anything is
-/// sent.
+/// Returns the metrics in the format and content coding that the client prefers. Building them
+/// takes a while with tens of thousands of sites, so it is done on a blocking thread.
 pub(super) async fn answer(state: Arc<ServerState>, fields: HeaderMap) -> Answer {
     let (format, is_packed) = (ExpositionFormat::accepted(&fields), accepts_gzip(&fields));
     let made = spawn_blocking(move || {
@@ -64,7 +63,7 @@ fn write_fleet(exposition: &mut Exposition, fleet: &Fleet) {
     exposition.each_word(&family::FLEET_REPLICAS, &[of], "state", heard.map(|state| (state.as_str(), count(state))));
 }
 
-/// Compresses for speed, not size: a scrape comes every few seconds.
+/// Compresses with the fastest level, because Prometheus scrapes every few seconds.
 fn gzip(text: &str) -> std::io::Result<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(text.as_bytes())?;
@@ -75,7 +74,7 @@ fn gzip(text: &str) -> std::io::Result<Vec<u8>> {
 /// use the same value.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Writes what is known about this process.
+/// Writes the metrics of this process. Metrics that the system does not provide are left out.
 fn write_process(exposition: &mut Exposition, started: SystemTime) {
     exposition.moment(&family::PROCESS_START, &[], started);
     for (family, resource) in
@@ -87,7 +86,7 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
             Err(_) => {}
         }
     }
-    // The descriptor for this listing is open as well.
+    // The listing itself uses a descriptor, which is subtracted.
     if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
         exposition.sample(&family::PROCESS_OPEN_FDS, &[], open.count().saturating_sub(1));
     }
@@ -99,11 +98,12 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
     exposition.sample(&family::PROCESS_THREADS, &[], threads);
 }
 
-/// Returns numbers from `/proc/self/stat`, by their positions in proc(5). The program name, in
-/// parentheses, may contain anything.
+/// Returns the fields of `/proc/self/stat` with these numbers, as counted in proc(5). Fields are
+/// searched after the last `)`, because the program name, in parentheses, may contain spaces and
+/// parentheses.
 fn numbers_of<const N: usize>(stat: &str, places: [usize; N]) -> Option<[u64; N]> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    // The field after the name is field 3, the state.
+    // The first field after the program name is field 3, the process state.
     let fields: Vec<_> = after_name.split_ascii_whitespace().collect();
     let numbers = places.iter().map(|place| fields.get(place - 3)?.parse().ok());
     numbers.collect::<Option<Vec<u64>>>()?.try_into().ok()

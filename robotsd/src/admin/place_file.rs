@@ -1,10 +1,11 @@
-//! The place file: a process records the address of its admin interface, so that commands find the
-//! process even if the config has changed since. The file also names the file with the local token,
-//! and the addresses that accept this token.
+//! The place file. A process writes the address of its admin interface to this file, so that
+//! commands find the process even if the config has changed since. The file also contains the path
+//! of the file with the local token, and the addresses that accept this token.
 //!
-//! One copy is in the runtime folder, with a name that depends only on the path of the config.
-//! Another is in the state directory, for commands with a different runtime folder. The process
-//! holds a lock on the file until it ends, so commands ignore files of killed processes.
+//! One copy of the place file is in the runtime folder, with a name that depends only on the path
+//! of the config. Another copy is in the state directory, for commands with a different runtime
+//! folder. The process holds a lock on the place file until it ends. Commands ignore a file without
+//! a lock, because its process has ended.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -20,10 +21,11 @@ use super::listen::prepare_runtime_folder;
 use crate::config::{AdminPlace, StatePlace, TokenFile, config_if_any, instance_name, runtime_folders};
 use crate::files;
 
-/// Name of the file in a state directory. Only one process uses the directory at a time.
+/// Name of the place file in a state directory. The name is fixed, because only one process uses a
+/// state directory at a time.
 const IN_STATE: &str = "admin.place";
 
-/// Maximum size of such a file, in bytes: a path is shorter.
+/// Maximum size of a place file, in bytes. A place file is much shorter.
 const MAX: u64 = 8 * 1024;
 
 /// The data that a process records for commands.
@@ -39,16 +41,16 @@ pub(crate) struct CommandAccess<'a> {
 /// The content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
-    /// The place in the form of `--admin`.
+    /// The place in the form that `--admin` accepts.
     place: String,
-    /// The file with the local token: the one in the same folder, because a command may be unable
-    /// to read another.
+    /// Path of the token file in the same folder as this place file. A command that can read this
+    /// folder may be unable to read the others.
     token: Option<String>,
     addresses: Vec<SocketAddr>,
 }
 
 impl CommandAccess<'_> {
-    /// Returns the content of the file in `folder`.
+    /// Returns the content of the place file in `folder`.
     fn content(&self, folder: &Path) -> io::Result<Content> {
         let place = match self.place {
             AdminPlace::Socket(socket) => format!("unix:{}", std::path::absolute(socket)?.display()),
@@ -61,12 +63,12 @@ impl CommandAccess<'_> {
     }
 }
 
-/// The file of a running process. Dropping this removes the file, unless another process has
+/// The place file of a running process. Dropping this removes the file, unless another process has
 /// replaced it.
 #[derive(Debug)]
 pub(crate) struct PlaceFile {
     path: PathBuf,
-    /// Holds the lock.
+    /// The open file, which holds the lock.
     file: File,
 }
 
@@ -91,14 +93,16 @@ impl PlaceFile {
         if left.is_empty() { Err(error) } else { Ok(left) }
     }
 
-    /// Locks the file before moving it to its path, so that no command finds it unlocked.
+    /// Locks the file before it is moved to its path, so that a command never finds it unlocked.
     fn write(path: PathBuf, access: &CommandAccess<'_>) -> io::Result<Self> {
         let text = serde_json::to_vec(&access.content(files::folder_of(&path))?)?;
         let aside = path.with_extension(format!("{}.new", std::process::id()));
         let file = internals::replace(&path, &aside, |file| {
-            // Other users of the admin interface read the file, too.
+            // Commands of other users, who may use the admin interface, must be able to read the
+            // file.
             file.set_permissions(fs::Permissions::from_mode(0o644))?;
-            // If the file system has no locks, the file is valid as long as it exists.
+            // If the file system does not support locks, commands treat the file as valid as long
+            // as it exists.
             let _ = file.try_lock();
             file.write_all(&text)
         })?;
@@ -119,10 +123,11 @@ impl Drop for PlaceFile {
 ///
 /// # Errors
 ///
-/// Returns an error for people if none is found.
+/// Returns an error message if no such process is found.
 pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     let of_runtime = runtime_folders().into_iter().map(|folder| Ok(Some(folder.join(in_runtime(config)))));
-    // Last, because the config may be broken, or reading it may hang.
+    // The state directory is searched last: finding it requires the config, which may be broken, or
+    // which may be on a file system that hangs.
     let of_state = iter::once_with(|| match StatePlace::load(config) {
         Ok(place) => Ok(place.folder.map(|folder| folder.join(IN_STATE))),
         Err(error) => Err(error.to_string()),
@@ -139,14 +144,14 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
         }
     }
     Err(format!(
-        "{}: no robotsd that runs with this config is found: name its config with --config FILE, or its admin interface with --admin \
-         PLACE{notes}",
+        "{}: no running robotsd uses this config: give its config with --config FILE, or its admin interface with \
+         --admin PLACE{notes}",
         config.display()
     ))
 }
 
-/// Finds the file with the local token of the process that listens at a local address. Searches the
-/// processes in the runtime folders and the process with the default config.
+/// Finds the file with the local token of the process that listens on a local address. Searches the
+/// place files in the runtime folders, and the one in the state directory of the default config.
 pub(super) fn find_token(address: SocketAddr) -> Option<TokenFile> {
     let of_runtime = runtime_folders().into_iter().flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
     let of_runtime = of_runtime.filter(|path| path.extension() == Some("place".as_ref()));
@@ -156,7 +161,7 @@ pub(super) fn find_token(address: SocketAddr) -> Option<TokenFile> {
     left.find(|left| left.addresses.contains(&address))?.token
 }
 
-/// The data that a command reads from the file.
+/// The data that a command reads from a place file.
 #[derive(Debug)]
 struct Left {
     place: AdminPlace,
@@ -164,24 +169,26 @@ struct Left {
     addresses: Vec<SocketAddr>,
 }
 
-/// Returns the name of the file in a runtime folder.
+/// Returns the name of the place file in a runtime folder.
 fn in_runtime(config: &Path) -> String {
     format!("{}.place", instance_name(config))
 }
 
-/// Reads a file; `None` if there is no file, or its process has ended.
+/// Reads a place file. Returns `None` if there is no file, or if its process has ended.
 fn read(path: &Path) -> Result<Option<Left>, String> {
     let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let (file, found) = match files::open(path) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         opened => opened.map_err(|error| failed(&error))?,
     };
-    // Everyone may be able to write to a state directory.
+    // Other users may be able to write to the folder, so the file must belong to root, to this
+    // user, or to the owner of the folder.
     let folder = fs::metadata(files::folder_of(path)).map_err(|error| failed(&error))?;
     if ![0, rustix::process::geteuid().as_raw(), folder.uid()].contains(&found.uid()) {
-        return Err(failed(&"another user has written it, so it is ignored"));
+        return Err(failed(&"the file is ignored, because it belongs to another user"));
     }
-    // A running process holds the lock, even while it is stopped (SIGSTOP).
+    // If this process can lock the file, its writer has ended. A running process holds the lock,
+    // even while it is stopped (SIGSTOP).
     if file.try_lock_shared().is_ok() {
         return Ok(None);
     }
@@ -215,7 +222,7 @@ mod tests {
         let second = PlaceFile::write(path.clone(), &access(&socket)).unwrap();
         drop(first);
         assert_eq!(left(&path), Ok(Some("/run/a b.sock".to_owned())));
-        // A killed process leaves its file behind, but no lock.
+        // A killed process leaves its file behind, but its lock is released.
         fs::hard_link(&path, folder.path().join("left")).unwrap();
         drop(second);
         assert!(!path.exists());

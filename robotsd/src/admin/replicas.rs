@@ -1,7 +1,8 @@
-//! Sends a request to the admin listeners of all replicas of a fleet at the same time, for a
-//! command or for the board of all replicas.
+//! Sends a request to the admin listeners of all replicas of a fleet at the same time, for commands
+//! and for the board of all replicas.
 //!
-//! If a replica cannot be reached, the others still respond, and the result names it.
+//! If a replica cannot be reached, the result contains its error together with the responses of the
+//! others.
 
 use std::collections::HashSet;
 use std::net::ToSocketAddrs;
@@ -32,7 +33,7 @@ pub(crate) fn ask_all<T: Send>(
         let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
         ReplicaAnswer { replica: place.to_string(), answer, error }
     };
-    // A name may resolve to an address that is also configured.
+    // A name may resolve to an address that is also configured. Each address is asked once.
     let asked = Mutex::new(HashSet::new());
     let answers = in_parallel(places, |place| match single(place) {
         Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
@@ -44,7 +45,7 @@ pub(crate) fn ask_all<T: Send>(
     answers.into_iter().flatten().collect()
 }
 
-/// Returns the counts of this process. Blocks.
+/// Returns the rows of the board of this process, with the names of the replicas it knows. Blocks.
 pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -> ReplicaRows {
     let fleet = state.serving().and_then(|serving| Some(serving.sites.state.fleet.as_ref()?.report()));
     let heard = fleet.iter().flat_map(|fleet| &fleet.replicas).map(|of| of.replica.clone()).collect();
@@ -52,38 +53,42 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
     ReplicaRows { replica: state.audit.replica(), process, heard, ..board.rows_of(query, seconds(SystemTime::now())) }
 }
 
-/// Maximum time to resolve names, and to wait until another such request has finished.
+/// Maximum time to wait for another request to all replicas, which may still be in progress.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the board of all configured replicas, including this one. The requests are like those of
-/// a command: they use the token of the environment.
+/// Returns the board of all configured replicas, including this one. The requests use the token in
+/// the environment of this process, like those of a command.
 pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {
         let alone = Arc::clone(&state.asking).write_owned().await;
         let ask = move || {
-            // Held until all replicas have responded, even if no client waits any more.
+            // This guard is held until all replicas have responded, even if the client has
+            // disconnected.
             let _alone = alone;
             let answers = ask_all(&replicas(&config)?.1, |at| ask_one_of_many(at, (&Method::GET, &query.at(ROWS))));
             Ok(join(answers, &query, seconds(SystemTime::now())))
         };
         spawn_blocking(ask).await
     };
-    let late =
-        |_| AdminReply::unavailable("the replicas were not asked in time, because another such request is in progress");
+    let late = |_| {
+        AdminReply::unavailable(
+            "the replicas did not answer in time, or another request to them is still in progress: try again",
+        )
+    };
     let asked = timeout(PATIENCE, asking).await.map_err(late)?.map_err(|error| AdminReply::fault(&error))?;
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
 }
 
-/// Resolves a place to places of single replicas.
+/// Resolves a name to the places of its addresses. Returns any other place unchanged.
 pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
     let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
     let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;
     let found: Vec<_> = found.map(AdminPlace::Address).collect();
-    if found.is_empty() { Err("the name has no address".to_owned()) } else { Ok(found) }
+    if found.is_empty() { Err("the name does not resolve to an address".to_owned()) } else { Ok(found) }
 }
 
-/// Describes why a replica did not confirm.
+/// Describes why a replica did not confirm a request.
 pub(crate) fn unconfirmed(error: &AskError) -> String {
     match error {
         AskError::NotRunning(_) => "NOT REACHED: no process listens there".to_owned(),

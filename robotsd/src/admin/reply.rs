@@ -1,4 +1,4 @@
-//! Responses: text, JSON, metrics or a page. They must not be cached.
+//! Responses of the admin interface: text, JSON, metrics or a page. All of them forbid caching.
 
 use std::fmt::Display;
 
@@ -18,12 +18,13 @@ use crate::report::ChangeReport;
 #[derive(Debug)]
 pub(super) struct AdminReply {
     response: Box<Response<Full<Bytes>>>,
-    /// Why the request failed, or why the response reports that something was not done.
+    /// Why the request failed, completely or in part; `None` if it succeeded.
     pub(super) error: Option<String>,
     pub(super) outcome: ChangeRecord,
 }
 
-/// What was changed, for the audit: the position of a switch, or the hash of a version.
+/// The state before and after a change, for the audit: the position of a switch, or the hash of a
+/// version.
 #[derive(Debug, Default)]
 pub(super) struct ChangeRecord {
     pub(super) before: Option<String>,
@@ -60,8 +61,9 @@ impl AdminReply {
         Self { outcome: ChangeRecord { before, after }, ..reply }
     }
 
-    /// Returns a page for browsers, which reloads after `reload` seconds. It does so only at the
-    /// reader's request: unrequested reloads make a page hard to use for some readers.
+    /// Returns a page for browsers. With `reload`, the browser reloads the page after that many
+    /// seconds. Only a reader who chooses a reload link gets such a page, because automatic reloads
+    /// make a page hard to use for some readers.
     pub(super) fn page(body: String, reload: Option<&'static str>) -> Self {
         let page = Self::new(StatusCode::OK, "text/html; charset=utf-8", body).rendered();
         reload.into_iter().fold(page, |page, seconds| page.with(REFRESH, seconds))
@@ -72,7 +74,7 @@ impl AdminReply {
         Self::new(StatusCode::OK, "text/css; charset=utf-8", body).rendered()
     }
 
-    /// Returns a table for spreadsheets.
+    /// Returns comma-separated values for spreadsheets.
     pub(super) fn csv(body: String) -> Self {
         Self::new(StatusCode::OK, "text/csv; charset=utf-8", body)
     }
@@ -102,17 +104,18 @@ impl AdminReply {
         Self::error(StatusCode::UNAUTHORIZED, message).with(WWW_AUTHENTICATE, "Bearer")
     }
 
-    /// Returns the response if the request cannot be handled at the moment.
+    /// Returns the response to a request that cannot be handled at the moment.
     pub(super) fn unavailable(message: &str) -> Self {
         Self::error(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
-    /// Returns the response if the handler panicked.
+    /// Returns the response to a request that failed because of a bug, such as a panic of its
+    /// handler.
     pub(super) fn fault(error: &impl Display) -> Self {
         Self::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("an error in robotsd: {error}"))
     }
 
-    /// Returns the response if the path does not support the method.
+    /// Returns the response to a method that the path does not support.
     pub(super) fn wrong_method(allow: &'static str) -> Self {
         Self::error(StatusCode::METHOD_NOT_ALLOWED, &format!("this path allows only {allow}")).with(ALLOW, allow)
     }
@@ -133,8 +136,9 @@ impl AdminReply {
             .with(CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'")
     }
 
-    /// Adds the headers for content that browsers render. With `no-referrer`, forms of the page
-    /// would have the origin `null`.
+    /// Adds the header fields for content that browsers render. The referrer policy is
+    /// `same-origin`, because with `no-referrer`, browsers send `Origin: null` with the page's
+    /// forms, and the request would be refused.
     fn rendered(self) -> Self {
         self.with(CONTENT_SECURITY_POLICY, PAGE_POLICY)
             .with(REFERRER_POLICY, "same-origin")

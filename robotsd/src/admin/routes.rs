@@ -1,8 +1,8 @@
-//! The table of paths with one entry each, the decoded query, and the responses of the board.
+//! The routes of the admin interface, the decoded query, and the responses of the board.
 //!
-//! The handler of an entry receives the decoded query and the header fields, and returns an
-//! [`AdminReply`]. Whether it reads or changes something decides which methods and which clients it
-//! allows.
+//! The handler of a route receives the decoded query and the header fields, and returns an
+//! [`AdminReply`]. The kind of a route, [`Reads` or `Changes`](RouteKind), determines the allowed
+//! methods.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub(super) struct Route {
     pub(super) kind: RouteKind,
     /// The right that the client needs.
     need: Need,
-    /// Whether the request is handled no matter how many others are in progress.
+    /// Whether the request is handled even if all unreserved connection slots are in use.
     pub(super) work: Urgency,
     /// Whether the change requires that its audit record is written first.
     is_written_first: bool,
@@ -78,15 +78,15 @@ pub(super) struct Route {
 /// The right that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// None, for example for a probe or a style sheet.
+    /// No right is needed, for example for a probe or a style sheet.
     Nothing,
-    /// Read access. The response contains only the sites that the client may read.
+    /// Read access to any site. The response contains only the sites that the client may read.
     Own,
-    /// The role, for a request that concerns the process and no site.
+    /// The role for a request that concerns the process and not a single site.
     Process(AdminRole),
-    /// The role for all sites, whatever the query says.
+    /// The role for all sites, even if the query has `site`.
     All(AdminRole),
-    /// The role for `?site=`, or for all sites if the query names none.
+    /// The role for the site in `?site=`, or for all sites if the query has no `site`.
     Site(AdminRole),
 }
 
@@ -102,7 +102,7 @@ type Handler = fn(Arc<ServerState>, Asked) -> Answering;
 
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// Returns a response that is ready.
+/// Wraps a response that is already known in a future.
 fn now(answer: Answer) -> Answering {
     Box::pin(std::future::ready(answer))
 }
@@ -113,7 +113,7 @@ pub(super) struct Asked {
     pub(super) fields: HeaderMap,
     /// The rights of the client.
     pub(super) grant: Grant,
-    /// The client, and its reason for a change.
+    /// The client, and the reason that it gives for a change.
     pub(super) by: Attribution,
 }
 
@@ -133,20 +133,20 @@ impl Route {
         Self { is_written_first: true, ..Self::changes(path, need, answer) }
     }
 
-    /// Returns the right that a request needs. Turning enforcement on for all sites needs more than
-    /// turning it off, which must be easy.
+    /// Returns the right that a request needs. Turning enforcement on for all sites needs the role
+    /// `admin`. Turning it off needs less, because it must be easy in an emergency.
     pub(super) fn need(&self, query: &Query) -> Need {
         let starts_all = self.work == Urgency::Urgent && !query.stops() && query.site().is_none();
         if starts_all { Need::Site(Admin) } else { self.need }
     }
 
-    /// Reports whether the audit record must be written first. Nothing may prevent turning
-    /// enforcement off.
+    /// Reports whether the audit record must be written before the change. Turning enforcement off
+    /// never waits for the audit.
     pub(super) fn is_written_first(&self, query: &Query) -> bool {
         self.is_written_first && !(self.work == Urgency::Urgent && query.stops())
     }
 
-    /// Reports whether the route changes the process, not a site.
+    /// Reports whether the route concerns the process and not a site.
     pub(super) const fn is_of_process(&self) -> bool {
         matches!(self.need, Need::Process(_))
     }
@@ -165,8 +165,8 @@ impl RouteKind {
     }
 }
 
-/// Reports whether all serving threads take up work. The control thread does, because it responds
-/// here.
+/// Reports whether all threads are responsive. This handler runs on the control thread, so the
+/// control thread responds if anything does.
 fn alive(state: &ServerState) -> AdminReply {
     match &state.watchdog.stalled()[..] {
         [] => AdminReply::text(StatusCode::OK, "alive\n"),
@@ -176,16 +176,17 @@ fn alive(state: &ServerState) -> AdminReply {
 
 /// Reports whether requests should be sent to this process.
 ///
-/// A site without a robots.txt is named, but does not affect the others, and its own requests are
-/// forwarded. It counts as not ready only with `?require=sites`, and only if it had no robots.txt
-/// when the process started: a robots.txt that appears or disappears later affects all replicas and
-/// not just a roll-out, and one bad file must not take other sites out of rotation.
+/// The response lists each site without a robots.txt. Such a site does not affect the other sites,
+/// and its own requests are forwarded. It makes the process not ready only with `?require=sites`,
+/// and only if the site had no robots.txt when the process started. A robots.txt that is lost later
+/// is lost on all replicas, and one bad file must not take the other sites out of rotation.
 ///
-/// The same holds for a rejected included file without a copy: its sites are missing.
+/// A rejected included file is handled in the same way if no earlier copy of it is in use, because
+/// its sites are missing.
 ///
-/// If the config cannot be used, the response reports this, and the previous config stays in force.
-/// This counts as not ready only with `?require=config`. Both can be required:
-/// `?require=sites,config`.
+/// If the config file is rejected, the response reports the problem, and the previous config stays
+/// in force. The process is then not ready only with `?require=config`. Both conditions can be
+/// combined: `?require=sites,config`.
 fn ready(state: &ServerState, query: &Query) -> Answer {
     query.only(&["require"])?;
     let (mut sites, mut config) = (StatusCode::OK, StatusCode::OK);
@@ -194,13 +195,13 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
             "sites" => sites = StatusCode::SERVICE_UNAVAILABLE,
             "config" => config = StatusCode::SERVICE_UNAVAILABLE,
             other => {
-                let message = format!("{other:?} cannot be required: use require=sites or require=config");
+                let message = format!("require={other:?} is unknown: use require=sites or require=config");
                 return Err(AdminReply::bad_request(&message));
             }
         }
     }
     let phase = match state.phase() {
-        Phase::Starting => Some("starting: not every listener listens yet"),
+        Phase::Starting => Some("starting: not all listeners are open yet"),
         Phase::Draining => Some("draining: the listeners are closed"),
         Phase::Serving => None,
     };
@@ -214,7 +215,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
         if !refused.is_kept && state.began_without(&refused.path) {
             status = status.max(sites);
         }
-        lines.push(format!("a file is refused since {}: {}", refused.since, refused.why));
+        lines.push(format!("a file is rejected since {}: {}", refused.since, refused.why));
     }
     if let Some(serving) = state.serving() {
         if serving.sites.enforcement() == Enforcement::Off {
@@ -243,13 +244,14 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     report.fleet = report.fleet.filter(|_| grant.covers(None));
     report.sites.retain(|site| grant.covers(Some(&site.name)));
     report.traffic.iter_mut().for_each(|traffic| traffic.sites.retain(|site| grant.covers(Some(&site.name))));
-    // A site with a folder may have no file.
+    // `traffic` also contains sites with a folder that has no robots.txt yet, which `sites` does
+    // not contain.
     let has_no_site = report.traffic.as_ref().is_some_and(|traffic| traffic.sites.is_empty());
-    // The site may be in a file that was rejected.
+    // If an included file was rejected, the client's site may be in that file.
     let is_whole = report.config.refused.is_empty();
     report.is_blind = has_no_site && is_whole && report.sites.is_empty() && !grant.covers(None);
     if report.is_blind {
-        report.problems.push(format!("[admin] gives you {grant}, and there is no such site"));
+        report.problems.push(format!("[admin] gives you {grant}, but there is no such site"));
     }
     report
 }
@@ -263,7 +265,7 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
         None => state.reconfigure().await,
         Some(_) => None,
     };
-    // The sites of the config after the reload.
+    // These are the sites of the reloaded config.
     let sites = &serving(&state)?.sites;
     let report = ReloadReport { config, ..sites.reload(query.value("site")).await.map_err(refused)? };
     let of_sites = report.sites.iter().map(|site| (&*site.outcome, &*site.message));
@@ -276,7 +278,7 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     Ok(reply)
 }
 
-/// Lets a new process replace this one, and waits for the outcome.
+/// Starts a new process that replaces this one, and waits for the outcome.
 async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
     let report = state.upgrade().await.ok_or_else(|| AdminReply::unavailable("this process is starting or ending"))?;
@@ -314,7 +316,7 @@ async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> A
     }
 }
 
-/// Returns what a rollback of `?site=` would change.
+/// Previews a rollback of `?site=`: returns the changes that it would make.
 async fn rollback_effect(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&["site"])?;
     let site = query.needed("site", "NAME")?;
@@ -325,8 +327,9 @@ fn version(written: &str) -> Result<VersionHashPrefix, AdminReply> {
     written.parse().map_err(|error: ValueError| AdminReply::bad_request(&error.to_string()))
 }
 
-/// Turns enforcement on or off, for all sites or for `?site=`. If the process belongs to a fleet,
-/// `?mark=` names a fleet-wide off switch.
+/// Turns enforcement on or off, for all sites or for `?site=`. With `?mark=`, enforcement is turned
+/// off for the whole fleet by an off switch with this ID, or turned on by removing the off
+/// switches.
 async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["to", "site", "mark"])?;
     let to = match &*query.needed("to", "off or to=on")? {
@@ -340,37 +343,37 @@ async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Ans
         return change(serving, move |sites| sites.enforce(site.as_deref(), to)).await;
     };
     if !(1..=64).contains(&mark.len()) || !mark.bytes().all(|octet| octet.is_ascii_alphanumeric()) {
-        return Err(AdminReply::bad_request("mark must be 1 to 64 letters and digits"));
+        return Err(AdminReply::bad_request("invalid mark: use 1 to 64 letters and digits"));
     }
     fleet_changes::enforce(serving, to, site, mark.to_owned(), by).await
 }
 
-/// Makes a change, or previews one, on a blocking thread. It is completed even if the client
+/// Makes or previews a change on a blocking thread. The change is completed even if the client
 /// disconnects.
 async fn change(
     serving: Arc<Serving>,
     make: impl FnOnce(&Sites) -> Result<ChangeReport, ChangeError> + Send + 'static,
 ) -> Answer {
     let made = spawn_blocking(move || make(&serving.sites)).await;
-    let made = made.map_err(|error| AdminReply::fault(&format_args!("{error}: see the status")))?;
+    let made = made.map_err(|error| AdminReply::fault(&format_args!("{error}: check `robotsd status`")))?;
     made.map(AdminReply::change).map_err(refused)
 }
 
 /// Maximum time that `/fleet` waits for the store.
 const FRESH: Duration = Duration::from_millis(750);
 
-/// Returns the fleet as it is in the store. If the store does not respond, returns what was last
-/// read.
+/// Returns the state of the fleet from the store. If the store does not respond in time, returns
+/// the state that was last read.
 async fn fleet(state: Arc<ServerState>) -> Answer {
     let serving = serving(&state)?;
     let fleet = fleet_changes::fleet_of(&serving)?;
     let is_late = timeout(FRESH, fleet.look()).await.is_err();
     let mut report = fleet.report();
-    // The report already contains any other failure.
+    // Only lateness is added here. The report already contains any other failure of the store.
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
         let late = format!(
-            "{}: no response within {} ms: this is the state that was last read",
+            "{}: no response within {} ms, so this is the state that was last read",
             report.store,
             FRESH.as_millis()
         );
@@ -385,8 +388,8 @@ async fn begin_fleet(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Ans
     fleet_changes::written(fleet_changes::fleet_of(&*serving(&state)?)?.init().await)
 }
 
-/// Restores entries that the store has lost. With `?repair=1`, also repairs entries that cannot be
-/// read.
+/// Restores entries that the store has lost. With `?repair=1`, also replaces entries that cannot be
+/// parsed.
 async fn restore_fleet(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["repair"])?;
     let serving = serving(&state)?;
@@ -396,7 +399,9 @@ async fn restore_fleet(state: Arc<ServerState>, Asked { query, by, .. }: Asked) 
 }
 
 fn serving(state: &ServerState) -> Result<Arc<Serving>, AdminReply> {
-    state.serving().ok_or_else(|| AdminReply::unavailable("starting: there are no sites yet"))
+    state
+        .serving()
+        .ok_or_else(|| AdminReply::unavailable("robotsd is starting, and its sites are not loaded yet: try again"))
 }
 
 fn refused(refusal: ChangeError) -> AdminReply {
@@ -406,7 +411,7 @@ fn refused(refusal: ChangeError) -> AdminReply {
     }
 }
 
-/// The decoded query: names and values.
+/// The decoded query: pairs of names and values.
 #[derive(Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 
@@ -423,7 +428,7 @@ impl Query {
         )
     }
 
-    /// Returns the site that the query names.
+    /// Returns the value of `site`, unless it is missing or empty.
     pub(super) fn site(&self) -> Option<&str> {
         self.value("site").filter(|site| !site.is_empty())
     }
@@ -433,7 +438,7 @@ impl Query {
         self.value("to") == Some("off")
     }
 
-    /// Removes a name, and returns its value.
+    /// Removes the first pair with a name, and returns its value.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         let at = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.remove(at).1)
@@ -449,26 +454,26 @@ impl Query {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// Returns the value of a required name.
+    /// Returns the value of a required name. `what` describes the value in the error message.
     fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
         match self.value(name) {
             Some(value) if !value.is_empty() => Ok(value.to_owned()),
-            _ => Err(AdminReply::bad_request(&format!("{name}={what} is needed"))),
+            _ => Err(AdminReply::bad_request(&format!("the query must contain {name}={what}"))),
         }
     }
 
-    /// Refuses names other than these.
+    /// Refuses a query with names other than these.
     fn only(&self, names: &[&str]) -> Result<(), AdminReply> {
         let Some((name, _)) = self.0.iter().find(|(name, _)| !names.contains(&&**name)) else { return Ok(()) };
-        Err(AdminReply::bad_request(&format!("{name:?} is not known here; there is {}", names.join(", "))))
+        Err(AdminReply::bad_request(&format!("the query has the unknown name {name:?}: use {}", names.join(", "))))
     }
 }
 
-/// Maximum time that a request waits for the files.
+/// Maximum time that a request waits for the files of the board.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the board of `?site=` or of all sites, over `?period=`. With `?fleet=1`, it covers all
-/// configured replicas that respond.
+/// Returns the board of `?site=` or of all sites, for the period in `?period=`. With `?fleet=1`,
+/// the board covers all configured replicas that respond.
 async fn board(
     state: Arc<ServerState>,
     Asked { query, grant, .. }: Asked,
@@ -477,7 +482,8 @@ async fn board(
     let wanted = board_query(&query)?;
     if wanted.is_of_fleet {
         let mut report = board_of_all(&state, wanted).await?;
-        // Only clients with access to all sites may see the addresses of the other replicas.
+        // The first note is the number of counted replicas. The other notes contain addresses of
+        // replicas, which only clients with access to all sites may see.
         report.notes.truncate(if grant.covers(None) { usize::MAX } else { 1 });
         return Ok(write(&state, &report));
     }
@@ -499,15 +505,15 @@ async fn board_rows(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answ
 
 /// Reads the board on a blocking thread.
 ///
-/// The number of concurrent readers is limited. If a request waits too long, the response names
-/// what it waited for, and the interface stays responsive.
+/// The number of concurrent readers is limited. If a request waits too long, it fails with a
+/// message that tells what it was waiting for, so that other requests are not delayed.
 async fn read_board(
     state: Arc<ServerState>,
     read: impl FnOnce(&ServerState, &Board) -> AdminReply + Send + 'static,
 ) -> Answer {
     let Some(board) = state.board.get().cloned() else {
         serving(&state)?;
-        return Err(AdminReply::unavailable("there is no board: [board] has enabled = false"));
+        return Err(AdminReply::unavailable("the board is disabled: set enabled = true in [board]"));
     };
     let what = board.what_is_read();
     let late = |why: &str| {
@@ -516,26 +522,27 @@ async fn read_board(
     };
     let deadline = Instant::now() + PATIENCE;
     let reader = timeout_at(deadline, board.reader()).await;
-    let reader = reader.map_err(|_| late("other requests are reading the files already"))?;
+    let reader = reader.map_err(|_| late("other requests are still reading it"))?;
     let read = spawn_blocking(move || {
-        // Another request may read when this one has ended, even if no client waits for this one
-        // any more.
+        // The permit is held until the files are read, even if the client has disconnected.
         let _reader = reader;
         read(&state, &board)
     });
-    let read = timeout_at(deadline, read).await.map_err(|_| late("the files are still being read"))?;
+    let read = timeout_at(deadline, read).await.map_err(|_| late("the disk is slow or does not respond"))?;
     read.map_err(|error| AdminReply::fault(&error))
 }
 
-/// Allowed intervals between reloads of the board by a browser, in seconds. The counts are up to
-/// five seconds old, so shorter intervals would show nothing new.
+/// Allowed intervals of automatic reloads of the board by a browser, in seconds. Shorter intervals
+/// are useless, because the counts are up to five seconds old.
 const RELOADS: [&str; 2] = ["5", "60"];
 
-/// Returns the board for a browser, which reloads it with `?reload=5` or `?reload=60`.
+/// Returns the board as a page. With `?reload=5` or `?reload=60`, the browser reloads the page
+/// after that many seconds.
 async fn board_page(state: Arc<ServerState>, asked: Asked) -> Answer {
     let (query, grant) = (board_query(&asked.query)?, asked.grant.clone());
     let reload = asked.query.value("reload").map(|written| RELOADS.into_iter().find(|seconds| *seconds == written));
-    let reload = reload.map(|known| known.ok_or_else(|| AdminReply::bad_request("reload must be 5 or 60")));
+    let reload =
+        reload.map(|known| known.ok_or_else(|| AdminReply::bad_request("invalid value of reload: use 5 or 60")));
     let reload = reload.transpose()?;
     board(state, asked, move |state, report| {
         let serving = state.serving();

@@ -1,4 +1,5 @@
-//! Connections: few, short, and with one request each.
+//! Handles connections to the admin interface. Connections are few and short, and have one request
+//! each.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,25 +28,26 @@ use super::state::ServerState;
 use crate::date;
 use crate::log::{LogEvent, LogLevel};
 
-/// Timeout for a head, and for a body.
+/// Timeout for reading the head of a request, and for reading its body.
 const READ: Duration = Duration::from_secs(5);
 
-/// Timeout for the whole connection. Reloading thousands of sites can take a while.
+/// Timeout for the whole connection. It is long because reloading thousands of sites can take
+/// minutes.
 const WHOLE: Duration = Duration::from_secs(300);
 
 const HEAD: usize = 16 * 1024;
 const FIELDS: usize = 64;
 
-/// Maximum size of a body, in bytes. No request needs a body, but a small one is allowed.
+/// Maximum size of a request body, in bytes. A body is ignored, but must be read.
 const BODY: usize = 64 * 1024;
 
-/// Serves a listener until dropped.
+/// Serves a listener until the future is dropped.
 pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     let slots = Arc::clone(&listening.slots);
     loop {
         match &listening.listener {
             AdminListener::Address(listener, terms) => match listener.accept().await {
-                // A connection without a local address is already closed.
+                // If the connection has no local address, the client has already closed it.
                 Ok((socket, remote)) => {
                     if let (Ok(local), Some(slot)) = (socket.local_addr(), slots.take(PeerRole::Other)) {
                         let peer = TcpPeer { local: local.ip(), remote: remote.ip(), certificate: None };
@@ -65,13 +67,14 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
                 Err(error) => pause(&state, &error).await,
             },
         }
-        // A request that arrives with its connection is read before later connections can close it.
+        // Yielding lets the new connection read a request that has already arrived. Otherwise,
+        // later connections could take its slot first.
         yield_now().await;
     }
 }
 
 /// Returns the user at the other end. If the kernel does not identify the user, returns IDs that no
-/// config names.
+/// config can contain.
 fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor }: SocketOrigin) -> SocketPeer {
     let Ok(peer) = socket.peer_cred() else {
         return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false, is_of_supervisor };
@@ -80,15 +83,15 @@ fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor 
     SocketPeer { uid, group: peer.gid(), is_owner: uid == 0 || uid == own || Some(uid) == owner, is_of_supervisor }
 }
 
-/// Waits before accepting again. Usually, the process is out of file descriptors, and a retry would
-/// fail at once.
+/// Logs the error and waits before the next connection is accepted. Usually, the process is out of
+/// file descriptors, and a retry without a pause would fail again.
 async fn pause(state: &ServerState, error: &std::io::Error) {
     let message = format!("a connection could not be accepted: {error}");
     state.log.say_at(LogLevel::Error, LogEvent::Admin, message);
     sleep(Duration::from_secs(1)).await;
 }
 
-/// Handles a TCP connection, after a handshake if the listener uses TLS.
+/// Handles a TCP connection. If the listener uses TLS, the handshake comes first.
 fn open_address(
     socket: TcpStream,
     peer: TcpPeer,
@@ -107,8 +110,8 @@ fn open_address(
             secured = timeout(READ, certificates.secure(socket)) => secured,
             _ = &mut closing => return,
         };
-        // A client without TLS or without a certificate has already received whatever response is
-        // possible.
+        // If the handshake failed, the TLS library has already sent an alert, and nothing else can
+        // be sent.
         if let Ok(Ok((socket, certificate))) = secured {
             let access = AccessRule::Address(TcpPeer { certificate, ..peer }, terms);
             converse(socket, access, state, (slot, closing)).await;
@@ -141,8 +144,8 @@ async fn converse<T>(
         .auto_date_header(date::is_clock_set())
         .serve_connection(TokioIo::new(socket), service);
     tokio::select! {
-        // A client that disconnects or does not send HTTP has already received whatever response is
-        // possible.
+        // The result can be ignored: if the connection failed, no response can be sent to the
+        // client any more.
         _ = timeout(WHOLE, connection) => {}
         _ = &mut closing => {}
     }
@@ -159,7 +162,8 @@ async fn reply(
     let route = ROUTES.iter().find(|route| route.path == path);
     let mut attempt = Attempt::new(&head, access, route, &state.audit);
     let answer = match admit(&head, body, access, route, slot).await {
-        // Nothing is done for a connection that cannot receive the outcome.
+        // The connection is being closed for another one. The request must not be handled, because
+        // the client could not receive the response.
         Ok(None) => std::future::pending().await,
         Ok(Some(route)) => attempt.answer(Arc::clone(&state), access, head, route).await,
         Err(reply) => Err(reply),
@@ -170,7 +174,8 @@ async fn reply(
     answer
 }
 
-/// Admits or refuses a request; `None` if its connection is being closed.
+/// Returns the route of a request, or the response that refuses it; `None` if the connection is
+/// being closed for another one.
 async fn admit(
     head: &Parts,
     body: Incoming,
@@ -180,21 +185,18 @@ async fn admit(
 ) -> Result<Option<&'static Route>, AdminReply> {
     access.admit(head)?;
     let too_large =
-        || AdminReply::error(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large: no request here needs one");
+        || AdminReply::error(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large: send the request without a body");
     if body.size_hint().lower() > BODY as u64 {
         return Err(too_large());
     }
-    // The body is read before a response is sent: closing a connection with unread bytes could lose
-    // the response.
+    // The body must be read before a response is sent: if a connection is closed with unread bytes,
+    // the client may not receive the response.
     let read = timeout(READ, Limited::new(body, BODY).collect()).await;
-    let late = |_| AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
+    let late = |_| AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body was not received in time");
     read.map_err(late)?.map_err(|_| too_large())?;
     let Some(route) = route else {
         let known = ROUTES.iter().map(|route| route.path).collect::<Vec<_>>().join(", ");
-        return Err(AdminReply::error(
-            StatusCode::NOT_FOUND,
-            &format!("this path does not exist: the paths are {known}"),
-        ));
+        return Err(AdminReply::error(StatusCode::NOT_FOUND, &format!("unknown path: use one of {known}")));
     };
     if !route.kind.allows(&head.method) {
         return Err(AdminReply::wrong_method(route.kind.allow()));
@@ -202,7 +204,7 @@ async fn admit(
     match slot.begin(route.work) {
         Ok(()) => Ok(Some(route)),
         Err(SlotError::Busy) => Err(AdminReply::unavailable(
-            "too many requests are in progress: try again; turning enforcement off always works",
+            "too many requests are in progress: try again (`robotsd enforce off` always works)",
         )),
         Err(SlotError::Closed) => Ok(None),
     }

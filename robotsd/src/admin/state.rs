@@ -1,4 +1,4 @@
-//! The state of the process. Responses are built from it, and the control thread updates it.
+//! The state of the process, which the responses of the admin interface show.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -29,39 +29,40 @@ use crate::report::{
 use crate::sites::{ServedSite, Sites, write_responses};
 use crate::word_enum::word_enum;
 
-/// The state of the process. The control thread sets the sites and the phase; routes read them.
+/// The state of the process. The control thread sets the sites and the phase, and the handlers of
+/// routes read them.
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub(super) started: (SystemTime, Instant),
     phase: Mutex<Phase>,
     serving: ArcSwapOption<Serving>,
-    /// Names of the sites without a robots.txt when all listeners first listened, and paths of
-    /// included files whose sites were not served then.
+    /// Names of the sites that had no robots.txt when the process began to serve, and paths of the
+    /// included files whose sites were missing at that time.
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
-    /// The last upgrade, and the files that it used.
+    /// The last upgrade, and the state of the program and config files that it used.
     last_upgrade: Mutex<Option<(UpgradeReport, UpgradeFiles)>>,
-    /// Read-locked while an operator makes a change, write-locked while another process may take
-    /// over.
+    /// Read-locked during a change by an operator, write-locked while a new process may take over.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Held while a request to all replicas of the fleet is in progress.
+    /// Held while a request to all replicas of the fleet is in progress, so that there is only one
+    /// at a time.
     pub(super) asking: Arc<RwLock<()>>,
-    /// Whether the config file is in force.
+    /// The state of the config file: in force or rejected.
     pub(crate) config: ConfigState,
-    /// Set once, with the sites. Empty if the board is disabled.
+    /// The board, set together with the first sites. Never set if the board is disabled.
     pub(crate) board: OnceLock<Arc<Board>>,
     pub(crate) log: Log,
-    /// Known clients of the admin interface, from the config in force.
+    /// Users and tokens of the admin interface, from the config in force.
     pub(crate) rights: ArcSwap<AdminRights>,
     pub(crate) audit: AuditWriter,
     pub(crate) watchdog: Arc<Watchdog>,
-    /// Lost lines of the access log; `None` if there is no access log.
+    /// Number of lost lines of the access log; `None` if there is no access log.
     lost: Option<Arc<LostLines>>,
 }
 
-/// The program and the config of an upgrade: device, inode and modification time of each file;
-/// `None` if the file does not exist.
+/// Device, inode and modification time of the program file and of the config file, to detect that
+/// one of them has changed; `None` if the file does not exist.
 #[derive(Debug, PartialEq, Eq)]
 struct UpgradeFiles {
     program: Option<(u64, u64, SystemTime)>,
@@ -74,10 +75,10 @@ pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     pub(crate) listeners: Vec<ListenerReport>,
     pub(crate) listener_configs: Vec<ListenerConfig>,
-    /// Errors per listener for decisions.
+    /// Errors of decision requests, for each listener that answers them.
     pub(crate) question_errors: Vec<Arc<QuestionErrors>>,
     pub(crate) certificates: Vec<LiveCertificates>,
-    /// Lookups per worker.
+    /// Counts of agent lookups, for each worker.
     pub(crate) agent_lookups: Vec<Arc<AgentLookups>>,
     pub(crate) edge: Edge,
 }
@@ -86,7 +87,7 @@ word_enum! {
     /// The phase of the process.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Phase {
-        /// Sites are being read and listeners opened.
+        /// robots.txt files are being read and listeners opened.
         Starting = "starting",
         /// All listeners are listening.
         Serving = "serving",
@@ -96,8 +97,8 @@ word_enum! {
 }
 
 impl ServerState {
-    /// Returns the state of a process that starts with the config at this path, and the receivers
-    /// of requests to the control thread.
+    /// Creates the state of a process that starts with the config at `path`. Also returns the
+    /// receivers of requests to the control thread.
     pub(crate) fn new(path: &Path, log: Log, lost: Option<Arc<LostLines>>) -> (Self, ControlRequests) {
         let (requests, reloads) = mpsc::channel(16);
         let (upgrades, upgrades_requested) = mpsc::channel(4);
@@ -122,7 +123,8 @@ impl ServerState {
         (state, ControlRequests { reloads, upgrades: upgrades_requested })
     }
 
-    /// Records that all listeners serve these sites. Also called when the sites are replaced.
+    /// Records the sites and listeners that are in service from now on. This is also called when a
+    /// reload replaces the sites.
     pub(crate) fn is_serving(&self, serving: Serving) {
         self.began_without.get_or_init(|| {
             let refused = self.config.report().refused.into_iter();
@@ -136,13 +138,13 @@ impl ServerState {
         }
     }
 
-    /// Reports whether the process started without the robots.txt of this site, or without the
-    /// sites of this file.
+    /// Reports whether the process started without a robots.txt for the site `site`, or without the
+    /// sites of the included file `site`.
     pub(super) fn began_without(&self, site: &str) -> bool {
         self.began_without.get().is_some_and(|names| names.contains(site))
     }
 
-    /// Sets the phase: the listeners are closed, or open again.
+    /// Sets the phase of the process.
     pub(crate) fn enter(&self, phase: Phase) {
         *self.phase.lock() = phase;
     }
@@ -161,13 +163,13 @@ impl ServerState {
         self.last_upgrade.lock().as_ref().filter(|(upgrade, _)| upgrade.state == "done")?.0.process
     }
 
-    /// Returns the lost lines of each log, with the name of the log.
+    /// Returns each log's name and number of lost lines.
     pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, &LostLines)> {
         [("events", self.log.lost())].into_iter().chain(self.lost.iter().map(|lost| ("access", &**lost)))
     }
 
-    /// Requests that the config file is read and applied again, and waits for the outcome. `None`
-    /// if the process is starting or ending.
+    /// Asks the control thread to read and apply the config file again, and waits for the outcome.
+    /// Returns `None` if the process is starting or ending.
     pub(crate) async fn reconfigure(&self) -> Option<ReloadOutcome> {
         let (waiter, outcome) = oneshot::channel();
         let requesting = async {
@@ -175,19 +177,24 @@ impl ServerState {
             outcome.await.ok()
         };
         timeout(CONFIG_PATIENCE, requesting).await.unwrap_or_else(|_| {
-            let message = format!("still being read after {} s; the outcome is logged", CONFIG_PATIENCE.as_secs());
+            let message = format!(
+                "the config is still being read after {} s: see the log for the outcome",
+                CONFIG_PATIENCE.as_secs()
+            );
             Some(ReloadOutcome { outcome: "kept".to_owned(), message })
         })
     }
 
-    /// Requests an upgrade, and waits for the outcome. `None` if the process is starting or ending.
+    /// Asks the control thread for an upgrade, and waits for the outcome. Returns `None` if the
+    /// process is starting or ending.
     pub(super) async fn upgrade(&self) -> Option<UpgradeReport> {
         let (waiter, outcome) = oneshot::channel();
         self.upgrades.send(waiter).await.ok()?;
         outcome.await.ok()
     }
 
-    /// Records the outcome of an upgrade, and the files that it used from the beginning.
+    /// Records the state of an upgrade. The files are those at the beginning of the upgrade, even
+    /// if they have changed since.
     pub(crate) fn note_upgrade(&self, report: UpgradeReport) {
         let mut last = self.last_upgrade.lock();
         let files = match last.take() {
@@ -197,8 +204,8 @@ impl ServerState {
         *last = Some((report, files));
     }
 
-    /// Returns the last upgrade. A failed upgrade is forgotten once the program or the config has
-    /// changed.
+    /// Returns the report of the last upgrade. The report of a failed upgrade is dropped when the
+    /// program or the config has changed.
     fn upgrade_report(&self) -> Option<UpgradeReport> {
         let mut last = self.last_upgrade.lock();
         last.take_if(|(report, files)| report.state == "failed" && *files != self.upgrade_files());
@@ -215,8 +222,8 @@ impl ServerState {
         UpgradeFiles { program, config: version(Path::new(&self.config.report().path)) }
     }
 
-    /// Returns the status. Problems that name sites are included only if the client may read all
-    /// sites.
+    /// Returns the status. `is_of_all` tells whether the client may read all sites; only then are
+    /// problems included that contain names of sites.
     pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
         let serving = self.serving();
         let (notify, unnotified) = serving.as_ref().map(|serving| serving.sites.notify_report()).unwrap_or_default();
@@ -254,16 +261,16 @@ impl ServerState {
         }
     }
 
-    /// Reports whether the state directory is writable, including the board. `None` if there is no
-    /// state directory, and during the start.
+    /// Reports whether the state directory and the files of the board are writable. Returns `None`
+    /// during the start, and if there is no state directory.
     pub(super) fn is_state_writable(&self) -> Option<bool> {
         let is_writable = self.serving()?.sites.is_state_writable()?;
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Returns problems that are not about a single site: threads, decision requests of other
-    /// proxies, certificates, the admin interface, the state directory, the registry, identity
-    /// evidence, the rate store, the board, and logs.
+    /// Returns the problems of the process that do not mention sites: problems with threads,
+    /// decision requests, certificates, the admin interface, the state directory, the registry,
+    /// identity evidence, the rate store, the board, and logs.
     fn problems(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.problems()).unwrap_or_default();
         let board = self.board.get().map(|board| board.problems()).unwrap_or_default();
@@ -274,17 +281,19 @@ impl ServerState {
         let dates = pairs().flat_map(LiveCertificates::dates);
         let dates = dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?)));
         let rejected = pairs().flat_map(LiveCertificates::rejections).filter_map(|(_, why)| why);
-        // Listeners may share a file.
+        // The set removes duplicates, because several listeners may use the same certificate file.
         let certificates: BTreeSet<_> = rejected.chain(dates).collect();
-        // The token is created when the state directory is open.
+        // The local token is created after the state directory is opened, so its problems are known
+        // only after the start.
         let token = serving.and_then(|_| self.rights.load().problem());
         let of_process = self.watchdog.problems().chain(questions).chain(certificates);
         let of_process = of_process.chain(token).chain(self.audit.problem());
         of_process.chain(state).chain(board).chain(logs).collect()
     }
 
-    /// Returns problems that name sites: problems with the fleet, certificates that cover none of
-    /// the sites' hosts, and files for no host.
+    /// Returns the problems whose messages contain names of sites: problems with the fleet,
+    /// certificates that cover none of the sites' hosts, and robots.txt files in a folder that
+    /// belong to no host.
     fn problems_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
         let Some(Serving { sites, listener_configs, .. }) = serving else { return Vec::new() };
         let of_names = uncovered(listener_configs, sites.iter().flat_map(ServedSite::host_patterns));
@@ -321,7 +330,8 @@ impl Serving {
             *undecided.entry(reason).or_default() += count;
         }
         exposition.each_word(&family::QUESTIONS_UNDECIDED, &[], "reason", undecided);
-        // Listeners may share a file, and one of them may have read it later.
+        // Listeners may use the same certificate file, but may have read different versions of it.
+        // The map keeps one end date per file.
         let mut ends = BTreeMap::<PathBuf, SystemTime>::new();
         for (path, dates) in self.certificates.iter().flat_map(LiveCertificates::dates) {
             ends.entry(path).and_modify(|first| *first = dates.end.min(*first)).or_insert(dates.end);
@@ -351,24 +361,25 @@ impl Serving {
     }
 }
 
-/// Maximum time that a request waits for its outcome, and that a hanging reload delays a newer one.
+/// Maximum time that a request waits for a reload of the config. After this time, a newer reload no
+/// longer waits for one that hangs.
 pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Receives the outcome of a request to reload the config.
+/// Sends the outcome of a reload to the request that waits for it.
 pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 
-/// Receives the outcome of a request for an upgrade.
+/// Sends the outcome of an upgrade to the request that waits for it.
 pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
 
-/// Requests of clients to the control thread.
+/// Receivers of requests to the control thread.
 #[derive(Debug)]
 pub(crate) struct ControlRequests {
     pub(crate) reloads: mpsc::Receiver<ReloadWaiter>,
     pub(crate) upgrades: mpsc::Receiver<UpgradeWaiter>,
 }
 
-/// The acceptance time of the config in force, and its report. The report also covers a newer file
-/// that was rejected.
+/// The time when the config in force was accepted, and the report about the config. The report also
+/// covers a newer file that was rejected.
 #[derive(Debug)]
 pub(crate) struct ConfigState(Mutex<(SystemTime, ConfigReport)>);
 
@@ -377,7 +388,7 @@ impl ConfigState {
     pub(crate) fn new(path: &Path) -> Self {
         let now = SystemTime::now();
         let report = ConfigReport {
-            // Absolute, so that it can be typed in any folder.
+            // The path is absolute, so that a command with it works in any folder.
             path: absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
             state: "accepted".to_owned(),
             accepted: rfc3339(now),
@@ -386,8 +397,8 @@ impl ConfigState {
         Self(Mutex::new((now, report)))
     }
 
-    /// Records that the file is in force, except for `next_start`: settings that take effect at the
-    /// next start. `is_new` tells whether the file differs from the previous config.
+    /// Records that the file is in force, except for the settings in `next_start`, which take
+    /// effect at the next start. `is_new` tells whether the file differs from the previous config.
     pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>, refused: &[RefusedFile]) {
         let mut state = self.0.lock();
         let (accepted, report) = &mut *state;
@@ -408,8 +419,8 @@ impl ConfigState {
         (report.state, report.rejected, report.next_start) = ("accepted".to_owned(), None, next_start);
     }
 
-    /// Records that the file is rejected. `changes` are the settings that it would change, if it
-    /// can be parsed. Returns whether the reason is new.
+    /// Records that the file is rejected. `changes` are the settings that it would change; `None`
+    /// if it cannot be parsed. Returns whether the reason differs from the previous one.
     pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) -> bool {
         let report = &mut self.0.lock().1;
         let is_news = report.rejected.as_ref().is_none_or(|before| before.why != why);
@@ -425,14 +436,14 @@ impl ConfigState {
         is_news
     }
 
-    /// Returns in one line since when and why the file is rejected; `None` if it is in force.
+    /// Describes in one line since when and why the file is rejected; `None` if it is in force.
     pub(crate) fn problem(&self) -> Option<String> {
         let state = self.0.lock();
         let RejectedConfigReport { since, why, .. } = state.1.rejected.as_ref()?;
         Some(format!("the config is rejected since {since}: {why}"))
     }
 
-    /// Returns when the config in force was accepted.
+    /// Returns the time when the config in force was accepted.
     pub(super) fn accepted(&self) -> SystemTime {
         self.0.lock().0
     }

@@ -1,8 +1,9 @@
-//! Tokens of the admin interface: `rbd_`, 256 random bits and a checksum. Secret scanners can
-//! recognise them, and commands detect truncated ones.
+//! Tokens of the admin interface. A token consists of the prefix `rbd_`, 256 random bits and a
+//! checksum. The prefix lets secret scanners recognise tokens, and the checksum lets commands
+//! detect truncated ones.
 //!
-//! The local token is created by robotsd, in a file that only its owner can read. It prevents
-//! programs of other users from making changes over a loopback address.
+//! robotsd creates the local token in a file that only the user of robotsd can read. Changes over a
+//! loopback address need this token, so programs of other users cannot make them.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
@@ -23,16 +24,17 @@ const PREFIX: &str = "rbd_";
 const DIGITS: usize = 64;
 const CHECKED: usize = 8;
 
-/// Environment variables with the token, or the path of its file. As an argument, every user of the
-/// machine could see it.
+/// Environment variable with the token. [`TOKEN_FILE`] is the variable with the path of a token
+/// file. The token is not a command-line argument, because every user of the machine could see it
+/// in the process list.
 const TOKEN: &str = "ROBOTSD_TOKEN";
 const TOKEN_FILE: &str = "ROBOTSD_TOKEN_FILE";
 
 /// Maximum size of a token file, in bytes.
 const MAX_BYTES: u64 = 4096;
 
-/// Creates a token, and returns it with its hash for the config. Fails if the system provides no
-/// randomness.
+/// Creates a token, and returns it with its hash for the config. Fails if the system cannot provide
+/// random numbers.
 pub(crate) fn new_token() -> Result<(String, String), String> {
     let mut secret = [0; DIGITS / 2];
     let random = ring::default_provider().secure_random;
@@ -42,7 +44,7 @@ pub(crate) fn new_token() -> Result<(String, String), String> {
     Ok((token, hash))
 }
 
-/// Returns the token of a command, from its environment.
+/// Returns the token from the environment of a command; `None` if neither variable is set.
 pub(super) fn token_of_environment() -> Result<Option<String>, String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let (token, at) = match (variable(TOKEN), variable(TOKEN_FILE)) {
@@ -53,11 +55,11 @@ pub(super) fn token_of_environment() -> Result<Option<String>, String> {
             (read.0, path)
         }
     };
-    token.map(Some).ok_or_else(|| format!("{at}: this is not a token of robotsd, or it was truncated"))
+    token.map(Some).ok_or_else(|| format!("{at}: the value is not a token of robotsd, or is truncated"))
 }
 
-/// Reads the token in a file, and the file's metadata. The token is `None` if the file contains
-/// anything else.
+/// Reads a token file and its metadata. The token is `None` if the file does not contain exactly
+/// one valid token.
 fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
     let (bytes, found) = files::read_at_most(path, MAX_BYTES)?;
     Ok((whole(&String::from_utf8_lossy(&bytes)), found))
@@ -67,17 +69,18 @@ fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
 #[derive(Debug)]
 pub(crate) struct KeptToken {
     pub(crate) token: String,
-    /// Files with the token, the preferred one first. Never empty.
+    /// Files that contain the token, the preferred one first. There is at least one.
     pub(crate) files: Vec<PathBuf>,
-    /// Why the token in existing files was replaced.
+    /// Reasons why the token in existing files was replaced.
     pub(crate) replaced: Vec<String>,
-    /// Why other files do not contain the token.
+    /// Reasons why the token could not be written to other files.
     pub(crate) failures: Vec<String>,
 }
 
-/// Reads the local token from these files, or creates one, and writes it to the files without it: a
-/// command must find the token even if the state directory cannot be read. If others may know the
-/// token in one of the files, all files get a new one. Blocks.
+/// Reads the local token from these files, or creates one, and writes it to every file that does
+/// not contain it. There are several files because a command must find the token even if it cannot
+/// read the state directory. If other users may know the token in one of the files, all files get a
+/// new token. Blocks.
 ///
 /// # Errors
 ///
@@ -97,7 +100,7 @@ pub(crate) fn keep_local_token(files: &[PathBuf]) -> Result<KeptToken, String> {
             (Err(error), _) => failures.push(format!("{}: {error}", path.display())),
             (Ok(()), found) => {
                 kept.push(path.clone());
-                let new = "so it contains a new token now, and the previous one is no longer valid";
+                let new = "the file now contains a new token, and the previous one is no longer valid";
                 replaced.extend(found.err().map(|why| format!("{}: {why}; {new}", path.display())));
             }
         }
@@ -113,8 +116,8 @@ fn write_local_token(path: &Path, token: &str) -> io::Result<()> {
     files::replace(path, format!("{token}\n").as_bytes())
 }
 
-/// Reads the local token of this user; `None` if there is no file. Returns an error if others may
-/// know the token.
+/// Reads the local token of this user; `None` if there is no file. Returns an error if other users
+/// may know the token.
 fn local_token(path: &Path) -> Result<Option<String>, String> {
     let (token, found) = match read_token(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -122,29 +125,27 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
     };
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
-        return Err(format!(
-            "the file belongs to user {}, but must belong to user {own}, as which robotsd runs",
-            found.uid()
-        ));
+        return Err(format!("the file belongs to user {}, but must belong to the user of robotsd, {own}", found.uid()));
     }
     let mode = found.mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(format!("the mode of the file is {mode:03o}, so others may know the token: it must be 600"));
+        return Err(format!("the mode of the file is {mode:03o} instead of 600, so others may know the token"));
     }
-    token.map(Some).ok_or_else(|| "this is not a token of robotsd, or it was truncated".to_owned())
+    token.map(Some).ok_or_else(|| "the content is not a token of robotsd, or is truncated".to_owned())
 }
 
 impl TokenFile {
-    /// Reads the token. `None` if this user cannot read it, or if the file has another owner than
-    /// its process recorded: otherwise, the process could be sent the secret of somebody else.
+    /// Reads the token. Returns `None` if this user cannot read the file, or if its owner differs
+    /// from the owner of the place file. Otherwise, a place file of another user could make the
+    /// command send a secret of somebody else to the process of that user.
     pub(super) fn read(&self) -> Option<String> {
         let (token, found) = read_token(&self.path).ok()?;
         token.filter(|_| found.uid() == self.owner)
     }
 }
 
-/// Returns the token in a string, without surrounding space; `None` if the string contains anything
-/// else.
+/// Removes surrounding white space and returns the token; `None` if the string is not a valid
+/// token.
 fn whole(text: &str) -> Option<String> {
     let token = text.trim();
     is_whole(token).then(|| token.to_owned())

@@ -1,14 +1,15 @@
 //! The watchdog: reports stalled event loops and panics in the log, the status, the metrics and
 //! `/livez`.
 //!
-//! A separate thread gives each event loop a task every two seconds, and checks whether the task
-//! was taken up. This costs requests nothing, and also detects a stalled control thread.
+//! A separate thread gives each event loop a task every two seconds, and checks whether the loop
+//! has run the previous task. This does not slow requests down, and also detects a stalled control
+//! thread.
 //!
-//! **It ends nothing.** A stalled loop may continue, and the other workers respond meanwhile.
-//! Ending the process is left to its supervisor: systemd is no longer notified, and `/livez`
-//! returns 503. If the thread of a worker has *ended*, the process exits with the reason: the
-//! worker's clients are lost, and a supervisor can start a new process faster than a thread could
-//! be replaced here.
+//! **The watchdog does not end the process.** A stalled loop may recover, and the other workers
+//! respond meanwhile. The supervisor decides whether to end the process: robotsd stops notifying
+//! systemd, and `/livez` returns 503. If the thread of a worker has *ended*, however, the process
+//! exits with the reason. The connections of that worker are lost in any case, and a supervisor can
+//! start a new process faster than robotsd could replace the thread.
 
 use std::convert::Infallible;
 use std::panic::PanicHookInfo;
@@ -27,11 +28,11 @@ use crate::metrics::{Exposition, family};
 /// Interval between two tasks for an event loop.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// Number of missed beats that make a loop count as stalled. Beats are counted rather than time, so
-/// that a stopped process or a sleeping machine misses none.
+/// A loop counts as stalled if it has missed this number of beats. Beats are counted instead of
+/// time, so that no beat is missed while the process is stopped or the machine sleeps.
 const MISSED: u64 = 3;
 
-/// The known state of the threads of this process.
+/// The state of the event loops of this process, and its panics.
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
     loops: OnceLock<Vec<EventLoop>>,
@@ -39,20 +40,21 @@ pub(crate) struct Watchdog {
     last_panic: Mutex<Option<String>>,
 }
 
-/// Event loops are watched until this is dropped.
+/// Dropping this guard ends the watchdog thread.
 pub(crate) type WatchGuard = Sender<Infallible>;
 
 #[derive(Debug)]
 struct EventLoop {
     thread: String,
     runtime: Handle,
-    /// Whether the loop has a task that it has not taken up.
+    /// Whether the loop has a task that it has not run yet.
     is_awaited: Arc<AtomicBool>,
     missed: AtomicU64,
 }
 
 impl Watchdog {
-    /// Watches the event loops of these threads. Only the first call sets them.
+    /// Starts the watchdog thread for these event loops, each with the name of its thread. Only the
+    /// first call sets the loops.
     pub(crate) fn watch(
         self: &Arc<Self>,
         loops: impl IntoIterator<Item = (String, Handle)>,
@@ -81,7 +83,7 @@ impl Watchdog {
             watchdog.panics.fetch_add(1, Ordering::Relaxed);
             log.say(LogEvent::Panic, message.clone());
             *watchdog.last_panic.lock() = Some(message);
-            // A panic of the control thread ends the process.
+            // A panic of the control thread ends the process, so the log must be written now.
             if thread::current().name() == Some("main") {
                 log.flush();
             }
@@ -102,14 +104,17 @@ impl Watchdog {
     pub(super) fn problems(&self) -> impl Iterator<Item = String> {
         let panic = self.last_panic().map(|last| {
             let panics = self.panics.load(Ordering::Relaxed);
-            format!("panics since the start: {panics}; these are bugs in robotsd: report them with the output on stderr; the last: {last}")
+            format!(
+                "panics since the start: {panics} (report these bugs, with the output on stderr); the last one: {last}"
+            )
         });
         self.loops().filter(|watched| watched.is_stalled()).map(EventLoop::problem).chain(panic)
     }
 
     pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
         exposition.sample(&family::PANICS, &[], self.panics.load(Ordering::Relaxed));
-        // If the control thread is stalled, no client receives these metrics.
+        // The control thread is included, although no client receives these metrics while it is
+        // stalled.
         for watched in self.loops() {
             exposition.holds(&family::WORKER_STALLED, &[("worker", &watched.thread)], watched.is_stalled());
         }
@@ -130,8 +135,8 @@ impl EventLoop {
         }
         let goes_on =
             self.is_stalled().then(|| format!("the thread {} continues after {} s", self.thread, self.seconds()));
-        // Reset before the line is logged, so that a status requested because of that line agrees
-        // with it.
+        // The count is reset before the line is logged, so that a status that is requested because
+        // of the line no longer shows the stall.
         self.missed.store(0, Ordering::Relaxed);
         if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);
@@ -150,19 +155,19 @@ impl EventLoop {
 
     fn problem(&self) -> String {
         format!(
-            "the thread {} has taken up no work for {} s: its connections are stalled, including new ones; if it does not \
-             continue, restart robotsd, or let WatchdogSec= or a probe of /livez restart it",
+            "the thread {} has been stalled for {} s, with all of its connections: if it does not continue, restart \
+             robotsd, or let WatchdogSec= or a probe of /livez restart it",
             self.thread,
             self.seconds(),
         )
     }
 }
 
-/// Describes a panic: its thread, place and message.
+/// Describes a panic with its thread, source location and message.
 fn described(panic: &PanicHookInfo<'_>) -> String {
     let (thread, payload) = (thread::current(), panic.payload());
     let message = payload.downcast_ref::<&str>().copied();
     let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
     let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
-    format!("the thread {} panicked{place}: {message}", thread.name().unwrap_or("without a name"))
+    format!("the thread {} panicked{place}: {message}", thread.name().unwrap_or("(unnamed)"))
 }

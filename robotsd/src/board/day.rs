@@ -1,13 +1,15 @@
-//! The records of one site for one or more days: rows, times when reads were watched, and times
-//! when reads may be missing. Also reads and writes the file of a day. The file has one JSON object
-//! per line; the last line holds the hash of all lines before it.
+//! The records of one site for one or more days: rows, times when fetches of robots.txt were
+//! watched, and times when fetches may be missing. This module also reads and writes the file of a
+//! day. The file has one JSON object per line, and the last line contains the hash of all lines
+//! before it.
 //!
 //! The contents of a file are not trusted. If any byte is damaged, or the end of the file is
-//! missing, reads may have been lost on the whole day. The lines that can still be parsed count,
-//! but accuse no crawler: a lost line may have held the read that excuses it.
+//! missing, fetches of robots.txt may have been lost on the whole day. The lines that can still be
+//! parsed are counted, but are not used to accuse a crawler: a lost line may have contained the
+//! fetch that excuses the crawler.
 //!
-//! Folding hours into a day rewrites the same file by one rename, so that a kill at any moment
-//! leaves either the hours or the day.
+//! When hours are folded into a day, the new file replaces the old one by a rename. If the process
+//! is killed at any moment, the file contains either the hours or the day.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,46 +25,46 @@ use super::visitors::SentVisitors;
 use super::watch::{self, Lost, Watch};
 use crate::files;
 
-/// Maximum number of watches and lost times in the file of a day.
+/// Maximum number of watches and lost times together in the file of a day.
 const MAX_TIMES: usize = 256;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct DayRows {
-    /// `None` if nothing was recorded.
+    /// The name and settings of the site; `None` if nothing was recorded.
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
     /// Times when counts may be missing.
     pub(crate) lost: Vec<Lost>,
-    /// Times when reads may have reached other processes, because the site was configured
-    /// differently. Never written to a file.
+    /// Times when fetches of robots.txt may have reached other processes, because of the settings
+    /// at that time (`sees_all`, `replicas`). These times are not stored in the file.
     pub(crate) unseen: Vec<Lost>,
     /// Rows per crawler and hour.
     #[serde(with = "pairs")]
     pub(crate) rows: BTreeMap<RowKey, Row>,
-    /// Rows per crawler and day, for days whose hours were folded. A later count for such a day is
-    /// in `rows`.
+    /// Rows per crawler and day, for days whose hours were folded. Counts that were added to such a
+    /// day after the folding are in `rows`.
     #[serde(with = "pairs")]
     pub(crate) days: BTreeMap<RowKey, Row>,
     /// Paths that verified search engines requested, by day. Only the gate of this process uses
-    /// them.
+    /// these paths.
     #[serde(skip)]
     pub(crate) requested: BTreeMap<Second, RequestedPaths>,
     pub(crate) visitors: SentVisitors,
 }
 
-/// The first line of a file.
+/// The first line of a day's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SiteLine {
     pub(crate) name: String,
-    /// Whether every read of robots.txt reaches these processes.
+    /// Whether every fetch of robots.txt reaches these processes.
     pub(crate) sees_all: bool,
-    /// How many processes serve the site.
+    /// Number of processes that serve the site.
     pub(crate) replicas: usize,
 }
 
 impl SiteLine {
-    /// Returns the completeness of a day that was written with both settings.
+    /// Combines the lines of two records of one day. The result is complete only if both are.
     fn and(self, other: &Self) -> Self {
         Self {
             name: other.name.clone(),
@@ -71,14 +73,15 @@ impl SiteLine {
         }
     }
 
-    /// Reports whether `merged` processes together see every read.
+    /// Reports whether the records of `merged` processes together contain every fetch of
+    /// robots.txt.
     pub(super) const fn is_complete(&self, merged: usize) -> bool {
         self.sees_all && self.replicas <= merged
     }
 }
 
 impl DayRows {
-    /// Returns the records of a day that cannot be read.
+    /// Returns the records for a day whose file cannot be read: the whole day is lost.
     pub(super) fn of_lost_day(day: Second) -> Self {
         Self { lost: vec![Lost { from: day, to: day.saturating_add(DAY) }], ..Self::default() }
     }
@@ -106,7 +109,7 @@ impl DayRows {
         self.visitors.merge(&other.visitors);
     }
 
-    /// Reports whether the file has room for another watch or lost time.
+    /// Reports whether another watch or lost time can be added within the limit of a file.
     pub(super) fn is_room(&self) -> bool {
         self.watches.len() + self.lost.len() < MAX_TIMES
     }
@@ -117,7 +120,7 @@ impl DayRows {
         if surplus == 0 {
             return;
         }
-        // Removes some more, to make room for later watches.
+        // Removes more than necessary, so that the next watches do not exceed the limit again.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
@@ -125,15 +128,17 @@ impl DayRows {
         self.lost = all.reduce(Lost::and).into_iter().collect();
     }
 
-    /// Merges the hours of each crawler into one row per day. Sums and times do not change.
+    /// Merges the hours of each crawler into one row per day. This does not change the sums and the
+    /// first and last times.
     pub(super) fn fold(&mut self) {
-        // Ascending by hour, as the hours were counted.
+        // The hours are merged in ascending order, because the order of fetches and requests
+        // matters.
         for (key, row) in std::mem::take(&mut self.rows) {
             self.days.entry(RowKey { begin: day_of(key.begin), ..key }).or_default().merge(&row);
         }
     }
 
-    /// Removes everything but the reads from hours and days that ended before `moment`.
+    /// Keeps only the fetches of robots.txt of hours and days that ended before `moment`.
     pub(super) fn keep_reads_before(&mut self, moment: Second) {
         for (rows, length) in [(&mut self.rows, HOUR), (&mut self.days, DAY)] {
             for (_, row) in rows.iter_mut().filter(|(key, _)| key.begin + length <= moment) {
@@ -143,7 +148,7 @@ impl DayRows {
         }
     }
 
-    /// Reports whether a process can have counted these rows.
+    /// Reports whether the rows are plausible: a process could have counted them.
     pub(super) fn is_sound(&self) -> bool {
         let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
         are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))
@@ -160,7 +165,8 @@ impl DayRows {
         self.rows.len() + self.days.len()
     }
 
-    /// Makes the remains of a damaged day unable to accuse a crawler, on this day or another.
+    /// Changes the remaining records of a damaged day so that they cannot accuse a crawler, neither
+    /// on this day nor on another.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();
@@ -185,8 +191,8 @@ mod pairs {
     }
 }
 
-/// Maximum size of a file, in bytes. The rest is not read; a larger day is written without its
-/// hours.
+/// Maximum size of a day's file, in bytes. Bytes beyond the limit are not read. If the records of a
+/// day exceed the limit, their hours are folded before they are written.
 const MAX_FILE_BYTES: usize = 64 << 20;
 
 /// Maximum length of a line, in bytes. A longer line counts as damaged.
@@ -196,7 +202,7 @@ const MAX_LINE_LENGTH: usize = 1 << 20;
 const MAX_NAME_LENGTH: usize = 1024;
 const MAX_LIST_LENGTH: usize = 64;
 
-/// Whether a file is damaged.
+/// Whether a day's file is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Damage {
     None,
@@ -234,8 +240,8 @@ enum Line {
     },
 }
 
-/// Reads the file of a day. Blocks. Returns the records, whether the file is damaged, and the bytes
-/// read.
+/// Reads the file of a day. Returns the records, whether the file is damaged, and the number of
+/// bytes read. Blocks.
 pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64)> {
     let mut octets = Vec::new();
     let read = File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut octets)?;
@@ -287,7 +293,8 @@ pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
     (rows, Damage::None)
 }
 
-/// Reports whether a row lies within its hour or day and its names and lists have a valid size.
+/// Reports whether the times of a row are within its hour or day, and whether its names and lists
+/// are within their limits.
 fn is_sound(key: &RowKey, row: &Row, length: Second) -> bool {
     let is_within = |first: Second, last: Second| first <= last && key.begin <= first && last - key.begin < length;
     let are_names = |names: &[String]| names.len() <= MAX_LIST_LENGTH && names.iter().all(|name| is_name(name));
@@ -314,8 +321,8 @@ fn hash_of(octets: &[u8]) -> String {
     VersionHash::of(octets).to_string()
 }
 
-/// Writes the file of a day to a temporary file and renames it, so that the old or the new file is
-/// complete. Blocks.
+/// Writes the file of a day. The file is written under a temporary name and then renamed, so that
+/// the path always contains a complete file. Blocks.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     let mut octets = encoded(rows)?;
     if octets.len() > MAX_FILE_BYTES {
@@ -333,7 +340,7 @@ pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     })
 }
 
-/// Returns the contents of the file.
+/// Returns the contents of the file for these rows.
 pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
     let mut octets = Vec::new();
     let mut line = |line: &Line| {
@@ -341,7 +348,7 @@ pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
         octets.push(b'\n');
         io::Result::Ok(())
     };
-    // A file holds one day.
+    // The rows are those of one day, so there is at most one entry.
     let requested = rows.requested.values().next().cloned().unwrap_or_default();
     let visitors = rows.visitors.clone();
     rows.site.iter().try_for_each(|site| {

@@ -1,8 +1,9 @@
-//! The storage of rows: files in the state directory, or memory if there is none.
+//! The storage of rows: files in the state directory, or memory if there is no state directory.
 //!
-//! `board/SITE/DATE.jsonl` contains the rows of a site for one day. Each write goes to a temporary
-//! file that is then renamed, so that the old or the new file is complete. A damaged file is kept
-//! as `DATE.jsonl.damaged`, and its readable part is written again.
+//! `board/SITE/DATE.jsonl` contains the rows of a site for one day. Each file is written under a
+//! temporary name and then renamed, so that the path always contains a complete file. If a file is
+//! damaged, a copy is kept as `DATE.jsonl.damaged`, and a new file with the readable part replaces
+//! it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,13 +20,14 @@ use crate::files;
 /// Name of the folder in the state directory.
 const FOLDER: &str = "board";
 
-/// Name of the file in that folder that holds the first day whose hours are not folded yet.
+/// Name of the file in that folder with the date of the first day whose hours are not folded yet.
 const FOLDED: &str = "folded";
 
-/// Maximum number of bytes read for one site at a time. Older days count as lost.
+/// Maximum number of bytes that are read for one site at a time. Days that are not read because of
+/// this limit count as lost.
 const MAX_READ_BYTES: u64 = 256 << 20;
 
-/// Maximum number of attempts to lock the folder. [`TRY_AGAIN`] is the pause between two attempts.
+/// Maximum number of attempts to lock the folder. [`TRY_AGAIN`] is the delay between two attempts.
 const MAX_TRIES: usize = 200;
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
@@ -44,7 +46,8 @@ pub(crate) struct Retention {
 #[derive(Debug)]
 pub(crate) enum Added {
     Whole,
-    /// The file was damaged, and no copy of the damaged file could be kept.
+    /// The rows were added, but the file was damaged, and no copy of the damaged file could be
+    /// kept.
     WithoutEvidence(io::Error),
 }
 
@@ -73,10 +76,12 @@ impl History {
     /// Returns the rows of a site for all days from `from` to `to`, given that the counts of
     /// `merged` processes are combined. Blocks.
     ///
-    /// Days that were recorded while some reads did not reach these processes are marked unseen.
+    /// If some fetches of robots.txt did not reach these processes on a day, the day is added to
+    /// `unseen`.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);
-        // Newest first: if rows are pruned meanwhile, they are older than everything read so far.
+        // Days are read from the newest to the oldest: if another thread prunes files meanwhile,
+        // only days that are not read yet disappear.
         for day in days(from, to).rev() {
             if octets > MAX_READ_BYTES {
                 all.lost.push(Lost { from: 0, to: day + DAY });
@@ -85,7 +90,8 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // Watches may begin on an earlier day that has no counts.
+                // A watch in the file may have begun on an earlier day without counts, which then
+                // has no file.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }
@@ -96,8 +102,8 @@ impl History {
         all
     }
 
-    /// Returns a site's rows for a day, and the number of bytes read. If the day cannot be read
-    /// completely, reads may have been lost on it.
+    /// Returns a site's rows for a day, and the number of bytes read. If the file cannot be read
+    /// completely, the whole day counts as lost.
     fn read(&self, site: &str, day: Second) -> (DayRows, u64) {
         match self {
             Self::Memory(days) => (days.get(&(site.to_owned(), day)).cloned().unwrap_or_default(), 0),
@@ -113,7 +119,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// Returns an error if the rows could not be written. The file is unchanged then.
+    /// Returns an error if the rows could not be written. In this case, the file is unchanged.
     pub(crate) fn add(&mut self, site: &str, day: Second, rows: &DayRows) -> io::Result<Added> {
         match self {
             Self::Memory(days) => {
@@ -126,8 +132,9 @@ impl History {
         }
     }
 
-    /// Locks the folder, so that no other process reads a file that this process is about to
-    /// replace. `None` if the file system has no locks, or another process holds the lock too long.
+    /// Locks the folder, so that another process does not read a file, add to it and overwrite the
+    /// changes of this process. Returns `None` if the file system does not support locks, or if
+    /// another process holds the lock too long.
     pub(crate) fn lock(&self) -> Option<fs::File> {
         if let Self::Files(folder) = self {
             let folder = fs::File::open(folder).ok()?;
@@ -156,9 +163,9 @@ impl History {
         sites
     }
 
-    /// Deletes records older than the retention, and the oldest days if all files are too large
-    /// together. Blocks. In memory, folds old hours, and deletes the oldest days while there are
-    /// more rows than `most_rows`.
+    /// Deletes records that are older than the retention. Then deletes the oldest days until the
+    /// total size of the files is within the limit. In memory, folds old hours, and deletes the
+    /// oldest days until there are at most `most_rows` rows. Blocks.
     pub(crate) fn prune(&mut self, now: Second, retention: Retention, most_rows: usize) -> io::Result<()> {
         let oldest = day_of(now.saturating_sub(retention.days));
         match self {
@@ -175,16 +182,17 @@ impl History {
             }
             Self::Files(folder) => {
                 let mut files = files(folder, |_| true)?;
-                // Within a day, the largest file comes first, so that a small site does not lose
-                // its records to a large one.
+                // Within a day, the largest file is deleted first, so that a small site does not
+                // lose its records because of a large site.
                 files.sort_unstable_by(|one, other| {
                     (one.day, other.octets, &one.path).cmp(&(other.day, one.octets, &other.path))
                 });
                 let today = day_of(now);
                 refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
                 let mut size: u64 = files.iter().map(|file| file.octets).sum();
-                // If a file cannot be deleted, files of other sites still are. Newer files of the
-                // same site are kept: without them, reads that excuse a crawler would be missing.
+                // If a file cannot be deleted, newer files of the same site are kept. Otherwise,
+                // days between the remaining ones would be missing, with fetches that could excuse
+                // a crawler. Files of other sites are still deleted.
                 let mut failed = Ok(());
                 let mut stays = HashSet::new();
                 for DayFile { day, octets, path } in files {
@@ -201,8 +209,9 @@ impl History {
                 }
                 if size > retention.size {
                     let most = retention.size;
-                    let why =
-                        format!("they have {size} bytes, more than [board] size = {most}, but files of today are kept");
+                    let why = format!(
+                        "they have {size} bytes, which exceeds [board] size = {most}, but files of today are kept"
+                    );
                     failed = failed.and(Err(io::Error::other(why)));
                 }
                 failed
@@ -210,8 +219,8 @@ impl History {
         }
     }
 
-    /// Folds the hours of a file. A kill at any moment leaves either the hours or the folded day.
-    /// Blocks.
+    /// Folds the hours of a file. If the process is killed meanwhile, the file contains either the
+    /// hours or the folded day. Blocks.
     pub(super) fn fold(&mut self, file: &DayFile) -> io::Result<Added> {
         match day::read(&file.path, file.day) {
             Ok((rows, Damage::None, _)) if rows.rows.is_empty() => Ok(Added::Whole),
@@ -221,11 +230,12 @@ impl History {
     }
 }
 
-/// Refuses to delete every day before today because of its age: probably the clock jumped ahead.
+/// Returns an error if all days before today would be deleted because of their age. In this case,
+/// the clock has probably jumped ahead.
 fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
-            "the newest file before today is from {}, so all of them would count as too old: is the clock right?",
+            "all files before today are older than the retention, the newest is from {}: is the clock right?",
             date_of(newest)
         ))),
         _ => Ok(()),
@@ -242,7 +252,8 @@ pub(super) struct DayFile {
 
 /// Returns the files of days before `before` whose hours are not folded yet. Blocks.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
-    // Without the stored day, every file is read; files that are already folded stay unchanged.
+    // If the day is not stored, every file is read. Folding a file that is already folded does not
+    // change it.
     let mark = fs::read_to_string(folder.join(FOLDED)).ok().and_then(|mark| day_named(mark.trim()));
     let from = mark.unwrap_or(0);
     if from >= before {
@@ -253,8 +264,8 @@ pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>
     Ok(files)
 }
 
-/// Stores that all hours before `before` are folded, so that those files are not read again.
-/// Blocks.
+/// Stores that all hours before `before` are folded, so that the files of those days are not read
+/// again. Blocks.
 pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());
@@ -276,17 +287,17 @@ fn files(folder: &Path, is_wanted: impl Fn(Second) -> bool) -> io::Result<Vec<Da
     Ok(files)
 }
 
-/// Applies `change` to the records in a file, and writes the file again.
+/// Reads the records in a file, applies `change` to them, and writes the file again.
 fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::Result<Added> {
     let (mut all, mut added) = (DayRows::default(), Added::Whole);
     match day::read(path, day) {
         Ok((rows, damage, _)) => {
             all = rows;
             if damage == Damage::Some {
-                // The whole day counts as lost. The settings of the processes that wrote it say
-                // nothing about later counts.
+                // The whole day counts as lost. The site line of the damaged file is dropped, so
+                // that it is not applied to rows that are added later.
                 all.site = None;
-                // The new rows are counted even if the damaged file cannot be kept.
+                // The new rows are written even if the damaged file cannot be kept.
                 added = keep_beside(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
             }
         }
@@ -300,7 +311,7 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
 }
 
 /// Keeps the damaged file under a second name, as evidence for the operator. Only the first damaged
-/// file of each day is kept. A hard link needs no space on a full disk.
+/// file of each day is kept. A hard link is tried first, because it needs no space on a full disk.
 fn keep_beside(path: &Path) -> io::Result<()> {
     let beside = path.with_extension("jsonl.damaged");
     if beside.exists() || fs::hard_link(path, &beside).is_ok() {
@@ -330,7 +341,7 @@ fn path_of(folder: &Path, site: &str, day: Second) -> PathBuf {
     folder.join(folder_name(site)).join(format!("{}.jsonl", date_of(day)))
 }
 
-/// Returns the name of the site, from the newest file in the folder that contains it.
+/// Returns the name of the site from the newest file in its folder with a readable site line.
 fn site_of(folder: &Path) -> Option<String> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
@@ -403,11 +414,11 @@ mod tests {
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::Whole)));
         let kept = day(&history, "shop", DAY_ONE);
         assert_eq!(kept.rows.values().map(|row| row.allowed).collect::<Vec<_>>(), [1, 6]);
-        assert_eq!(kept.lost.len(), 1, "that something was lost is not forgotten");
+        assert_eq!(kept.lost.len(), 1, "the lost time is kept");
         assert_eq!(fs::read(path.with_extension("jsonl.damaged")).unwrap(), damaged);
     }
 
-    /// Even if the evidence cannot be kept, new rows are counted.
+    /// New rows are written even if the damaged file cannot be kept.
     #[test]
     fn a_damaged_file_that_cannot_be_copied_does_not_stop_the_counting() {
         let folder = tempfile::tempdir().unwrap();
@@ -417,7 +428,8 @@ mod tests {
         let mut text = fs::read(&path).unwrap();
         text.insert(0, b'{');
         fs::write(&path, text).unwrap();
-        // A dangling link into a missing folder: neither a hard link nor a copy can replace it.
+        // The path of the copy is a dangling link into a missing folder, so neither a hard link nor
+        // a copy can be created.
         let beside = path.with_extension("jsonl.damaged");
         std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &beside).unwrap();
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutEvidence(_))));
@@ -449,7 +461,8 @@ mod tests {
         }
     }
 
-    /// If one day is too large, its largest files are deleted first, and files of today are kept.
+    /// If the files of one day are too large, the largest ones are deleted first. Files of today
+    /// are kept.
     #[test]
     fn a_small_site_does_not_pay_for_a_large_one() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,16 +1,17 @@
-//! Judges a crawler by its disallowed requests: does it ignore robots.txt, or does it not know the
-//! rules yet?
+//! Judges the disallowed requests of a crawler: does the crawler ignore robots.txt, or does it not
+//! know the current rules yet?
 //!
-//! No crawler is accused falsely. A request counts against a crawler only if **every** read that
-//! may have been its last one accuses it: the version read disallows the request, or the read was
-//! more than 24 hours old (RFC 9309, section 2.4). These reads are considered:
+//! No crawler must be accused falsely. A request counts against a crawler only if **every** fetch
+//! of robots.txt that may have been the last one before the request accuses the crawler. A fetch
+//! accuses if the fetched version disallows the request, or if the fetch was more than 24 hours
+//! earlier (RFC 9309, section 2.4). These fetches are considered:
 //!
-//! - the last read before the request by a verified crawler of the same chain at the same origin.
-//!   Without such a read, there is no accusation;
-//! - every later read by the operator's crawlers, including unverified ones whose claim is not
-//!   refuted;
-//! - a read that may have been missed: while no process watched, while enforcement was off, or
-//!   while counts were lost.
+//! - the last fetch before the request at the same origin by a verified crawler that obeys one of
+//!   the same product tokens. Without such a fetch, the crawler is not accused;
+//! - every later fetch by crawlers of the same operator, including unverified crawlers whose claim
+//!   is not refuted;
+//! - every fetch that may have been missed, because no process was watching, enforcement was off,
+//!   or counts were lost.
 
 use tower_robots::agent::Agent;
 use tower_robots::live::VersionHash;
@@ -19,18 +20,19 @@ use tower_robots::rules::{Access, PathForm, RuleSet};
 
 use super::row::{ANY_ORIGIN, Case, DAY, Second};
 
-/// How long a crawler may rely on the version it read (RFC 9309, section 2.4), in seconds, with an
-/// hour to spare.
+/// Time after its replacement during which a version is still kept for judging, in seconds. A
+/// crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4); one hour is added as
+/// a margin.
 pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
 
-/// Maximum number of versions of a site that requests are judged by.
+/// Maximum number of versions that are used to judge a request.
 pub(crate) const MAX_VERSIONS: usize = 5;
 
 /// A version that a crawler may still rely on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GoneBy<'v> {
     pub(crate) hash: VersionHash,
-    /// Name of the version on the board.
+    /// Name of the version, as displayed on the board.
     pub(crate) name: &'v str,
     pub(crate) rules: &'v RuleSet,
 }
@@ -47,9 +49,10 @@ pub(crate) struct Disallowed<'r> {
 }
 
 impl Case {
-    /// Records which versions disallow the request, the one in force first, and which allow it. A
-    /// version counts as disallowing only if it disallows the path as the client sent it: a crawler
-    /// need not expect a match under another path form.
+    /// Records the versions that disallow the request, the one in force first, and the versions
+    /// that allow it. A version counts as disallowing only if it disallows the path as the client
+    /// sent it. A match of another path form does not count, because a crawler cannot be expected
+    /// to know these forms.
     pub(crate) fn judge_by<'v>(
         &mut self,
         versions: impl Iterator<Item = GoneBy<'v>> + Clone,
@@ -60,7 +63,7 @@ impl Case {
         let is_live = |version: &GoneBy<'_>| version.hash == request.by;
         let live_first = versions.clone().filter(is_live).chain(versions.filter(|version| !is_live(version)));
         for version in live_first {
-            // The version in force has already decided about this request.
+            // The request was already judged by the version in force, so its path form is known.
             let form =
                 if is_live(&version) { Some(request.form) } else { request.disallowed_by(version.rules, policy) };
             match form {
@@ -85,7 +88,8 @@ impl Disallowed<'_> {
     }
 }
 
-/// Overwrites the next name of a list, and reuses its memory.
+/// Writes a name at position `written` of a list, and increments `written`. The memory of the
+/// previous name is reused.
 fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     match list.get_mut(*written) {
         Some(own) => name.clone_into(own),
@@ -97,17 +101,20 @@ fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
 /// Result of judging disallowed requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadJudgement {
-    /// The version last read disallows them, or was read more than 24 hours before.
+    /// The version that was last fetched disallows the requests, or was fetched more than 24 hours
+    /// before them.
     Ignored,
-    /// The version last read was an older one that allows them, read less than 24 hours before.
+    /// The version that was last fetched is an older one that allows the requests, fetched at most
+    /// 24 hours before them.
     NotNewest,
-    /// No earlier read was seen here.
+    /// No fetch of robots.txt before the requests was seen.
     Unread,
-    /// There was a read, but it is unknown what the last one contained.
+    /// A fetch was seen, but it is uncertain which version was fetched last.
     Undecided,
 }
 
-/// Reads of robots.txt that may matter: reads by crawlers of one operator.
+/// Fetches of one version of robots.txt by crawlers of the same operator, which may affect a
+/// judgement.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading<'r> {
     pub(crate) origin: &'r str,
@@ -117,36 +124,38 @@ pub(crate) struct Reading<'r> {
     pub(crate) reader: Reader,
 }
 
-/// The client that read robots.txt.
+/// The client that fetched robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// A verified crawler that obeys one of the same tokens. Its reads can accuse.
+    /// A verified crawler that obeys one of the same product tokens. Its fetches can accuse the
+    /// judged crawler.
     Chain,
-    /// Another crawler of the operator, or an unverified one. Its reads can only excuse.
+    /// Another crawler of the operator, or an unverified crawler. Its fetches can only excuse the
+    /// judged crawler.
     Operator,
 }
 
-/// A time when a read may have been missed.
+/// A time when a fetch of robots.txt may have been missed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
     pub(crate) from: Second,
     pub(crate) to: Second,
-    /// The version that was served throughout; `None` if that is not certain.
+    /// The version that was served during the whole time; `None` if this is not certain.
     pub(crate) version: Option<String>,
 }
 
-/// A read that may have been the last one.
+/// A fetch that may have been the last one before the requests.
 struct Candidate<'r> {
     version: Option<&'r str>,
-    /// Latest possible time of the read.
+    /// Latest possible time of the fetch.
     at: Second,
     is_seen: bool,
 }
 
-/// Judges requests by the reads before them.
+/// Judges requests by the fetches of robots.txt before them.
 pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJudgement {
-    // If no version disallows the path as it was sent, only our stricter path forms disallow it, or
-    // the rules are unknown.
+    // `disallowed_by` is empty if no version disallows the path as the client sent it: only other
+    // path forms match, or the rules are unknown.
     if case.origin == ANY_ORIGIN || case.disallowed_by.is_empty() {
         return ReadJudgement::Undecided;
     }
@@ -154,7 +163,7 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
     let proofs = || reads.iter().filter(|read| read.reader == Reader::Chain && read.version.is_some());
     let known = proofs().filter_map(|read| Some((read, case.moment_before(read)?))).max_by_key(|(_, at)| *at);
     let Some((known, at)) = known else {
-        // If reads and requests have the same second, their order is unknown.
+        // If a fetch and the first request are in the same second, their order is unknown.
         let is_open = proofs().any(|read| read.first == case.first);
         return if is_open { ReadJudgement::Undecided } else { ReadJudgement::Unread };
     };
@@ -164,8 +173,9 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
     let missed = gaps.iter().filter(|gap| gap.to > at && gap.from < case.last);
     let missed =
         missed.map(|gap| Candidate { version: gap.version.as_deref(), at: gap.to.min(case.last), is_seen: false });
-    // A possibly missed read leads to `NotNewest` only if the certain read does not accuse: then
-    // both agree.
+    // A fetch that may have been missed can lead to `NotNewest` only if the certain fetch does not
+    // accuse the crawler either. Otherwise, the two contradict each other, and the result is
+    // `Undecided`.
     let is_mild = !certain.accuses(case);
     let mut others = later.chain(missed).chain([certain]).filter(|candidate| !candidate.accuses(case)).peekable();
     if others.peek().is_none() {
@@ -178,13 +188,14 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
 }
 
 impl Case {
-    /// Reports whether a read has the same origin and began no later than the last of these
-    /// requests.
+    /// Reports whether these requests may come after a fetch: it has the same origin, and began no
+    /// later than the last request.
     fn is_after(&self, read: &Reading<'_>) -> bool {
         (read.origin == self.origin || read.origin == ANY_ORIGIN) && read.first <= self.last
     }
 
-    /// Returns the latest time of a read that is certainly before the requests.
+    /// Returns the time of the latest fetch of a span that is certainly before the requests; `None`
+    /// if it is unknown whether any fetch is.
     const fn moment_before(&self, read: &Reading<'_>) -> Option<Second> {
         if read.last < self.first {
             Some(read.last)
@@ -197,7 +208,8 @@ impl Case {
 }
 
 impl Candidate<'_> {
-    /// Reports whether a crawler that read this version at this time had to expect a refusal.
+    /// Reports whether a crawler with this fetch as its last one had to know that the requests are
+    /// disallowed.
     fn accuses(&self, case: &Case) -> bool {
         case.first.saturating_sub(self.at) > DAY || self.is_among(&case.disallowed_by)
     }
@@ -214,7 +226,7 @@ mod tests {
     const HOUR: Second = 3600;
     const START: Second = 1_000 * DAY;
 
-    /// Requests at `hour` that version 2 disallows and version 1 allows.
+    /// Returns requests at `hour` that version 2 disallows and version 1 allows.
     fn case(hour: Second) -> Case {
         Case {
             origin: "https://a.test".into(),
@@ -241,10 +253,10 @@ mod tests {
             (vec![read("1", 25)], 50, ReadJudgement::Ignored),
             (vec![read("2", 20), read("1", 40)], 50, ReadJudgement::NotNewest),
             (vec![read("1", 20), read("2", 40)], 50, ReadJudgement::Ignored),
-            // The rules of this version are unknown.
+            // The rules of version 0 are unknown.
             (vec![read("0", 40)], 50, ReadJudgement::Undecided),
             (vec![read("0", 20)], 50, ReadJudgement::Ignored),
-            // A read after the requests says nothing about them.
+            // A fetch after the requests does not count.
             (vec![read("2", 51)], 50, ReadJudgement::Unread),
         ] {
             assert_eq!(judge(&case(hour), &reads, &[]), want, "{reads:?}");
@@ -281,13 +293,14 @@ mod tests {
             (read("2", 40), gap(45, 46, Some("2")), ReadJudgement::Ignored),
             (read("2", 40), gap(45, 46, Some("1")), ReadJudgement::Undecided),
             (read("2", 40), gap(30, 35, None), ReadJudgement::Ignored),
-            // A day has passed since: no crawler may rely on it any more.
+            // More than a day has passed since the fetch, so the crawler may not rely on it any
+            // more.
             (read("1", 1), gap(20, 21, None), ReadJudgement::Ignored),
             (read("1", 1), gap(20, 27, None), ReadJudgement::Undecided),
             (read("1", 40), gap(45, 46, Some("2")), ReadJudgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("1")), ReadJudgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("0")), ReadJudgement::Undecided),
-            // The gap lasts until the requests.
+            // The gap extends up to the requests in the first case, but not in the second.
             (read("2", 40), gap(50, 90, None), ReadJudgement::Undecided),
             (read("2", 40), gap(51, 90, None), ReadJudgement::Ignored),
         ] {

@@ -1,9 +1,9 @@
-//! The board of a log: what a live board would have shown for the same requests, given the versions
-//! in force at the time.
+//! The board for an access log. It shows what a live board would have shown for the same requests,
+//! if the versions that were in force then are known.
 //!
-//! Rows are counted as by a worker, and judged as on a live board. Gaps in the log count as
-//! unwatched times: if the log has no line for more than an hour, every crawler may have read the
-//! robots.txt in force then.
+//! Requests are counted and judged as on a live board. Gaps in the log count as unwatched times: if
+//! the log has no line for more than an hour, any crawler may have fetched the robots.txt that was
+//! in force then.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -16,10 +16,10 @@ use super::summary::{Evidence, Period, sum_up};
 use super::table::{MAX_LIVE, UnregisteredNames};
 use super::watch::{Lost, Watch};
 
-/// Maximum number of hourly rows. Above it, hours are folded into days.
+/// Maximum number of hourly rows. If it is exceeded, hours are folded into days.
 const MAX_HOURLY: usize = MAX_LIVE / 2;
 
-/// Maximum number of hours with lines: a little more than four years.
+/// Maximum number of hours whose times of lines are stored: a little more than four years.
 const MAX_HOURS: usize = 40_000;
 
 /// Maximum number of bars in a trend.
@@ -42,7 +42,8 @@ impl LoggedTimes {
         self.note_span(at, at);
     }
 
-    /// Adds a span. Hours beyond the limit count as missing from the log.
+    /// Adds the times of the first and last line of an hour. Hours beyond [`MAX_HOURS`] are
+    /// dropped, and count as missing from the log.
     fn note_span(&mut self, first: Second, last: Second) {
         let hour = hour_of(first);
         if let Some(known) = self.0.get_mut(&hour) {
@@ -56,7 +57,7 @@ impl LoggedTimes {
         other.0.values().for_each(|(first, last)| self.note_span(*first, *last));
     }
 
-    /// Returns the spans without a gap of more than an hour between two lines.
+    /// Returns the times without a gap of more than an hour between two lines.
     fn spans(&self) -> Vec<(Second, Second)> {
         let mut spans: Vec<(Second, Second)> = Vec::new();
         for (first, last) in self.0.values().copied() {
@@ -70,7 +71,7 @@ impl LoggedTimes {
 }
 
 impl LogBoard {
-    /// Adds the counts of lines with these times.
+    /// Adds the counts of a part of the log, whose lines have these times.
     pub(crate) fn join(&mut self, counted: Counted, times: &LoggedTimes) {
         let mut is_lost = counted.lost > 0;
         for (mut key, row) in counted.rows {
@@ -83,7 +84,7 @@ impl LogBoard {
             if self.rows.count() < MAX_LIVE || self.rows.rows.contains_key(&key) {
                 self.rows.rows.entry(key).or_default().merge(&row);
             } else {
-                // Reads may have been lost in the time of this row.
+                // The row was not added, so fetches of robots.txt in its time may be lost.
                 is_lost = true;
             }
         }
@@ -95,7 +96,8 @@ impl LogBoard {
     }
 
     /// Finishes counting. `versions` holds each version and when it came into force, oldest first.
-    /// Impostors of `crawlers` count as claimed: the log may not contain the addresses of clients.
+    /// Rows of impostors are counted as claimed for the crawlers in `crawlers`, because the log may
+    /// not contain the real addresses of their clients.
     pub(crate) fn conclude(&mut self, versions: &[(Second, &str)], crawlers: &[String]) {
         self.rows.watches = watches(&self.times.spans(), versions);
         for rows in [&mut self.rows.rows, &mut self.rows.days] {
@@ -109,7 +111,7 @@ impl LogBoard {
         }
     }
 
-    /// Builds the board for the whole time.
+    /// Builds the board for the whole time of the log.
     pub(crate) fn board(&self, evidence: Evidence) -> SiteBoard {
         let spans = self.times.spans();
         let Some((from, to)) = spans.first().map(|first| first.0).zip(spans.last().map(|last| last.1)) else {
@@ -127,8 +129,8 @@ impl LogBoard {
     }
 }
 
-/// Returns the watches for the times with lines. In times without lines, the version in force is
-/// certain from one version to the next.
+/// Returns the watches for the times with lines. The version in force is also known during gaps,
+/// because `versions` contains every change.
 fn watches(spans: &[(Second, Second)], versions: &[(Second, &str)]) -> Vec<Watch> {
     let (Some((process, _)), Some((_, end))) = (spans.first().copied(), spans.last().copied()) else {
         return Vec::new();
@@ -142,7 +144,8 @@ fn watches(spans: &[(Second, Second)], versions: &[(Second, &str)]) -> Vec<Watch
     let mut watches = Vec::new();
     for (since, until, version) in unknown.chain(known) {
         let inside = spans.iter().map(|(from, to)| ((*from).max(since), (*to).min(until)));
-        // The version came into force, or was replaced, in a time without lines.
+        // If a version came into force or was replaced during a gap, a watch of zero length is
+        // added at that moment.
         let at = |moment: Second| is_silent(moment).then_some((moment, moment));
         let moments = at(since).into_iter().chain(inside.filter(|(from, to)| from <= to)).chain(at(until));
         let mut live_since = None;
@@ -178,7 +181,7 @@ mod tests {
             (90_000, Second::MAX, None),
         ];
         assert_eq!(gaps, want);
-        // Before the first known version.
+        // A gap before the first known version has no known version.
         let late = super::super::watch::gaps(&watches(&times.spans(), &[(10_000, "1")]), &[]);
         assert_eq!(late[1].version, None);
         assert_eq!((late[2].from, late[2].version.as_deref()), (10_000, Some("1")));

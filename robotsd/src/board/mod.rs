@@ -1,5 +1,5 @@
-//! The board: which crawler read which version of robots.txt, what it requested after that, and
-//! whether it obeys.
+//! The board shows which version of robots.txt each crawler fetched, what it requested after that,
+//! and whether it obeys. In this module, a *read* is a fetch of robots.txt by a crawler.
 //!
 //! Workers count in a [`recorder`]. The control thread moves these counts into the [`table`], and a
 //! blocking thread writes the table to the [`history`]: one file per site and [`day`]. All of them

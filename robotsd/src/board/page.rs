@@ -1,9 +1,9 @@
-//! The board as an HTML page: without scripts or resources from other hosts, readable in dark and
-//! light mode and on phones.
+//! The board as an HTML page. The page has no scripts and loads nothing from other hosts. It
+//! supports dark and light mode and small screens.
 //!
-//! The template is `page.html`; this module provides its data. Names come from clients and files,
-//! and the template escapes all of them. The style sheet has its own path, and bars use SVG
-//! attributes, so the page needs no inline style.
+//! The template is `page.html`; this module provides its data. The template escapes all names,
+//! because clients and files can contain any characters. The style sheet has its own path, and bars
+//! are SVG with size attributes, so that the Content-Security-Policy can forbid inline styles.
 
 use std::collections::BTreeMap;
 
@@ -19,27 +19,29 @@ use crate::html::{
 use crate::render::{shell_line, short_hash};
 use crate::report::{HistoryReport, NextStep, RequestsReport, SiteReport, StatusReport, is_of};
 
-/// Maximum number of lines of a site on the page; `/board.json` has more.
+/// Maximum number of robots.txt lines per site on the page. `/board.json` contains more.
 const LINES: usize = 20;
 
-/// Maximum number of reloads of a site on the page, newest first.
+/// Maximum number of reloads per site on the page. The newest reloads are shown.
 const RELOADS: usize = 10;
 
-/// Maximum number of sites that are shown expanded. With more sites, all are collapsed.
+/// Maximum number of sites that are shown expanded. If there are more sites, all of them are
+/// collapsed.
 const OPEN_SITES: usize = 3;
 
-/// The page, from the same data as `robotsd status` and `robotsd board`.
+/// The data of the page, which is the same as that of `robotsd status` and `robotsd board`.
 #[derive(Template)]
 #[template(path = "board/page.html")]
 pub(crate) struct BoardPage<'a> {
     pub(crate) status: &'a StatusReport,
     pub(crate) board: &'a BoardReport,
-    /// Histories of the shown sites.
+    /// Histories of reloads of the shown sites.
     pub(crate) histories: &'a [HistoryReport],
     pub(crate) query: &'a BoardQuery,
     /// Whether there are other replicas to ask.
     pub(crate) has_others: bool,
-    /// Interval between reloads of the page by the browser, in seconds.
+    /// Interval of automatic reloads by the browser, in seconds; `None` if the page is not
+    /// reloaded.
     pub(crate) reload: Option<&'static str>,
 }
 
@@ -63,12 +65,12 @@ struct CrawlerFacts<'a> {
     chart: TimeChart,
 }
 
-/// A task for the operator: its title, the reasons, and the steps.
+/// A task for the operator: its title, its reasons, and the commands that solve it.
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
 impl BoardPage<'_> {
-    /// Returns links to the same page with another period, scope or reload setting: the target,
-    /// whether it is the current page, and the label.
+    /// Returns links to the page with another period, site, scope or reload setting. Each link has
+    /// its target, whether it is the current page, and its label.
     fn links(&self) -> Vec<(String, bool, &'static str)> {
         let (query, reload) = (self.query, self.reload);
         let spans = BoardSpan::ALL.map(|span| (BoardQuery { span, ..query.clone() }, in_words(span)));
@@ -85,7 +87,7 @@ impl BoardPage<'_> {
         spans.into_iter().chain([other]).chain(every).chain(replicas).collect()
     }
 
-    /// Returns the tasks that need an operator.
+    /// Returns the tasks for an operator.
     fn tasks(&self) -> Vec<Task<'_>> {
         let status = self.status;
         let is_all_off = status.switch == "off";
@@ -170,12 +172,12 @@ impl BoardPage<'_> {
         sites.find(|traffic| is_of(&site.site, &traffic.name)).map(|traffic| &traffic.requests)
     }
 
-    /// Returns the reloads of a site, if there were any.
+    /// Returns the reloads of a site; `None` if there were none.
     fn history_of(&self, site: &SiteBoard) -> Option<&HistoryReport> {
         self.histories.iter().find(|history| history.site == site.site && !history.entries.is_empty())
     }
 
-    /// Returns the target of the page for this site only.
+    /// Returns the link target of the page for this site only.
     fn target_of(&self, site: &SiteBoard) -> String {
         target(&BoardQuery { site: Some(site.site.clone()), ..self.query.clone() }, self.reload)
     }
@@ -185,7 +187,7 @@ impl BoardPage<'_> {
         crawler_lines(&lines, "disallowed", &[])
     }
 
-    /// Charts the requests of these crawlers over time.
+    /// Draws a chart of the requests of these crawlers over time.
     fn chart(&self, crawlers: &[CrawlerBoard]) -> TimeChart {
         let step = i64::try_from(self.board.step_seconds).unwrap_or(i64::MAX);
         let first = humantime::parse_rfc3339_weak(&self.board.from).map_or(0, date::seconds);
@@ -226,19 +228,21 @@ impl BoardPage<'_> {
 }
 
 impl CrawlerFacts<'_> {
-    /// Returns how disallowed requests were handled.
+    /// Returns the numbers of disallowed requests that were refused, tagged, observed and exempt.
     const fn done(&self) -> [(&'static str, u64); 4] {
         let done = &self.crawler.done;
         [("Refused", done.refused), ("Tagged", done.tagged), ("Observed", done.observed), ("Exempt", done.passed)]
     }
 }
 
-/// Returns the group of a crawler. An impostor is in no other group, whatever it claims.
+/// Returns the group of a crawler. Impostors are always in the group of impostors, whatever crawler
+/// they claim to be.
 fn group(crawler: &CrawlerBoard) -> CrawlerGroup {
     if crawler.identity == "impostor" { CrawlerGroup::Impostors } else { CrawlerGroup::of_category(&crawler.category) }
 }
 
-/// Returns the states and the mode of a site or its hosts: the class and text of each badge.
+/// Returns the badges for the states and the mode of a site or of its hosts: the CSS class and the
+/// text of each badge.
 fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     let mut states = BTreeMap::<_, usize>::new();
     for report in reports {
@@ -260,8 +264,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns the numbers of disallowed requests that were forwarded: from other crawlers, and from
-/// search engines.
+/// Returns the numbers of disallowed requests that were forwarded: first those of other crawlers,
+/// then those of search engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);
@@ -274,13 +278,13 @@ fn p99(site: &SiteBoard) -> String {
     site.traffic.and_then(|now| now.decision_p99()).unwrap_or_else(|| "none timed yet".to_owned())
 }
 
-/// Reports whether a line belongs to the live version.
+/// Reports whether a robots.txt line belongs to the live version.
 fn is_live(line: &LineBoard, reports: &[&SiteReport]) -> bool {
     let live = reports.first().and_then(|report| report.hash.as_deref());
     live.is_some_and(|live| short_hash(live) == short_hash(&line.version))
 }
 
-/// Draws the hits of a line. The longest bar is the line with the most hits.
+/// Draws a bar for the hits of a line, relative to the line with the most hits.
 fn bar_of(line: &LineBoard, site: &SiteBoard) -> Markup {
     bar(&[("disallowed", line.hits)], site.lines.iter().take(LINES).map(|line| line.hits).max().unwrap_or(0))
 }
@@ -342,7 +346,8 @@ mod tests {
         assert!(!text.contains(" style=") && !text.contains("http://") && !text.contains("https://"), "{text}");
     }
 
-    /// Red marks what search engines are blocked from. Blocking AI crawlers is usually intended.
+    /// Only disallowed requests of search engines are red. Blocking AI crawlers is usually
+    /// intended.
     #[test]
     fn search_engines_stand_apart_from_ai_crawlers_and_impostors_from_both() {
         let crawler = |category: &str, identity: &str| CrawlerBoard {
@@ -366,8 +371,7 @@ mod tests {
         let refused = "8 forwarded requests would have been refused. 4 more are by search engines";
         let want = format!("so disallowed requests are forwarded. With <code>refuse</code>, {refused}");
         assert!(said.contains(&want), "{said}");
-        // Requests refused by an override were not forwarded, and another override may allow
-        // others.
+        // With an override, the page does not claim that all disallowed requests are forwarded.
         let said = page(&board, vec![overridden]).split_whitespace().collect::<Vec<_>>().join(" ");
         let want =
             format!("are forwarded unless an override refuses them. With <code>refuse</code> for all, {refused}");

@@ -1,5 +1,5 @@
-//! The counts of one worker for one site, until the control thread takes them about once per
-//! second.
+//! Recorders, which hold the counts of one worker for one site. The control thread takes the counts
+//! about once per second.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,27 +22,29 @@ use super::row::{Case, ClaimResult, Done, LineHits, ReadSpan, Row, RowKey, Secon
 use crate::counting::{RequestOutcome, SendingServices};
 use crate::http_common::ClientRequest;
 
-/// Maximum number of rows per site that a worker holds until they are taken.
+/// Maximum number of rows per site that a worker counts until the control thread takes them.
 const MAX_ROWS: usize = 4096;
 
-/// Maximum number of unregistered crawler names that are counted separately: per worker between two
-/// takes, and per hour on the board of a site. Clients choose these names.
+/// Maximum number of unregistered crawlers that are counted under their own names. The limit
+/// applies to a worker until its counts are taken, and to an hour on the board of a site. It exists
+/// because clients can send any name.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
-/// Common name for the remaining unregistered crawlers.
+/// Common name of the unregistered crawlers beyond [`MAX_UNKNOWN`], which are counted together.
 pub(super) const UNKNOWN: &str = "other crawlers";
 
-/// Maximum length of a stored name or host, in bytes.
+/// Maximum length of a stored name or host, in bytes. Longer ones are truncated.
 pub(super) const MAX_NAME_LENGTH: usize = 128;
 
-/// Header that proxies send when they ask for decisions.
+/// Header with the scheme of the original request, which proxies send with decision requests.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Versions of a site that crawlers may rely on: the live one, and earlier ones for a day.
+/// The versions of a site that crawlers may rely on: the live version, and each earlier version for
+/// a day after its replacement.
 #[derive(Debug, Default)]
 pub(crate) struct KnownVersions {
     policy: Option<Arc<Policy>>,
-    /// Oldest first; the last one is live.
+    /// The versions, oldest first. The last one is live.
     versions: Vec<KnownVersion>,
 }
 
@@ -50,22 +52,24 @@ pub(crate) struct KnownVersions {
 #[derive(Clone, Debug)]
 struct KnownVersion {
     content: Arc<Content>,
-    /// Name on the board, formatted once and not per request.
+    /// Name of the version on the board. It is stored so that it is not formatted for every
+    /// request.
     name: Arc<str>,
     until: Second,
 }
 
-/// The recorders of a site, for all workers and all configs.
+/// The recorders of a site for all workers. They stay in use when the config is reloaded.
 #[derive(Debug, Default)]
 pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
-    /// Whether crawlers were not recognised for some time since this flag was last cleared.
+    /// Whether crawlers were not recognised for some time since this flag was last cleared, for
+    /// example because enforcement was off.
     pub(crate) has_missed: AtomicBool,
-    /// Whether the site got hosts since this flag was last cleared: another site may have served
-    /// another version there.
+    /// Whether the hosts of the site have changed since this flag was last cleared. Another site
+    /// may have served another version on these hosts.
     pub(crate) has_new_hosts: AtomicBool,
-    /// Services that refer visitors.
+    /// Counts the visitors that services refer.
     pub(crate) services: Arc<SendingServices>,
 }
 
@@ -83,13 +87,13 @@ pub(crate) struct Counted {
     pub(super) unknown: usize,
     /// Allowed paths that verified search engines requested.
     pub(super) requested: RequestedPaths,
-    /// Number of requests that were not counted, for lack of space.
+    /// Number of requests that were not counted, because [`MAX_ROWS`] was reached.
     pub(super) lost: u64,
     pub(super) scratch: RowScratch,
 }
 
-/// Buffers for the row of a request. They are reused, because most requests belong to a row that
-/// already exists.
+/// Buffers for the row key and the data of a request. They are reused, so that a request that
+/// belongs to an existing row allocates no memory.
 #[derive(Debug, Default)]
 pub(crate) struct RowScratch {
     key: RowKey,
@@ -111,7 +115,8 @@ impl SiteRecorders {
         let mut recorders = self.recorders.lock();
         let mut taken = Vec::new();
         recorders.retain(|recorder| {
-            // Read before the recorder is emptied, so that the last counts of a worker are not
+            // This must be checked before the recorder is emptied. Otherwise, a worker could count
+            // a last request and drop its recorder between the two steps, and the count would be
             // lost.
             let is_used = Arc::strong_count(recorder) > 1;
             taken.push(recorder.take());
@@ -121,8 +126,8 @@ impl SiteRecorders {
         taken
     }
 
-    /// Tracks the versions of a robots.txt, so that requests are judged by the version that a
-    /// crawler last read.
+    /// Records the live version of a robots.txt, and until when crawlers may rely on the earlier
+    /// versions.
     pub(crate) fn follow(&self, robots: &LiveRobots, now: Second) {
         let (live, policy) = robots.with(|snapshot| (snapshot.content.clone(), Arc::clone(&snapshot.policy)));
         let Some(live) = live else { return };
@@ -133,7 +138,8 @@ impl SiteRecorders {
         if is_known {
             return;
         }
-        // A crawler may read a version until it is replaced, and rely on it for a day after that.
+        // A crawler may fetch a version until it is replaced, which is now, and may rely on it for
+        // a day after that.
         let until = now + GONE_BY;
         let mut versions: Vec<_> = known.versions.iter().filter(|version| now <= version.until).cloned().collect();
         if let Some(last) = versions.last_mut() {
@@ -156,7 +162,7 @@ impl Recorder {
     fn observe_at(&self, event: &Event<'_>, now: Second) {
         let record = event.record;
         let (agent, name, identity) = (&record.agent, record.name(), standing(record.identity));
-        // Fetched pages are counted when the response is known.
+        // `got_page` is false here: pages are counted elsewhere, when the response is known.
         let seen = CrawlerRequest { agent, name, identity, at: now, got_page: false };
         let origin = |out: &mut String| write_origin(scheme_of(event), event.request.host().unwrap_or_default(), out);
         let target = event.request.target();
@@ -176,7 +182,8 @@ impl Recorder {
         let done = done(record);
         if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
-            // Requests that certainly come from a search engine with an index.
+            // Only requests that certainly come from a search engine with an index count as
+            // requested paths.
             if identity == ClaimResult::Verified && agent.registered().is_some_and(|crawler| crawler.is_index_engine) {
                 counted.requested.count(target);
             }
@@ -195,7 +202,7 @@ impl Recorder {
         });
     }
 
-    /// Takes the counts.
+    /// Removes the counts and returns them.
     pub(super) fn take(&self) -> Counted {
         std::mem::take(&mut *self.counted.lock())
     }
@@ -205,7 +212,7 @@ impl Recorder {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrawlerRequest<'r> {
     pub(crate) agent: &'r Agent,
-    /// Name of an unregistered crawler.
+    /// Name from the `User-Agent`, used if the crawler is not registered.
     pub(crate) name: &'r str,
     pub(crate) identity: ClaimResult,
     pub(crate) at: Second,
@@ -214,13 +221,13 @@ pub(crate) struct CrawlerRequest<'r> {
 }
 
 impl Counted {
-    /// Reports whether there may be no space for another row.
+    /// Reports whether the maximum number of rows is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.rows.len() >= MAX_ROWS
     }
 
-    /// Counts a read of robots.txt. `fill` writes its origin, and the version that was served;
-    /// `None` if another server responded.
+    /// Counts a fetch of robots.txt. `fill` sets the origin, and the version that was served
+    /// (`None` if another server responded).
     pub(crate) fn read(&mut self, request: &CrawlerRequest<'_>, fill: impl FnOnce(&mut ReadSpan)) {
         let read = &mut self.scratch.read;
         read.origin.clear();
@@ -238,8 +245,8 @@ impl Counted {
         });
     }
 
-    /// Counts a request that robots.txt disallows. `fill` writes the origin, the versions that
-    /// judge it, and the line that disallows it.
+    /// Counts a request that robots.txt disallows. `fill` sets the origin, the versions that
+    /// disallow or allow the request, and the line that disallows it.
     pub(crate) fn disallow(&mut self, request: &CrawlerRequest<'_>, done: Done, fill: impl FnOnce(&mut RowScratch)) {
         self.scratch.case.origin.clear();
         fill(&mut self.scratch);
@@ -273,7 +280,8 @@ impl Counted {
         count(row, &self.scratch);
     }
 
-    /// Returns the name of an unregistered crawler, or [`UNKNOWN`] if too many names are counted.
+    /// Returns the row name of an unregistered crawler: its own name, or [`UNKNOWN`] if there are
+    /// already too many names.
     fn unknown_name<'n>(&mut self, name: &'n str) -> &'n str {
         let name = cut(name);
         let is_known = self.rows.keys().any(|key| key.crawler == name);
@@ -286,7 +294,7 @@ impl Counted {
 }
 
 impl KnownVersions {
-    /// Returns the versions that a crawler may rely on. Empty while the policy is unknown.
+    /// Returns the versions that a crawler may rely on; none as long as the policy is unknown.
     fn gone_by(&self) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = self.versions.iter().filter(|_| self.policy.is_some());
         versions.map(|KnownVersion { content, name, .. }| GoneBy { hash: content.hash(), name, rules: content.rules() })
@@ -300,8 +308,8 @@ impl KnownVersions {
     }
 }
 
-/// Reports whether robots.txt was served from here; `false` if another server will respond. `None`
-/// if no robots.txt was served.
+/// Returns whether robotsd served its robots.txt (`true`) or another server responds with its own
+/// (`false`); `None` if no robots.txt was served.
 fn served(event: &Event<'_>) -> Option<bool> {
     if event.request.method != Method::GET {
         return None;
@@ -313,7 +321,7 @@ fn served(event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// Returns the result of identity verification; `Claimed` if claims are not verified.
+/// Converts the result of identity verification; `Claimed` if verification is not configured.
 pub(crate) const fn standing(identity: Option<Identity>) -> ClaimResult {
     match identity {
         Some(Identity::Verified(_)) => ClaimResult::Verified,
@@ -347,8 +355,8 @@ fn scheme_of<'e>(event: &Event<'e>) -> &'e str {
     forwarded.map(|forwarded| forwarded.scheme).or_else(asked).unwrap_or_default()
 }
 
-/// Writes the scheme and host that a robots.txt applies to (RFC 9309, section 2.3), as far as they
-/// are known.
+/// Writes the origin of a robots.txt: the scheme and host that it applies to (RFC 9309, section
+/// 2.3). An unknown scheme is written as `unknown`.
 pub(crate) fn write_origin(scheme: &str, host: &str, out: &mut String) {
     let scheme = Some(scheme).filter(|scheme| matches!(*scheme, "http" | "https")).unwrap_or("unknown");
     let host = cut(host);
@@ -363,7 +371,7 @@ pub(crate) fn write_origin(scheme: &str, host: &str, out: &mut String) {
     }
 }
 
-/// Returns the name of a version, as on the board and in `robotsd accept`.
+/// Returns the name of a version, as it is shown on the board and accepted by `robotsd accept`.
 pub(crate) fn written(hash: VersionHash) -> String {
     format!("sha256:{}", hash.short())
 }

@@ -1,8 +1,9 @@
-//! Compares the pages that an operator's crawlers fetched with the visitors that its services
-//! refer.
+//! Compares the number of pages that an operator's crawlers fetched with the number of visitors
+//! that the operator's services referred.
 //!
-//! All crawlers of an operator are added up: nobody can tell which of them led to a visitor.
-//! Operators without a known service are left out, because their referrals cannot be counted.
+//! The pages of all crawlers of an operator are added up, because it is unknown which of them led
+//! to a visit. Operators without a known service are left out, because their referrals cannot be
+//! counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +14,20 @@ use super::recorder::cut;
 use super::visitors::Service;
 use crate::html::{counted, grouped};
 
-/// An operator, with the pages its crawlers fetched and the visitors its services referred.
+/// An operator with the pages that its crawlers fetched and the visitors that its services
+/// referred.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OperatorBalance {
     pub(crate) operator: String,
-    /// Purposes of its crawlers.
+    /// Purposes of the operator's crawlers.
     pub(crate) purposes: Vec<String>,
     pub(crate) pages: u64,
     pub(crate) visitors: u64,
-    /// `None` without visitors.
+    /// Pages per visitor; `None` if there are no visitors.
     pub(crate) pages_per_visitor: Option<f64>,
-    /// Crawlers, most pages first.
+    /// The operator's crawlers, the one with the most pages first.
     pub(crate) crawlers: Vec<TakenPages>,
-    /// Services, most visitors first.
+    /// The operator's services, the one with the most visitors first.
     pub(crate) services: Vec<ServiceVisitors>,
 }
 
@@ -44,8 +46,8 @@ pub(crate) struct ServiceVisitors {
 }
 
 impl OperatorBalance {
-    /// Returns the operators with pages or visitors, most pages first. `taken` are crawlers, each
-    /// with its operator.
+    /// Returns the operators with pages or visitors, the one with the most pages first. `taken`
+    /// contains the operator of each crawler and the crawler's pages.
     pub(crate) fn all<'c>(
         taken: impl IntoIterator<Item = (&'c str, TakenPages)>,
         sent: impl IntoIterator<Item = (Service, u64)>,
@@ -84,24 +86,24 @@ impl OperatorBalance {
         all
     }
 
-    /// Describes the balance, for example `GPTBot (ai-training) took 4,210 pages; chatgpt.com sent
-    /// 12 visitors: 351 pages for one visitor`.
+    /// Describes the balance, for example `GPTBot (ai-training) fetched 4,210 pages; chatgpt.com
+    /// sent 12 visitors: 351 pages per visitor`.
     pub(crate) fn sentence(&self) -> String {
         let crawler = |taken: &TakenPages| {
             let TakenPages { crawler, purpose, pages } = taken;
-            format!("{crawler} ({purpose}) took {}", counted(*pages, "page"))
+            format!("{crawler} ({purpose}) fetched {}", counted(*pages, "page"))
         };
         let service = |sent: &ServiceVisitors| format!("{} sent {}", sent.name(), counted(sent.visitors, "visitor"));
         let joined = |parts: Vec<String>, none: &str| if parts.is_empty() { none.to_owned() } else { parts.join(", ") };
-        let taken = joined(self.crawlers.iter().map(crawler).collect(), "its crawlers took no page");
-        let sent = joined(self.services.iter().map(service).collect(), "its services sent no visitor");
+        let taken = joined(self.crawlers.iter().map(crawler).collect(), "its crawlers fetched no pages");
+        let sent = joined(self.services.iter().map(service).collect(), "its services sent no visitors");
         format!(
             "{taken}; {sent}{}",
-            self.ratio().map(|ratio| format!(": {ratio} pages for one visitor")).unwrap_or_default()
+            self.ratio().map(|ratio| format!(": {ratio} pages per visitor")).unwrap_or_default()
         )
     }
 
-    /// Returns the pages per visitor; `None` if there are no pages or no visitors.
+    /// Formats the pages per visitor; `None` if there are no pages or no visitors.
     pub(crate) fn ratio(&self) -> Option<String> {
         Some(match self.pages_per_visitor.filter(|_| self.pages > 0)? {
             ratio if ratio < 0.995 => format!("{ratio:.2}"),
@@ -112,7 +114,8 @@ impl OperatorBalance {
 }
 
 impl ServiceVisitors {
-    /// Returns the host without the leading dot that includes its subdomains.
+    /// Returns the host without a leading dot. In the registry, a leading dot means that subdomains
+    /// count, too.
     pub(crate) fn name(&self) -> &str {
         self.host.trim_start_matches('.')
     }
@@ -148,10 +151,10 @@ mod tests {
         );
         let sentences: Vec<String> = all.iter().map(OperatorBalance::sentence).collect();
         let want = [
-            "GPTBot (ai-training) took 4,200 pages, OAI-SearchBot (ai-search) took 12 pages; chatgpt.com sent 11 visitors, \
-             chat.openai.com sent 1 visitor: 351 pages for one visitor",
-            "ClaudeBot (ai-training) took 7 pages; its services sent no visitor",
-            "its crawlers took no page; kagi.com sent 3 visitors",
+            "GPTBot (ai-training) fetched 4,200 pages, OAI-SearchBot (ai-search) fetched 12 pages; chatgpt.com sent \
+             11 visitors, chat.openai.com sent 1 visitor: 351 pages per visitor",
+            "ClaudeBot (ai-training) fetched 7 pages; its services sent no visitors",
+            "its crawlers fetched no pages; kagi.com sent 3 visitors",
         ];
         assert_eq!(sentences, want);
         assert_eq!(all[0].purposes, ["ai-search", "ai-training"]);

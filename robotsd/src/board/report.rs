@@ -1,5 +1,5 @@
-//! The report of the board in the form of `/board.json`. The page, the terminal table and
-//! `/board.csv` are generated from it.
+//! The report of the board, as returned by `/board.json`. The page, the table in the terminal and
+//! `/board.csv` are generated from the same report.
 
 use std::collections::VecDeque;
 
@@ -13,18 +13,19 @@ use crate::render::csv_row;
 /// Response body of `GET /board.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BoardReport {
-    /// Time of the report.
+    /// Time when the report was built.
     pub(crate) when: String,
-    /// Start of the period that is counted.
+    /// Start of the period of the report.
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) step_seconds: u64,
-    /// Whether the config says that every read of robots.txt reaches these processes.
+    /// Whether every fetch of robots.txt reaches these processes, according to the config.
     pub(crate) sees_all: bool,
-    /// Number of processes that serve the sites. `counted_replicas` of them are counted here.
+    /// Number of processes that serve the sites. The report contains the counts of
+    /// `counted_replicas` of them.
     pub(crate) replicas: usize,
     pub(crate) counted_replicas: usize,
-    /// Limits of this report, in plain text.
+    /// Notes about counts that the report may lack, as sentences.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
     #[serde(default)]
@@ -35,15 +36,15 @@ pub(crate) struct BoardReport {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteBoard {
     pub(crate) site: String,
-    /// `None` in the first seconds of a process, and if the report is made from files of other
-    /// processes.
+    /// Recent traffic; `None` in the first seconds of a process, and if the report is built from
+    /// files of other processes.
     pub(crate) traffic: Option<RecentTraffic>,
-    /// `None` unless there is exactly one live version.
+    /// Lines without a hit; `None` unless there is exactly one live version.
     pub(crate) never_hit: Option<NeverHit>,
-    /// Crawlers, most disallowed requests first.
+    /// Crawlers, the one with the most disallowed requests first.
     pub(crate) crawlers: Vec<CrawlerBoard>,
-    /// Operators with a known service: pages that their crawlers fetched, and visitors that their
-    /// services referred.
+    /// For each operator with a known service, the pages that its crawlers fetched and the visitors
+    /// that its services referred.
     #[serde(default)]
     pub(crate) given_back: Vec<OperatorBalance>,
     pub(crate) lines: Vec<LineBoard>,
@@ -60,75 +61,77 @@ pub(crate) struct CrawlerBoard {
     pub(crate) identity: String,
     /// The verdict: `obeys`, `has not read the newest version`, `ignores` or `no read seen here`.
     pub(crate) word: Option<String>,
-    /// Why there is no verdict.
+    /// Why there is no verdict; `None` if there is one.
     pub(crate) no_word: Option<String>,
     pub(crate) last_read: Option<LastRead>,
     pub(crate) reads: u64,
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
-    /// Pages that the crawler got: GET requests answered with 2xx or 304, without page resources. 0
-    /// for an unregistered crawler.
+    /// Number of pages that the crawler received: GET requests answered with 2xx or 304, except
+    /// requests for page resources such as images. 0 for an unregistered crawler.
     #[serde(default)]
     pub(crate) pages: u64,
-    /// Disallowed requests, grouped by the reads before them.
+    /// Numbers of disallowed requests, grouped by the crawler's fetches of robots.txt before them.
     pub(crate) judged: JudgedCounts,
     pub(crate) done: Done,
     pub(crate) first_disallowed: Option<String>,
     pub(crate) last_disallowed: Option<String>,
     pub(crate) worst_line: Option<LineBoard>,
-    /// Oldest first.
+    /// Bars of the trend, oldest first.
     pub(crate) trend: Vec<TrendBar>,
 }
 
 /// Requests of the last minute at this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecentTraffic {
-    /// Length of the period that is covered, in seconds.
+    /// Length of the measured period, in seconds.
     pub(crate) seconds: u64,
     pub(crate) requests_per_minute: f64,
     /// Share of requests that were refused, from 0 to 1.
     pub(crate) refused_share: f64,
     /// 99th percentile of the decision time since the process started. One decision in 64 is timed;
-    /// `None` until one was.
+    /// `None` until the first one is.
     pub(crate) decision_p99_seconds: Option<f64>,
 }
 
-/// Lines of the live version that have disallowed no request.
+/// Lines of the live version that have not disallowed any request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NeverHit {
     pub(crate) version: String,
-    /// When the version went live, or the start of the period if that is later.
+    /// The time when the version went live, or the start of the period if it is later.
     pub(crate) since: String,
-    /// Number of lines that disallow something. `count` of them never disallowed a request.
+    /// Number of lines with a `Disallow` rule. `count` of them have not disallowed any request.
     pub(crate) of: usize,
     pub(crate) count: usize,
-    /// Whether hits were counted per line, all the time, and by this process alone. Otherwise, some
-    /// of these lines may have hits that were counted together with others, are missing, or
-    /// happened at another replica.
+    /// Whether the hits of every line are known exactly. They are not if hits were counted together
+    /// for several lines, if counts are missing for some time, or if there are other replicas. In
+    /// these cases, some of the lines may have hits.
     pub(crate) is_certain: bool,
-    /// Lines without a hit, up to a maximum number.
+    /// Lines without a hit. The number of lines in this list is limited.
     pub(crate) lines: Vec<LineBoard>,
 }
 
-/// Disallowed requests, grouped by the reads before them.
+/// Numbers of disallowed requests, grouped by the crawler's fetches of robots.txt before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JudgedCounts {
-    /// The version last read disallows them, or was read more than 24 hours before.
+    /// The version that was last fetched disallows the requests, or was fetched more than 24 hours
+    /// before them.
     pub(crate) ignored: u64,
-    /// The version last read was an older one that allows them, read less than 24 hours before.
+    /// The version that was last fetched is an older one that allows the requests, fetched at most
+    /// 24 hours before them.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
-    /// Requests that cannot be judged.
+    /// The requests cannot be judged.
     pub(crate) undecided: u64,
 }
 
-/// The last read of robots.txt that was seen.
+/// The last fetch of robots.txt that was seen.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LastRead {
     pub(crate) when: String,
-    /// `None` if another server responded.
+    /// The version that was served; `None` if another server responded.
     pub(crate) version: Option<String>,
-    /// Whether that is the live version; `None` if the live version is unknown.
+    /// Whether the served version is the live one; `None` if the live version is unknown.
     pub(crate) is_newest: Option<bool>,
 }
 
@@ -136,12 +139,13 @@ pub(crate) struct LastRead {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineBoard {
     pub(crate) version: String,
-    /// 0 for lines that are counted together.
+    /// Line number in robots.txt; 0 for lines that are counted together.
     pub(crate) line: usize,
     /// Path pattern as written in robots.txt.
     pub(crate) pattern: String,
     pub(crate) hits: u64,
-    /// Crawlers that the line disallowed, most hits first. Empty for the worst line of one crawler.
+    /// Crawlers whose requests the line disallowed, the one with the most hits first. Empty if this
+    /// is the worst line of one crawler.
     #[serde(default)]
     pub(crate) crawlers: Vec<LineCrawler>,
 }
@@ -171,8 +175,8 @@ impl JudgedCounts {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }
 
-    /// Describes the counts, for example `10 although it had read that they are, 2 without a read
-    /// seen here`; `None` if all are 0.
+    /// Describes the counts after the words "disallowed requests", for example `10 although it had
+    /// read that they are, 2 without a read seen here`; `None` if all counts are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
             (self.ignored, "although it had read that they are"),
@@ -187,12 +191,12 @@ impl JudgedCounts {
 }
 
 impl RecentTraffic {
-    /// Formats the requests per minute and the share that was refused.
+    /// Formats the requests per minute and the share of refused requests.
     pub(crate) fn rate(&self) -> String {
         let share = format!("{:.1} % refused", self.refused_share * 100.0);
         match self.requests_per_minute {
-            rate if rate < 10.0 => format!("{rate:.1} a minute, {share}"),
-            rate => format!("{} a minute, {share}", grouped(rate.round() as u64)),
+            rate if rate < 10.0 => format!("{rate:.1} per minute, {share}"),
+            rate => format!("{} per minute, {share}", grouped(rate.round() as u64)),
         }
     }
 
@@ -201,35 +205,35 @@ impl RecentTraffic {
         Some(match self.decision_p99_seconds? {
             seconds if seconds < 1e-6 => format!("{:.0} ns", seconds * 1e9),
             seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
-            // The upper bound of the histogram.
+            // 1 ms is the upper bound of the histogram.
             _ => "1 ms or more".to_owned(),
         })
     }
 }
 
 impl NeverHit {
-    /// Describes how many lines never disallowed a request, and since when.
+    /// Describes how many lines have not disallowed any request, and since when.
     pub(crate) fn sentence(&self) -> String {
         let Self { count, of, .. } = *self;
         let since = self.since.get(..16).unwrap_or(&self.since).replace('T', " ");
         let lines = counted(of as u64, "Disallow line");
         if count == 0 {
-            return format!("Every one of {lines} has disallowed a request since {since} UTC.");
+            return format!("Each of {lines} has disallowed a request since {since} UTC.");
         }
         let have = if count == 1 { "has" } else { "have" };
         let certain = if self.is_certain {
             ""
         } else {
-            "; some may have, because hits are counted together with others, or are missing here"
+            "; some may have, because hits are counted together for several lines, or are missing"
         };
         format!("{} of {lines} {have} disallowed no request since {since} UTC{certain}.", grouped(count as u64))
     }
 }
 
-/// Seconds between two totals.
+/// Interval between two stored totals, in seconds.
 const EVERY: Second = 5;
 
-/// The counts of a site since its process started.
+/// The traffic of a site since the process started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TrafficTotals {
     pub(crate) requests: u64,
@@ -238,14 +242,14 @@ pub(crate) struct TrafficTotals {
     pub(crate) decision_p99: Option<f64>,
 }
 
-/// Totals of the last minute.
+/// The stored totals of the last minute.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrafficWindow {
     totals: VecDeque<(Second, TrafficTotals)>,
 }
 
 impl TrafficWindow {
-    /// Reports whether totals are to be read at `at`.
+    /// Reports whether totals must be stored at `at`.
     pub(super) const fn is_due(at: Second) -> bool {
         at.is_multiple_of(EVERY)
     }
@@ -253,7 +257,8 @@ impl TrafficWindow {
     pub(super) fn add(&mut self, now: Second, totals: TrafficTotals) {
         let goes_on = |(at, before): &(Second, TrafficTotals)| *at < now && before.requests <= totals.requests;
         if !self.totals.back().is_none_or(goes_on) {
-            // The clock was set back, or the name now belongs to another site.
+            // The counts are lower if the clock was set back, or if the name now belongs to another
+            // site.
             self.totals.clear();
         }
         self.totals.push_back((now, totals));
@@ -262,7 +267,8 @@ impl TrafficWindow {
         }
     }
 
-    /// Returns the traffic; `None` until there are two totals.
+    /// Returns the traffic between the oldest and the newest stored total; `None` until there are
+    /// two totals.
     pub(super) fn traffic(&self) -> Option<RecentTraffic> {
         let ((since, first), (until, last)) = (self.totals.front()?, self.totals.back()?);
         let seconds = until - since;
@@ -284,13 +290,13 @@ pub(crate) fn csv(report: &BoardReport) -> String {
     head + &report.sites.iter().map(rows).collect::<String>()
 }
 
-/// Returns the columns of a crawler, with their names.
+/// Returns the columns of a crawler: the name and the value of each.
 fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String); 29] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
-    // Visitors from an operator's services count for each of its crawlers.
+    // Each crawler of an operator has the visitors of all services of the operator.
     let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
     let balance = site.given_back.iter().find(is_of);
     let ratio = balance.and_then(|balance| balance.pages_per_visitor);
@@ -373,8 +379,8 @@ mod tests {
         assert_eq!(add(1010, 5_100, 5_025), Some((10, 600.0, 0.25)));
         assert_eq!(add(1060, 5_100, 5_025), Some((60, 100.0, 0.25)));
         assert_eq!(add(1070, 5_150, 5_075), Some((60, 50.0, 1.0)));
-        assert_eq!(add(1075, 5_150, 5_075), Some((15, 200.0, 1.0)), "what came from 1010 to 1060 is not known");
-        // The counts start again.
+        assert_eq!(add(1075, 5_150, 5_075), Some((15, 200.0, 1.0)), "requests between 1010 and 1060 are unknown");
+        // Lower counts mean that counting has started again.
         assert_eq!(add(1080, 3, 0), None);
         assert_eq!(add(1070, 4, 0), None, "the clock is set back");
         assert_eq!(add(1100, 4, 0), Some((30, 0.0, 0.0)));

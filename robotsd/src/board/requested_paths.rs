@@ -1,23 +1,23 @@
-//! The paths that verified search engines request most. A gate watches these paths in addition to
-//! sitemaps.
+//! The paths that verified search engines request most. The gate checks these paths, in addition to
+//! those of sitemaps, when a new version of robots.txt is fetched.
 //!
-//! This is the space-saving sketch of Metwally, Agrawal and El Abbadi (2005). The true number of
-//! requests for a path is at least `count - error`. Each path with more than 1 / [`MAX_PATHS`] of all
-//! requests is in the table, no matter how many other paths there are. Queries are not stored, and
-//! only requests of crawlers count, not those of people.
+//! This is the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005). The true number of
+//! requests for a path is at least `count - error`. Every path with more than 1 / [`MAX_PATHS`] of
+//! all requests is in the table, no matter how many other paths are requested. Queries are not
+//! stored, and only requests of crawlers are counted, not those of people.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of paths stored per site and day. This finds all paths with more than 1 % of the
-/// requests, with a margin.
+/// Maximum number of paths stored per site and day. This is more than the 100 that would be enough
+/// to find all paths with more than 1 % of the requests.
 const MAX_PATHS: usize = 256;
 
-/// Maximum length of a stored path, in bytes. A longer path counts only towards the total.
+/// Maximum length of a stored path, in bytes. Requests for a longer path only increase the total.
 const MAX_PATH_LENGTH: usize = 512;
 
-/// A path counts as much requested if it has more than one in this many requests.
+/// A path counts as much requested if its share of the requests is more than 1 / `SHARE`.
 const SHARE: u64 = 100;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,13 +30,13 @@ pub(crate) struct RequestedPaths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PathCount {
     count: u64,
-    /// How many of the requests may have been for other paths.
+    /// Maximum number of the counted requests that may have been for other paths.
     #[serde(default, skip_serializing_if = "super::row::is_zero")]
     error: u64,
 }
 
 impl RequestedPaths {
-    /// Counts a request by its target.
+    /// Counts a request for the path of a target.
     pub(super) fn count(&mut self, target: &[u8]) {
         let end = target.iter().position(|octet| matches!(octet, b'?' | b'#')).unwrap_or(target.len());
         self.total += 1;
@@ -50,7 +50,7 @@ impl RequestedPaths {
 
     pub(super) fn merge(&mut self, other: &Self) {
         self.total += other.total;
-        // Most requested first, so that they get the smallest error.
+        // The most requested paths are added first, so that they get the smallest error.
         let mut others: Vec<_> = other.paths.iter().collect();
         others.sort_by_key(|(_, path)| std::cmp::Reverse(path.count));
         others.into_iter().for_each(|(path, count)| self.add(path, *count));
@@ -60,13 +60,13 @@ impl RequestedPaths {
         self.total == 0
     }
 
-    /// Returns the paths that certainly had more than 1 % of the requests.
+    /// Returns the paths that certainly have more than 1 % of the requests.
     pub(crate) fn requested_much(&self) -> impl Iterator<Item = &str> {
         let is_much = |path: &PathCount| path.count.saturating_sub(path.error).saturating_mul(SHARE) > self.total;
         self.paths.iter().filter(move |(_, count)| is_much(count)).map(|(path, _)| &**path)
     }
 
-    /// Reports whether a process can have written these counts.
+    /// Reports whether the counts are plausible: a process could have written them.
     pub(super) fn is_sound(&self) -> bool {
         let is_sound = |(path, of): (&String, &PathCount)| {
             path.starts_with('/') && path.len() <= MAX_PATH_LENGTH && of.error <= of.count
@@ -80,7 +80,8 @@ impl RequestedPaths {
             held.error += added.error;
             return;
         }
-        // Replaces a least requested path. The new path may have had as many requests before.
+        // The table is full, so the new path replaces a path with the lowest count. The new path
+        // may already have had that many requests, which becomes its error.
         if self.paths.len() >= MAX_PATHS
             && let Some((least, count)) = self.paths.iter().min_by_key(|(_, held)| held.count)
         {
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn however_many_paths_there_are_the_heavy_ones_are_found_and_memory_is_bounded() {
-        // Workers count, and the table merges their counts once per second.
+        // As in production, workers count the requests, and the table merges their counts.
         let mut day = RequestedPaths::default();
         for second in 0..400 {
             let mut worker = RequestedPaths::default();

@@ -1,8 +1,8 @@
-//! One hour or one day of one crawler on one site: counts, reads of robots.txt, and the data about
-//! disallowed requests that a later judgement needs.
+//! A row contains the data of one crawler on one site during one hour or day: counts, fetches of
+//! robots.txt, and the data about disallowed requests that is needed to judge them later.
 //!
-//! A row is a sum: [`Row::merge`] merges rows of workers, processes and replicas, and every list in
-//! a row is bounded. A row contains no client address and no requested path, only patterns of
+//! [`Row::merge`] adds up the rows of workers, processes and replicas. Every list in a row is
+//! bounded. A row contains neither client addresses nor requested paths, only patterns of
 //! robots.txt.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,23 +12,23 @@ use serde::{Deserialize, Serialize};
 use crate::date;
 use crate::word_enum::word_enum;
 
-/// Maximum number of separate spans of reads, and of separate cases, per row.
+/// Maximum number of [`ReadSpan`]s, and of [`Case`]s, per row.
 const MAX_SPANS: usize = 32;
 
-/// Maximum number of lines whose hits a row counts separately.
+/// Maximum number of lines with their own hit count, per row.
 const MAX_LINES: usize = 32;
 
-/// Origin of a read that may have been at any origin.
+/// Origin of fetches whose origin is no longer known. It matches every origin.
 pub(super) const ANY_ORIGIN: &str = "*";
 
 word_enum! {
-    /// The result of verifying the claim to be this crawler.
+    /// The result of verifying a client's claim to be the crawler.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub(crate) enum ClaimResult {
-        /// A method confirmed the claim.
+        /// A verification method confirmed the claim.
         Verified = "verified",
-        /// Nothing confirmed or refuted the claim.
+        /// The claim is neither confirmed nor refuted.
         #[default]
         Claimed = "claimed",
         /// The claim is refuted.
@@ -36,7 +36,7 @@ word_enum! {
     }
 }
 
-/// Identifies a site's row.
+/// Identifies a row among the rows of its site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct RowKey {
     /// First second of the hour or day.
@@ -55,10 +55,11 @@ pub(crate) struct Row {
     pub(crate) category: String,
     /// Product tokens that the crawler obeys, in order.
     pub(crate) chain: Vec<String>,
-    /// Requests that robots.txt does not disallow, without requests for robots.txt.
+    /// Number of requests that robots.txt does not disallow. Requests for robots.txt do not count.
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
-    /// Pages that the crawler got: responses with 2xx or 304, without page resources.
+    /// Number of pages that the crawler received: responses with 2xx or 304, except to requests for
+    /// page resources such as images.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) pages: u64,
     pub(crate) done: Done,
@@ -67,22 +68,24 @@ pub(crate) struct Row {
     pub(crate) lines: Vec<LineHits>,
 }
 
-/// How requests were handled: disallowed ones, those of impostors, and those that exceeded the
-/// crawl delay.
+/// How disallowed requests, requests of impostors, and requests that exceeded the crawl delay were
+/// handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Done {
     pub(crate) refused: u64,
     pub(crate) tagged: u64,
-    /// Forwarded because the mode only observes or the grace period has not ended.
+    /// Number of requests that were forwarded because the mode is `observe` or the grace period has
+    /// not ended.
     pub(crate) observed: u64,
-    /// Forwarded because of an exemption or an override.
+    /// Number of requests that were forwarded because of an exemption or an override.
     pub(crate) passed: u64,
-    /// Allowed requests that exceeded the crawl delay and were answered with 429.
+    /// Number of allowed requests that exceeded the crawl delay and were answered with 429.
     pub(crate) limited: u64,
 }
 
-/// Reads of one version of robots.txt at one origin, without a read of another version in between.
+/// Consecutive fetches of one version of robots.txt at one origin, without a fetch of another
+/// version between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadSpan {
     pub(crate) origin: String,
@@ -93,24 +96,24 @@ pub(crate) struct ReadSpan {
     pub(crate) count: u64,
 }
 
-/// Disallowed requests at one origin, judged alike by the same versions.
+/// Disallowed requests at one origin that the same versions disallow and allow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
     pub(crate) origin: String,
-    /// Versions known to disallow them, the one in force first.
+    /// Versions that are known to disallow the requests, the one in force first.
     pub(crate) disallowed_by: Vec<String>,
-    /// Versions known to allow them.
+    /// Versions that are known to allow the requests.
     pub(crate) allowed_by: Vec<String>,
     pub(crate) first: Second,
     pub(crate) last: Second,
     pub(crate) count: u64,
 }
 
-/// Number of requests that one line of a version disallowed.
+/// A line of a version, and the number of requests that it disallowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineHits {
     pub(crate) version: String,
-    /// 0 for the lines beyond the limit, which are counted together.
+    /// Line number; 0 for the lines beyond [`MAX_LINES`], which are counted together.
     pub(crate) line: usize,
     /// Pattern as written in robots.txt.
     pub(crate) pattern: String,
@@ -129,14 +132,15 @@ impl Row {
         self.disallowed = self.disallowed.saturating_add(other.disallowed);
         self.pages = self.pages.saturating_add(other.pages);
         self.done.merge(other.done);
-        // Reads first: they separate the requests before them from those after them.
+        // Fetches are merged first, because they determine which requests must stay in separate
+        // cases.
         other.reads.iter().for_each(|read| self.read(read));
         other.cases.iter().for_each(|case| self.disallow(case));
         other.lines.iter().for_each(|line| self.hit(line));
     }
 
-    /// Adds reads of robots.txt. All reads are kept: those beyond the limit count as one read of an
-    /// unknown version at any origin, which accuses no crawler.
+    /// Adds fetches of robots.txt. Fetches beyond [`MAX_SPANS`] are merged to one span of an
+    /// unknown version at [`ANY_ORIGIN`], which cannot accuse a crawler.
     pub(crate) fn read(&mut self, read: &ReadSpan) {
         let is_full = self.reads.len() >= MAX_SPANS;
         let parted = |own: &ReadSpan| {
@@ -162,10 +166,10 @@ impl Row {
         }
     }
 
-    /// Adds disallowed requests that are already counted.
+    /// Adds a case. The count `disallowed` must already include its requests.
     pub(crate) fn disallow(&mut self, case: &Case) {
-        // A read that begins between two requests, or in the same second as one of them, may apply
-        // only to the later one.
+        // Two requests stay in separate cases if a fetch begins between them, or in the same second
+        // as one of them, because it may be before the later request only.
         let begins = |from: Second, to: Second| {
             let at = [case.origin.as_str(), ANY_ORIGIN];
             let of = |read: &&ReadSpan| at.contains(&read.origin.as_str());
@@ -225,7 +229,7 @@ impl ReadSpan {
 }
 
 impl Case {
-    /// Reports whether both are at the same origin, and the same versions disallow and allow them.
+    /// Reports whether both cases have the same origin and the same versions.
     fn is_of(&self, other: &Self) -> bool {
         self.origin == other.origin && self.disallowed_by == other.disallowed_by && self.allowed_by == other.allowed_by
     }

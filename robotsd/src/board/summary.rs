@@ -1,7 +1,8 @@
 //! Builds the board of a site from its rows.
 //!
-//! One process is summed up in the same way as several merged ones: each request is judged by the
-//! reads of all processes, and by the reads that each of them may have missed.
+//! The rows of one process and of several merged processes are summed up in the same way. Each
+//! request is judged by the fetches of robots.txt that all processes saw, and by those that each of
+//! them may have missed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -17,10 +18,10 @@ use super::report::{CrawlerBoard, JudgedCounts, LastRead, LineBoard, LineCrawler
 use super::row::{ClaimResult, DAY, HOUR, LineHits, Row, Second, day_of, hour_of, written};
 use super::watch::gaps;
 
-/// Maximum number of lines listed per site.
+/// Maximum number of robots.txt lines in the report of a site.
 const MAX_LINES: usize = 50;
 
-/// The period that is counted: whole hours or whole days, including the current one.
+/// The period of a report: whole hours or whole days, including the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Period {
     pub(crate) from: Second,
@@ -28,12 +29,13 @@ pub(crate) struct Period {
     pub(crate) step: Second,
 }
 
-/// Whether requests can be held against a crawler.
+/// Whether the rows contain enough evidence to accuse a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// These rows contain every read of robots.txt.
+    /// The rows contain every fetch of robots.txt.
     Complete,
-    /// A cache or another replica may also serve the site's robots.txt.
+    /// Fetches may be missing, because a cache or another replica may also serve the site's
+    /// robots.txt.
     Partial,
 }
 
@@ -58,8 +60,8 @@ impl Period {
     }
 }
 
-/// Builds the board of a site. `processes` are the rows of each process that serves it. They may
-/// begin before the period, because earlier reads count too.
+/// Builds the board of a site. `processes` contains the rows of each process that serves the site.
+/// The rows may begin before the period, because earlier fetches of robots.txt count, too.
 pub(crate) fn sum_up(
     site: &str,
     processes: &[DayRows],
@@ -68,8 +70,8 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    // If some reads may be missing, no crawler is accused, but the reads that were seen still
-    // excuse.
+    // If the evidence is partial, no crawler is accused. Fetches that were seen can still excuse a
+    // crawler.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);
@@ -91,8 +93,8 @@ pub(crate) fn sum_up(
     SiteBoard { site: site.to_owned(), crawlers: boards, lines: lines(&rows), ..SiteBoard::default() }
 }
 
-/// Adds the balance of pages and visitors in the period. Pages that impostors fetched do not count
-/// for the operator.
+/// Adds the balance of pages and visitors in the period. Pages that impostors fetched are not
+/// counted.
 pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Period, registry: &Registry) -> SiteBoard {
     let own = site.crawlers.iter().filter(|crawler| crawler.identity != ClaimResult::Impostor.as_str());
     let taken = own.map(|crawler| {
@@ -108,16 +110,17 @@ pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Perio
 /// The rows of a site, by crawler and identity.
 struct SiteRows<'r> {
     by_crawler: BTreeMap<(&'r str, ClaimResult), Vec<CrawlerRow<'r>>>,
-    /// Crawlers and identities of each operator.
+    /// The crawlers of each operator, with their identities.
     by_operator: BTreeMap<&'r str, BTreeSet<(&'r str, ClaimResult)>>,
 }
 
-/// One hour or day of a crawler.
+/// The row of a crawler for one hour or day.
 #[derive(Clone, Copy)]
 struct CrawlerRow<'r> {
     begin: Second,
     row: &'r Row,
-    /// Whether the row is in the period. Earlier rows are kept for their reads.
+    /// Whether the row is in the period. Earlier rows are used only for their fetches of
+    /// robots.txt.
     is_counted: bool,
 }
 
@@ -138,7 +141,7 @@ impl<'r> SiteRows<'r> {
         rows
     }
 
-    /// Returns every crawler whose reads may be reads of this crawler.
+    /// Returns the crawlers whose fetches of robots.txt may count as fetches of this crawler.
     fn of_same_operator(&self, crawler: &'r str, operator: &str) -> BTreeSet<(&'r str, ClaimResult)> {
         let own = [ClaimResult::Verified, ClaimResult::Claimed].map(|identity| (crawler, identity));
         let others = self.by_operator.get(operator).into_iter().flatten().copied();
@@ -146,7 +149,7 @@ impl<'r> SiteRows<'r> {
     }
 }
 
-/// One crawler among the rows of a site.
+/// A crawler with its rows, and all rows of the site.
 struct Crawler<'r> {
     crawler: &'r str,
     identity: ClaimResult,
@@ -211,7 +214,8 @@ impl<'r> Crawler<'r> {
                 };
                 *count = count.saturating_add(case.count);
             }
-            // Disallowed requests without a case, from a damaged file.
+            // The rows of a damaged file may contain disallowed requests without a case. They count
+            // as undecided.
             let missing = board.disallowed.saturating_sub(board.judged.total());
             board.judged.undecided = board.judged.undecided.saturating_add(missing);
         }
@@ -223,14 +227,14 @@ impl<'r> Crawler<'r> {
         board
     }
 
-    /// Returns the reads that decide about the crawler's requests.
+    /// Returns the fetches of robots.txt that are used to judge the crawler's requests.
     fn readings(&self, operator: &str, chain: &[String]) -> Vec<Reading<'r>> {
         let mut readings = Vec::new();
         for of in self.rows.of_same_operator(self.crawler, operator) {
             let (crawler, identity) = of;
             for CrawlerRow { row, .. } in self.rows.by_crawler.get(&of).into_iter().flatten() {
-                // The other crawler has another operator in this row, for example after a change of
-                // the registry.
+                // In this row, the other crawler has a different operator, for example because the
+                // registry has changed.
                 if crawler != self.crawler && row.operator != operator {
                     continue;
                 }
@@ -250,7 +254,7 @@ impl<'r> Crawler<'r> {
     }
 }
 
-/// Returns the verdict about a crawler, or why there is none.
+/// Returns the verdict about a crawler, or the reason why there is none.
 fn word(
     identity: ClaimResult,
     board: &CrawlerBoard,
@@ -258,8 +262,8 @@ fn word(
     evidence: Evidence,
 ) -> Result<&'static str, &'static str> {
     match identity {
-        ClaimResult::Claimed => return Err("not verified: these requests could be anyone's"),
-        ClaimResult::Impostor => return Err("not the crawler it claims to be"),
+        ClaimResult::Claimed => return Err("not verified: anyone could have sent these requests"),
+        ClaimResult::Impostor => return Err("an impostor, not the crawler that it claims to be"),
         ClaimResult::Verified => {}
     }
     let JudgedCounts { ignored, not_newest, unread, undecided } = board.judged;
@@ -268,8 +272,8 @@ fn word(
     }
     if undecided > 0 {
         return Err(match evidence {
-            Evidence::Partial => "not every read is seen here ([board] sees_all, replicas)",
-            Evidence::Complete => "a read may have been missed",
+            Evidence::Partial => "fetches of robots.txt may be missing here ([board] sees_all, replicas)",
+            Evidence::Complete => "a fetch of robots.txt may have been missed",
         });
     }
     if not_newest > 0 {
@@ -290,7 +294,8 @@ fn line_board((version, line, pattern): LineKey<'_>, hits: u64, crawlers: Vec<Li
 
 type HitsByCrawler<'r> = BTreeMap<(&'r str, ClaimResult), u64>;
 
-/// Returns the lines of a site, most hits first, with the crawlers they disallowed.
+/// Returns the lines of a site with the crawlers whose requests they disallowed, the line with the
+/// most hits first.
 fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
     let mut lines: BTreeMap<LineKey<'_>, HitsByCrawler<'_>> = BTreeMap::new();
     for (of, rows) in &rows.by_crawler {
@@ -320,17 +325,17 @@ fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
     lines
 }
 
-/// Maximum number of lines listed that never disallowed a request.
+/// Maximum number of lines without a hit in a report.
 const MAX_LISTED: usize = 50;
 
-/// Finds the lines of a version that disallowed no request since `from`, or since the version went
-/// live if that is later. With several replicas, the result is not certain: the others may have
-/// hits.
+/// Finds the lines of a version that have not disallowed any request since `from`, or since the
+/// version went live if that is later. With several replicas, the result is uncertain, because
+/// other replicas may have counted hits.
 pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replicas: usize) -> NeverHit {
     let version = recorder::written(content.hash());
     let mut hit = HashSet::new();
     let since = since_live(rows, &version, from);
-    // Requests after the last watch have no watch yet.
+    // The time after the last watch is not a gap: it is not watched yet.
     let until = rows.watches.iter().map(|watch| watch.to).max().unwrap_or(Second::MAX);
     let mut is_certain =
         replicas == 1 && !gaps(&rows.watches, &rows.lost).iter().any(|gap| gap.to > since && gap.from < until);
@@ -340,7 +345,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
         all.flat_map(|(end, row)| row.lines.iter().map(move |line| (end, line)))
     {
         if *line == 0 {
-            // Also if the version went live in the middle of that hour or day.
+            // Hits of unknown lines make the result uncertain, unless the hour or day ended before
+            // the version went live.
             is_certain &= end <= since;
         } else if *of == version {
             hit.insert(*line);
@@ -362,7 +368,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
     never
 }
 
-/// Returns when a version last went live, as far as that was watched.
+/// Returns the time when a version last went live, according to the watches, but not a time before
+/// `from`.
 fn since_live(rows: &DayRows, version: &str, from: Second) -> Second {
     let is_other = |other: &Option<String>| other.as_deref().is_some_and(|other| other != version);
     let replaced = rows.watches.iter().filter(|watch| is_other(&watch.version)).map(|watch| watch.to).max();
@@ -398,19 +405,19 @@ mod tests {
         assert_eq!((never.of, never.count, never.lines.len(), never.is_certain), (62, 61, MAX_LISTED, true));
         assert_eq!((never.lines[0].line, &*never.lines[0].pattern), (2, "/a"));
         assert_eq!(never.since, written(30));
-        // Hits that are counted together may be of any line.
+        // Hits that are counted together may belong to any line.
         let rest = LineHits { version: String::new(), line: 0, pattern: String::new(), hits: 1 };
         rows.rows.get_mut(&key).unwrap().lines.push(rest);
         assert!(!never_hit(&content, &rows, 5, 1).is_certain);
-        // Hits of an earlier hour do not count. Hits of the hour when the version went live may be
-        // its own.
+        // Hits of an hour before the version went live do not count. If it went live during an
+        // hour, hits of this hour may belong to its lines.
         for (begin, is_certain) in [(7_200, true), (7_199, false), (3_601, false)] {
             rows.watches = vec![watch(10, begin, "another"), watch(begin, 9_000, &version)];
             assert_eq!(never_hit(&content, &rows, 5, 1).is_certain, is_certain, "{begin}");
         }
     }
 
-    /// Hits that are missing, or those of another replica, may be of any line.
+    /// Hits that are missing, and hits that another replica counted, may belong to any line.
     #[test]
     fn nothing_is_certain_of_a_time_that_was_not_watched() {
         let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().unwrap();

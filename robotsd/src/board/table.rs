@@ -1,13 +1,14 @@
-//! The table of a process: what its workers counted, and when reads were watched. The control
-//! thread adds to it once per second, and a blocking thread writes it to files once per minute.
+//! The table of a process contains the counts of its workers, and the times when fetches of
+//! robots.txt were watched. The control thread adds to the table once per second, and a blocking
+//! thread writes it to files once per minute.
 //!
-//! Rows are held until they are written, at most [`MAX_LIVE`] of them. If there is no space left
-//! or writing fails, counts are lost, and that time counts as unwatched for the site: reads that
-//! may be missing accuse no crawler.
+//! At most [`MAX_LIVE`] rows are held until they are written. If counts are lost because this limit
+//! is reached or writing fails, their time counts as unwatched for the site, so that missing
+//! fetches cannot lead to a false accusation.
 //!
-//! **Only files that are being added to are locked**, so that every reader finds each count either
-//! in the table or in the files. Old files are listed, removed and folded without the lock: each of
-//! them disappears or changes in one step.
+//! **The history is locked only while counts are written to files**, so that every reader finds
+//! each count either in the table or in the files. Old files are listed, removed and folded without
+//! the lock. This is safe because each of them is removed or replaced in one step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -30,14 +31,14 @@ use super::watch::{Sight, Watch, Watches};
 use crate::config::BoardConfig;
 use crate::counting::{PageTotals, VisitorTotals};
 
-/// Maximum number of rows held until they are written.
+/// Maximum number of rows of all sites that are held until they are written.
 pub(crate) const MAX_LIVE: usize = 65_536;
 
-/// How long requests count for the gate, in seconds.
+/// Maximum age of requested paths that the gate uses, in seconds.
 const WEEK: Second = 7 * DAY;
 
-/// Maximum number of concurrent readers of the history. While a file system hangs, each blocks a
-/// thread.
+/// Maximum number of concurrent readers of the history. Every reader blocks a thread, possibly for
+/// long if the file system hangs.
 const MAX_READERS: usize = 4;
 
 /// The board of a process.
@@ -47,17 +48,18 @@ pub(crate) struct Board {
     /// `None` if there is no state directory.
     folder: Option<PathBuf>,
     readers: Arc<Semaphore>,
-    /// When the process began to count.
+    /// The time when the process began to count.
     pub(super) since: Second,
-    /// Locked before the table, and while files of these days are read or written: every count is
-    /// in the table or in the files.
+    /// The stored rows. The lock must be taken before that of the table. It is held while counts
+    /// move from the table to files, so that readers find every count exactly once.
     history: Mutex<History>,
     table: Mutex<Table>,
-    /// Whether the process is ending. Then only counts are written.
+    /// Whether the process is ending. If so, counts are still written, but old files are left to
+    /// the next process.
     is_ending: AtomicBool,
 }
 
-/// The rows that are not written yet.
+/// The rows that are not written to files yet.
 #[derive(Debug, Default)]
 struct Table {
     sites: HashMap<String, SiteTable>,
@@ -68,25 +70,25 @@ struct Table {
     is_urgent: bool,
     /// Why counts cannot be written.
     problem: Option<String>,
-    /// Why old files are not removed or folded. The next write retries.
+    /// Why old files could not be removed or folded. The next write retries this.
     of_old_files: Option<String>,
     lost: u64,
 }
 
 #[derive(Debug, Default)]
 struct SiteTable {
-    /// Counts that are not written yet, without watches.
+    /// Counts that are not written to files yet. The watches are in `watches`.
     counted: DayRows,
-    /// Visitors per service since the process started, at the last addition.
+    /// Totals of visitors per service at the last addition, to compute the difference.
     visitors_before: VisitorTotals,
-    /// Pages per crawler since the process started, at the last addition.
+    /// Totals of pages per crawler at the last addition, to compute the difference.
     pages_before: PageTotals,
     unregistered: UnregisteredNames,
     watches: Watches,
     traffic: TrafficWindow,
     live: Option<Arc<Content>>,
     registry: Arc<Registry>,
-    /// Whether the site is no longer served. It is removed once its counts are written.
+    /// Whether the site is no longer served. The entry is removed when its counts are written.
     is_gone: bool,
 }
 
@@ -100,14 +102,15 @@ impl SiteTable {
         DayRows { watches: self.watches.list.clone(), lost: self.watches.lost.clone(), ..counted }
     }
 
-    /// Takes the counts. The watches stay until they are written.
+    /// Removes the counts and returns them, together with a copy of the watches. The watches stay
+    /// here until they are written.
     fn take(&mut self) -> DayRows {
         let counted = std::mem::take(&mut self.counted);
         self.with_watches(counted)
     }
 
-    /// Adds the counts of a worker, while the site has fewer than `most` rows. Returns the number
-    /// of requests that were lost.
+    /// Adds the counts of a worker, up to `most` rows of the site. Returns the number of requests
+    /// that were lost.
     fn add_counted(&mut self, now: Second, counted: Counted, most: usize) -> u64 {
         let mut lost = counted.lost;
         if !counted.requested.is_empty() {
@@ -127,8 +130,9 @@ impl SiteTable {
         lost
     }
 
-    /// Adds the visitors since the last addition. If another site took over the name, counting
-    /// starts again. While enforcement is off, visitors may include crawlers, so none count.
+    /// Adds the visitors since the last addition. If a total is lower than before, another site has
+    /// the name now, and counting starts again. While enforcement is off, visitors are not counted,
+    /// because they cannot be distinguished from crawlers.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
         for (service, total) in &totals {
             let before = self.visitors_before.get(service).copied().filter(|before| before <= total).unwrap_or(0);
@@ -139,7 +143,7 @@ impl SiteTable {
         self.visitors_before = totals;
     }
 
-    /// Adds the pages that crawlers got since the last addition.
+    /// Adds the pages that crawlers received since the last addition.
     fn add_pages(&mut self, now: Second, totals: PageTotals) {
         for (reader, total) in &totals {
             let before = self.pages_before.get(reader).filter(|before| *before <= total);
@@ -155,8 +159,8 @@ impl SiteTable {
     }
 }
 
-/// Names of unregistered crawlers in an hour, whether their counts are written or not. The number
-/// is bounded, because clients can invent names.
+/// Names of the unregistered crawlers that have their own row in the current hour, including rows
+/// that are already written. Their number is limited, because clients can invent names.
 #[derive(Debug, Default)]
 pub(super) struct UnregisteredNames {
     hour: Second,
@@ -164,7 +168,8 @@ pub(super) struct UnregisteredNames {
 }
 
 impl UnregisteredNames {
-    /// Reports whether a crawler gets its own row in this hour.
+    /// Reports whether an unregistered crawler gets its own row in this hour, and stores its name
+    /// if so.
     pub(super) fn admit(&mut self, hour: Second, crawler: &str) -> bool {
         if hour > self.hour {
             *self = Self { hour, names: HashSet::new() };
@@ -178,20 +183,21 @@ impl UnregisteredNames {
 pub(crate) struct SiteMoment {
     pub(crate) site: String,
     pub(crate) counted: Vec<Counted>,
-    /// Name of the live version. `None` if there is none, or if each host has its own.
+    /// Name of the live version; `None` if there is no live version, or if each host has its own.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// `None` at most moments.
+    /// Totals of the traffic; `None` unless they are due.
     pub(crate) traffic: Option<TrafficTotals>,
     /// Visitors that services referred since the process started.
     pub(crate) visitors: VisitorTotals,
-    /// Pages that crawlers got since the process started.
+    /// Pages that crawlers received since the process started.
     pub(crate) pages: PageTotals,
-    /// Registry of the site. `None` if no services are known for it.
+    /// Registry of the site; `None` if it is not known, so that services are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
-    /// Whether crawlers are recognised. They are not while enforcement is off.
+    /// Whether fetches of robots.txt are seen. They are not while enforcement is off, because
+    /// crawlers are not recognised then.
     pub(crate) sight: Sight,
-    /// Whether the site has other hosts than at the previous moment.
+    /// Whether the hosts of the site have changed since the previous moment.
     pub(crate) has_new_hosts: bool,
 }
 
@@ -211,7 +217,7 @@ impl SiteMoment {
         Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
     }
 
-    /// Adds the site's totals, if they are due at `now`.
+    /// Adds the totals of the site's traffic if they are due at `now`.
     pub(crate) fn with_traffic(self, now: Second, totals: impl FnOnce() -> TrafficTotals) -> Self {
         Self { traffic: TrafficWindow::is_due(now).then(totals), ..self }
     }
@@ -236,8 +242,8 @@ impl Board {
         }
     }
 
-    /// Adds the counts up to `now`. Returns whether the table should be written. Never waits for a
-    /// file.
+    /// Adds the counts up to `now`. Returns whether the table should be written to files. Never
+    /// waits for a file.
     pub(crate) fn add(&self, now: Second, moments: impl IntoIterator<Item = SiteMoment>) -> bool {
         let mut table = self.table.lock();
         let mut served = HashSet::new();
@@ -248,12 +254,13 @@ impl Board {
         for (site, held) in &mut table.sites {
             let was_gone = std::mem::replace(&mut held.is_gone, !served.contains(site));
             if held.is_gone && !was_gone {
-                // The site is removed once it is written. Another server may already have responded
-                // in the second of the last moment.
+                // The site is no longer served, and is removed when its counts are written. Another
+                // server may already have responded within the second of the last moment, so this
+                // second is not watched.
                 held.watches.interrupt(now);
             }
         }
-        // When a disk has space again, that is noticed within half a minute, as for other state.
+        // After a failed write, the next attempt is made after half a minute, as for other state.
         let pause = if table.problem.is_some() { MINUTE / 2 } else { MINUTE };
         let is_due = now >= table.written + pause || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
@@ -263,13 +270,14 @@ impl Board {
     ///
     /// # Errors
     ///
-    /// Returns the first failure. Whatever could not be written is kept and retried with the next
-    /// write.
+    /// Returns the first error. Counts that could not be written are kept, and the next write
+    /// retries them.
     pub(crate) fn write(&self, now: Second) -> Result<(), String> {
         let (sites, must_prune) = self.table.lock().begin_to_write(now);
         let mut outcome = Ok(());
         let mut history = self.history.lock();
-        // A process that this one replaces may still be adding its last counts.
+        // During an upgrade, the previous process may still be writing its last counts, so the
+        // folder is locked.
         let _alone = history.lock();
         for site in sites {
             outcome = outcome.and(self.write_site(&mut history, &site));
@@ -280,8 +288,8 @@ impl Board {
             of_old_files = Some(self.prune(now, &mut history));
         }
         drop(history);
-        // Not locked, so that readers do not wait for old files. Each file is removed or replaced
-        // as a whole, and only this thread writes.
+        // The history is not locked here, so that readers do not wait for old files. This is safe
+        // because each file is removed or replaced as a whole, and only this thread writes.
         if let Some(folder) = &self.folder
             && must_prune
             && !self.is_ending()
@@ -298,14 +306,15 @@ impl Board {
         outcome.and(table.of_old_files.clone().map_or(Ok(()), Err))
     }
 
-    /// Writes the counts of a site. Counts that cannot be written return to the table.
+    /// Writes the counts of a site. Counts that cannot be written are put back into the table.
     fn write_site(&self, history: &mut History, site: &str) -> Result<(), String> {
         let taken = self.table.lock().take(site);
         let mut outcome = Ok(());
         let mut unwritten: Option<Vec<Watch>> = None;
         for (day, mut rows) in by_day(taken, self.site_line(site)) {
             if let Some(unwritten) = &mut unwritten {
-                // A watch in a later day that is written must not cover the day that is not.
+                // If a day cannot be written, its watch must not be written with a later day
+                // either: the later file would claim that nothing is missing on the earlier day.
                 unwritten.append(&mut rows.watches);
                 if rows.is_empty() {
                     continue;
@@ -314,7 +323,9 @@ impl Board {
             let problem = match history.add(site, day, &rows) {
                 Ok(Added::Whole) => continue,
                 Ok(Added::WithoutEvidence(error)) => {
-                    format!("the board of site {site:?}: a damaged file could not be kept as .jsonl.damaged: {error}")
+                    format!(
+                        "the board of site {site:?}: a copy of a damaged file could not be kept as .jsonl.damaged: {error}"
+                    )
                 }
                 Err(error) => {
                     unwritten.get_or_insert_default().append(&mut rows.watches);
@@ -346,7 +357,8 @@ impl Board {
         let mut outcome = Ok(());
         for file in unfolded(folder, before).map_err(failed)? {
             if self.is_ending() {
-                // The day is not stored as folded: the next process continues.
+                // [`mark_folded`] is not called, so that the next process continues with these
+                // files.
                 return outcome;
             }
             match files.fold(&file) {
@@ -357,8 +369,8 @@ impl Board {
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
     }
 
-    /// Records that the process is ending: counts are still written, but old files are left to the
-    /// next process.
+    /// Records that the process is ending. From now on, old files are left to the next process, but
+    /// counts are still written.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
@@ -367,13 +379,14 @@ impl Board {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Returns the rows of a site from `from` to `to`, including rows not written yet. Blocks.
+    /// Returns the rows of a site from `from` to `to`, including rows that are not written to files
+    /// yet. Blocks.
     pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
         let history = self.history.lock();
         let mut all = history.range(site, from, to, self.settings.replicas.get());
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table.lock().sites.get(site) {
-            // Rows that are not written yet.
+            // Adds the rows that are not written to files yet.
             all.merge(&held.with_watches(held.counted.clone()));
         }
         all
@@ -406,7 +419,7 @@ impl Board {
     pub(crate) fn problems(&self) -> Vec<String> {
         let table = self.table.lock();
         let lost = (table.lost > 0)
-            .then(|| format!("{} crawler requests were not counted: there were too many rows", table.lost));
+            .then(|| format!("{} crawler requests were not counted, because there were too many rows", table.lost));
         table.problem.iter().chain(&table.of_old_files).cloned().chain(lost).collect()
     }
 
@@ -419,13 +432,14 @@ impl Board {
         self.folder.is_some()
     }
 
-    /// Waits for permission to read the history.
+    /// Waits until fewer than [`MAX_READERS`] threads read the history. The history may be read
+    /// until the permit is dropped.
     pub(crate) async fn reader(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed.
+        // An error is impossible, because the semaphore is never closed.
         Arc::clone(&self.readers).acquire_owned().await.ok()
     }
 
-    /// Describes the files that are read, for people.
+    /// Describes the files that are read, for messages.
     pub(crate) fn what_is_read(&self) -> String {
         let files = |folder: &PathBuf| format!("the files of the board in {}", folder.display());
         self.folder.as_ref().map_or_else(|| "the board".to_owned(), files)
@@ -460,8 +474,8 @@ impl Table {
         self.rows += site.counted.rows.len() - before;
         self.lost += lost;
         let sight = if lost > 0 { Sight::Blind } else { moment.sight };
-        // A new live version is written at once: a gap is judged by the versions before and after
-        // it.
+        // If the live version has changed, the table is written at once, so that the change is
+        // known even if the process is killed.
         self.is_urgent |= site.watches.add(now, moment.version.as_deref(), sight);
         self.is_urgent |= self.rows > MAX_LIVE / 2;
     }
@@ -493,9 +507,9 @@ impl Table {
     }
 }
 
-/// Splits rows by day. A watch belongs to the day of its end, including quiet days before it. If a
-/// day has counts, its part of the watch belongs to that day: no file may state that nothing is
-/// missing from another.
+/// Splits rows by day. A watch is stored with the day of its end, and covers days without counts
+/// before it. If a day in between has counts, the watch is split at the end of that day, so that
+/// the file of one day never claims that another day with counts is complete.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {

@@ -1,4 +1,4 @@
-//! Entry point for fuzzing: the file of a day, as a disk or another process may have left it.
+//! Entry point for fuzzing the parser of a day's file, which may be damaged.
 
 use tower_robots::live::VersionHash;
 
@@ -9,11 +9,12 @@ use super::watch::{Lost, Watch};
 /// A day in 2026.
 const TODAY: u64 = 20_784 * DAY;
 
-/// Parses a file of a day, complete or not. The parsed records are written as a complete file,
-/// which must contain the same records.
+/// Parses any bytes as the file of a day, also with a valid last line. The parsed records are
+/// encoded as a complete file, and parsing this file must return the same records.
 pub fn board_day(octets: &[u8]) {
     let (_, cut) = parse(octets, TODAY);
-    // A matching hash does not occur by chance.
+    // At most one of the two files can be undamaged, because a matching hash does not occur by
+    // chance.
     let end = format!("{{\"end\":{{\"hash\":\"{}\"}}}}\n", VersionHash::of(octets));
     let with_end = [octets, end.as_bytes()].concat();
     let (rows, damage) = parse(&with_end, TODAY);
@@ -24,10 +25,11 @@ pub fn board_day(octets: &[u8]) {
     assert_eq!(sums(&again), sums(&rows), "{}", written.escape_ascii());
 }
 
-/// The times and counts of a day.
+/// The counts, watches and lost times of a day.
 type Sums<'a> = (Vec<(&'a RowKey, [u64; 5])>, &'a [Watch], &'a [Lost]);
 
-/// Spans of reads that no longer differ are merged when parsed.
+/// Only sums are compared, because spans of fetches that have become equal are merged when the file
+/// is parsed.
 fn sums(day: &DayRows) -> Sums<'_> {
     let of_row = |row: &Row| {
         let reads = row.reads.iter().fold(0, |sum: u64, read| sum.saturating_add(read.count));

@@ -1,5 +1,5 @@
-//! A scripted week with its own clock. The verdicts and counts must be exactly these, whatever
-//! happens to the process.
+//! Plays a scripted week with its own clock. The verdicts and counts must be exactly the expected
+//! ones, whatever happens to the process.
 
 mod damage;
 mod folding;
@@ -25,7 +25,7 @@ const START: Second = 20_000 * DAY;
 /// Time at which version 2 goes live. It disallows requests that version 1 allows.
 const CHANGE: Second = START + DAY;
 
-/// Interval between two ticks. The script has no event between two ticks.
+/// Interval between two ticks. Every event of the script is at a tick.
 const TICK: Second = 20;
 
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ enum What {
     Private,
 }
 
-/// An event of the script: when, on which replica, who, what.
+/// An event of the script: its time, its replica, its crawler, and what happens.
 type Step = (Second, usize, (&'static str, ClaimResult), What);
 
 fn hours(from: Second, to: Second) -> impl Iterator<Item = Second> {
@@ -50,30 +50,31 @@ fn script() -> Vec<Step> {
     let mut all = |at: &mut dyn Iterator<Item = Second>, replica, who, what| {
         steps.extend(at.map(|at| (at, replica, who, what)));
     };
-    // Reads every six hours and obeys.
+    // `obeyer` fetches robots.txt every six hours and obeys.
     all(&mut hours(0, 167).step_by(6), 0, ("obeyer", Verified), What::Read);
     all(&mut hours(1, 167), 0, ("obeyer", Verified), What::Public);
-    // Reads version 1 one hour before version 2 goes live, and relies on it for 20 hours. Then
-    // reads version 2 and obeys.
+    // `late` fetches version 1 one hour before version 2 goes live, and relies on it for 20 hours.
+    // Then it fetches version 2 and obeys.
     all(&mut hours(23, 23), 0, ("late", Verified), What::Read);
     all(&mut hours(25, 42), 0, ("late", Verified), What::Private);
     all(&mut hours(43, 43), 0, ("late", Verified), What::Read);
     all(&mut hours(44, 60), 0, ("late", Verified), What::Public);
-    // Reads version 2 and ignores it.
+    // `ignorer` fetches version 2 and ignores it.
     all(&mut hours(30, 30), 0, ("ignorer", Verified), What::Read);
     all(&mut hours(31, 40), 0, ("ignorer", Verified), What::Private);
-    // Relies on version 1 for longer than a day.
+    // `stale` relies on version 1 for longer than a day.
     all(&mut hours(20, 20), 0, ("stale", Verified), What::Read);
     all(&mut hours(43, 48), 0, ("stale", Verified), What::Private);
-    // Is never seen reading.
+    // `unseen` never fetches robots.txt.
     all(&mut hours(50, 54), 0, ("unseen", Verified), What::Private);
-    // Claims to be the obeyer. Its reads count only for itself.
+    // These clients are impostors of `obeyer` and `late`. Their fetches must not count for the real
+    // crawlers.
     all(&mut hours(60, 66), 0, ("obeyer", Impostor), What::Private);
     all(&mut hours(60, 60), 0, ("late", Impostor), What::Read);
-    // Its claim is never confirmed.
+    // The claim of `claimer` is never confirmed.
     all(&mut hours(29, 29), 0, ("claimer", Claimed), What::Read);
     all(&mut hours(70, 72), 0, ("claimer", Claimed), What::Private);
-    // Reads on one replica, and ignores that version on the other.
+    // `split` fetches version 2 on one replica, and ignores it on the other.
     all(&mut hours(80, 80), 0, ("split", Verified), What::Read);
     all(&mut hours(81, 83), 1, ("split", Verified), What::Private);
     steps.sort_by_key(|(at, ..)| *at);
@@ -107,7 +108,7 @@ fn counted(at: Second, (crawler, identity): (&str, ClaimResult), what: What) -> 
     Counted { rows: [(key, row)].into_iter().collect(), ..Counted::default() }
 }
 
-/// Plays the script between two times on one replica, with regular ticks.
+/// Plays the events of the script between two times on one replica, with regular ticks.
 fn play(board: &Board, replica: usize, from: Second, to: Second) {
     let script = script();
     let mut steps = script.iter().filter(|(at, on, ..)| *on == replica && (from..to).contains(at)).peekable();
@@ -127,7 +128,8 @@ fn moment(now: Second, counted: Vec<Counted>) -> SiteMoment {
     SiteMoment { version, ..SiteMoment::new("shop", counted, None, Sight::Clear) }
 }
 
-/// A crawler, its verdict if any, and its disallowed requests by what it had read before.
+/// A crawler, its verdict if there is one, and its disallowed requests, grouped by what it had
+/// fetched before.
 type Said = (String, Option<String>, JudgedCounts);
 
 fn said(processes: &[DayRows], evidence: Evidence) -> Vec<Said> {
@@ -156,7 +158,7 @@ fn week() -> Vec<Said> {
         expect("obeyer impostor", None, [0, 0, 0, 0]),
         expect("obeyer verified", Some("obeys"), [0, 0, 0, 0]),
         expect("split verified", Some("obeys"), [0, 0, 0, 0]),
-        // The crawler read at most 24 hours before the first two requests.
+        // The fetch was at most 24 hours before the first two requests.
         expect("stale verified", Some("ignores"), [4, 2, 0, 0]),
         expect("unseen verified", Some("no read seen here"), [0, 0, 5, 0]),
     ]
@@ -175,7 +177,7 @@ fn a_week_has_exactly_these_words() {
     for board in [played(None), played(Some(folder.path()))] {
         assert_eq!(said(&[rows(&board)], Evidence::Complete), week());
     }
-    // Another process reads the files of the previous one.
+    // A process that reads the files of the previous one must show the same.
     let next = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
     assert_eq!(said(&[rows(&next)], Evidence::Complete), week());
 }
@@ -202,8 +204,8 @@ fn counts_are_those_of_the_script() {
     assert_eq!((summed.lines.len(), line.hits), (1, 10 + 18 + 7 + 6 + 5 + 3));
 }
 
-/// A restart is a gap: a read of another version, from another server, may have been missed.
-/// Earlier reads accuse no crawler.
+/// A restart is a gap, in which the crawler may have fetched another version from another server.
+/// Therefore, fetches before a restart must not accuse a crawler.
 #[test]
 fn restarts_accuse_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -212,25 +214,27 @@ fn restarts_accuse_no_crawler() {
         let board = Board::new(settings(true, 1), Some(folder.path()), at);
         play(&board, 0, at, START + until);
         if is_killed {
-            // Nothing more is written, and new counts are lost.
+            // The process is killed: counts since the last write are lost.
             let lost = counted(START + until, ("lost", ClaimResult::Verified), What::Private);
             board.add(START + until, [moment(START + until, vec![lost])]);
         } else {
             board.write(START + until).unwrap();
         }
-        // For a minute, no process runs.
+        // No process runs for a minute.
         at = START + until + MINUTE;
     }
     let board = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
     let mut want = week();
-    // A read while no process ran may have been of any version, which matters for a day.
+    // A crawler may have fetched any version while no process ran, which excuses its requests for a
+    // day.
     want[1] = expect("ignorer verified", Some("ignores"), [4, 0, 0, 6]);
     want[3] = expect("late verified", None, [0, 3, 0, 15]);
     want[7] = expect("stale verified", None, [0, 0, 0, 6]);
     assert_eq!(said(&[rows(&board)], Evidence::Complete), want);
 }
 
-/// The version changes while no process runs: earlier reads prove nothing any more.
+/// The version changes while no process runs, so fetches before that do not prove anything any
+/// more.
 #[test]
 fn what_may_have_been_missed_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -286,7 +290,7 @@ fn names_that_are_made_up_are_few_however_often_they_are_written() {
     assert_eq!(rows.values().map(|row| row.allowed).sum::<u64>(), 600);
 }
 
-/// Plays the script between two times in one process, with its own settings.
+/// Plays the script between two times in one process with these settings.
 fn played_with(settings: BoardConfig, state: &Path, from: Second, to: Second) -> Board {
     let board = Board::new(settings, Some(state), from);
     play(&board, 0, from, to);
@@ -294,7 +298,8 @@ fn played_with(settings: BoardConfig, state: &Path, from: Second, to: Second) ->
     board
 }
 
-/// Returns the results for the week from a process that starts at its end with these files.
+/// Returns the results for the week from a process that starts with these files at the end of the
+/// week.
 fn said_at_the_end(state: &Path) -> Vec<Said> {
     let board = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
     said(&[rows(&board)], Evidence::Complete)
@@ -304,7 +309,8 @@ fn accuses(said: &[Said]) -> bool {
     said.iter().any(|(_, word, judged)| word.as_deref() == Some("ignores") || judged.ignored > 0)
 }
 
-/// Before a restart, a cache or other replicas also served the site. That time accuses no crawler.
+/// Before a restart, a cache or other replicas also served the site. Fetches in that time must not
+/// accuse a crawler.
 #[test]
 fn settings_of_today_do_not_judge_the_past() {
     for before in [settings(false, 1), settings(true, 2)] {
@@ -317,14 +323,15 @@ fn settings_of_today_do_not_judge_the_past() {
     }
 }
 
-/// The disk is full at midnight. The next day does not cover the day that was not written.
+/// The disk is full at midnight, so one day is not written. The file of the next day must not claim
+/// to cover this day.
 #[test]
 fn a_day_that_is_not_written_is_not_watched() {
     let folder = tempfile::tempdir().unwrap();
     let board = Board::new(settings(true, 1), Some(folder.path()), START);
     let shop = folder.path().join("board/shop");
     std::fs::create_dir_all(&shop).unwrap();
-    // A folder with the name of the file, which cannot be replaced.
+    // Writing fails because a folder has the name of the file.
     let second = shop.join(super::row::date_of(START + DAY) + ".jsonl");
     std::fs::create_dir(&second).unwrap();
     let mut at = START;
@@ -351,7 +358,7 @@ fn what_could_not_be_written_is_written_within_half_a_minute_once_it_can_be() {
     };
     let file = folder.path().join("board/shop").join(super::row::date_of(START) + ".jsonl");
     std::fs::create_dir_all(&file).unwrap();
-    // The first moment is written at once.
+    // After the first moment, the table must be written at once.
     let first = due(START);
     board.write(first).unwrap_err();
     std::fs::remove_dir(&file).unwrap();
@@ -370,22 +377,22 @@ fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
         board.add(at, [moment(at, vec![counts])]);
         board.write(at)
     };
-    // Counts of the previous day, so that the clock does not seem to have jumped; and a folder with
-    // the name of an old file.
+    // Counts of the previous day are needed so that the clock does not seem to have jumped. An old
+    // file cannot be removed because it is a folder.
     write(START - DAY).unwrap();
     let old = folder.path().join("board/shop").join(super::row::date_of(START - 1000 * DAY) + ".jsonl");
     std::fs::create_dir(&old).unwrap();
     for at in [START, START + MINUTE] {
         let why = write(at).unwrap_err();
         assert_eq!(board.problems(), [why]);
-        assert!(board.is_written(), "what is counted is");
+        assert!(board.is_written(), "counts are written");
     }
     std::fs::remove_dir(&old).unwrap();
     write(START + 2 * MINUTE).unwrap();
     assert!(board.problems().is_empty());
 }
 
-/// Counts a read of `version` by a verified crawler at `at`.
+/// Counts a fetch of `version` by a verified crawler at `at`.
 fn read_of(version: &str, at: Second) -> Counted {
     let mut counted = counted(at, ("crawler", ClaimResult::Verified), What::Read);
     let reads = counted.rows.values_mut().flat_map(|row| &mut row.reads);
@@ -393,8 +400,8 @@ fn read_of(version: &str, at: Second) -> Counted {
     counted
 }
 
-/// Plays days with these reads, and with version 2 live except during `version_1`. Version 2
-/// disallows a request on the last day.
+/// Plays three days with these fetches. Version 1 is live during `version_1`, version 2 at all
+/// other times. The crawler sends a request that version 2 disallows on the last day.
 fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<Second>) {
     let board = Board::new(settings(true, 1), Some(state), START);
     let request = 2 * DAY + 10 * HOUR;
@@ -413,19 +420,22 @@ fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<
     board.write(START + request + HOUR).unwrap();
 }
 
-/// A day with a deleted file is not a day without reads: the read that excuses may have been in the
-/// file. A day without counts has no file, and is known to be quiet.
+/// If the file of a day was deleted, the day must not count as a day without fetches, because the
+/// file may have contained the fetch that excuses the crawler. A day without counts has no file
+/// either, but the next file covers it.
 #[test]
 fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     let judged = |state: &Path| said_at_the_end(state)[0].2;
     let [ignored, not_newest, undecided] =
         [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]].map(|counts| expect("", None, counts).2);
     for (reads, version_1, want) in [
-        // The crawler read version 1 two days before, and again less than a day before.
+        // The crawler fetched version 1 two days before the request, and again less than a day
+        // before.
         (&[("1", HOUR), ("1", DAY + 20 * HOUR)][..], 0..2 * DAY + HOUR, not_newest),
-        // Version 1 was live for an hour, and the crawler read it.
+        // Version 1 was live for two hours, and the crawler fetched it in this time.
         (&[("2", 20 * HOUR), ("1", DAY + 20 * HOUR)], DAY + 19 * HOUR..DAY + 21 * HOUR, not_newest),
-        // The crawler read in the last seconds of a day, which are counted on the next day.
+        // The crawler fetched version 1 in the last seconds of a day, which are added on the next
+        // day.
         (&[("1", HOUR), ("1", 2 * DAY - TICK)], 0..2 * DAY + HOUR, not_newest),
         (&[("1", HOUR)], 0..2 * DAY + HOUR, ignored),
     ] {
@@ -441,17 +451,19 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     }
 }
 
-/// A process writes every minute. An uninterrupted watch is one line per day.
+/// A process writes every minute, but an uninterrupted watch must be only one line in the file of a
+/// day.
 #[test]
 fn files_of_a_process_say_once_what_was_watched() {
     let folder = tempfile::tempdir().unwrap();
     let board = played(Some(folder.path()));
     assert!(rows(&board).watches.len() < 2 * 7 + 2, "{:?}", rows(&board).watches);
     let gaps = super::watch::gaps(&rows(&board).watches, &[]);
-    assert_eq!(gaps.len(), 2, "before and after: {gaps:?}");
+    assert_eq!(gaps.len(), 2, "only the time before and after the week: {gaps:?}");
 }
 
-/// While a host belonged to another site, that site may have served the crawler another version.
+/// If a host is added, it may have belonged to another site until then, which may have served the
+/// crawler another version.
 #[test]
 fn hosts_that_come_are_a_gap() {
     for (has_new_hosts, ignored) in [(false, 1), (true, 0)] {
@@ -470,8 +482,8 @@ fn hosts_that_come_are_a_gap() {
     }
 }
 
-/// Creates a board that counts up to `second`, and sees a verified crawler read version 2 one
-/// minute before.
+/// Creates a board that has counted up to `second`. One minute before that, a verified crawler
+/// fetched version 2.
 fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
     let board = Board::new(settings(true, 1), Some(state), START + DAY);
     for now in second - HOUR..=second {
@@ -484,8 +496,9 @@ fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
     board
 }
 
-/// In the second in which a host is added, a crawler may have read another version there just
-/// before its request here. This holds even if that second is already written.
+/// In the second in which a host is added, a crawler may have fetched another version from the
+/// previous server of this host, just before its request to this process. This must be considered
+/// even if that second is already written.
 #[test]
 fn the_second_in_which_hosts_come_accuses_no_crawler() {
     let comes = START + DAY + HOUR;
@@ -506,7 +519,8 @@ fn the_second_in_which_hosts_come_accuses_no_crawler() {
     }
 }
 
-/// The same for a site that disappears and returns within two seconds.
+/// A site disappears and returns within two seconds. Another server may have responded in this
+/// time.
 #[test]
 fn the_second_in_which_a_site_goes_accuses_no_crawler() {
     let goes = START + DAY + HOUR;
@@ -533,7 +547,7 @@ fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
         (START..=until).map(serve).for_each(|_| {});
         board.write(until).unwrap();
         board.add(until + 1, []);
-        assert!(board.sites_now().is_empty(), "what is not served is not shown");
+        assert!(board.sites_now().is_empty(), "a site that is not served is not shown");
         if writes {
             board.write(until + 1).unwrap();
         }
@@ -546,7 +560,7 @@ fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
     }
 }
 
-/// Returns the response of a replica, serialized and parsed as on a connection.
+/// Returns the response of a replica, after it was serialized and parsed.
 fn answered(board: &Board, replica: usize, now: Second) -> ReplicaAnswer<ReplicaRows> {
     let heard = vec!["web-0".to_owned(), "web-1".to_owned()];
     let (name, process) = (format!("web-{replica}"), replica.to_string());
@@ -567,14 +581,14 @@ fn crawler<'b>(report: &'b BoardReport, name: &str) -> &'b CrawlerBoard {
     report.sites[0].crawlers.iter().find(|of| of.crawler == name && of.identity == "verified").unwrap()
 }
 
-/// A read on one replica counts for requests on the other. The response contains all that the board
-/// of all replicas needs.
+/// A fetch on one replica counts for requests on another. The responses of the replicas must
+/// contain everything that the board of all replicas needs.
 #[test]
 fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
     let now = START + 84 * HOUR;
     let boards = boards(now);
     let [first, second] = [0, 1].map(|replica| answered(&boards[replica], replica, now));
-    // A second address of the second replica.
+    // The second replica also responds on a second address, and must be counted once.
     let again = answered(&boards[1], 1, now);
     let report = join(vec![first, second, again], &BoardQuery::default(), now);
     assert_eq!((report.counted_replicas, report.replicas, report.sees_all), (2, 2, true));
@@ -586,7 +600,7 @@ fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
     let whole = sum_up("shop", &whole, Period::day(now), Evidence::Complete, Some("2"));
     let text = |crawlers: &[CrawlerBoard]| serde_json::to_string_pretty(crawlers).unwrap();
     assert_eq!(text(&report.sites[0].crawlers), text(&whole.crawlers));
-    // Only reads are kept from the time before the period.
+    // Rows from the time before the period must contain only fetches.
     let mut rows = answered(&boards[0], 0, now).answer.unwrap().sites.remove("shop").unwrap();
     rows.rows.retain(|key, _| key.begin + HOUR <= Period::day(now).from - HOUR);
     assert!(!rows.rows.is_empty());
@@ -610,22 +624,22 @@ fn without_a_replica_nobody_is_accused_and_it_is_named() {
     let rows = damaged.sites.get_mut("shop").unwrap();
     let key = RowKey { begin: hour_of(now), crawler: "x".repeat(2000), ..RowKey::default() };
     rows.rows.insert(key, Row::default());
-    // The replica is also known by its name, and must not be reported twice.
+    // The missing replica is also known by its name, and must not be reported twice.
     let answers = vec![answered(&boards[0], 0, now), second(None, Some("NOT REACHED: gone"))];
     let notes = join(answers, &BoardQuery::default(), now).notes;
     assert!(!notes.iter().any(|note| note.contains("web-1")), "{notes:?}");
-    // With more names than addresses that do not respond, it is unknown which address has which
-    // name.
+    // If more names than unreachable addresses are known, it is unknown which name belongs to which
+    // address.
     let mut first = answered(&boards[0], 0, now);
     first.answer.iter_mut().for_each(|rows| rows.heard.push("web-2".to_owned()));
     let report = join(vec![first, second(None, Some("NOT REACHED: gone"))], &BoardQuery::default(), now);
     assert_eq!(report.replicas, 3);
-    let want = "Not counted: 1 of web-1, web-2: no place in fleet.replicas answers for them.";
+    let want = "Not counted: 1 of web-1, web-2: no address in fleet.replicas answers for them.";
     assert_eq!(report.notes[1..3], ["Not counted: 10.0.0.1:9145: NOT REACHED: gone.", want]);
     for (other, why) in [
         (Some(second(None, Some("NOT REACHED: gone"))), "Not counted: 10.0.0.1:9145: NOT REACHED: gone."),
         (Some(second(Some(damaged), None)), "Not counted: 10.0.0.1:9145: damaged rows."),
-        (None, "Not counted: web-1: no place in fleet.replicas answers for it."),
+        (None, "Not counted: web-1: no address in fleet.replicas answers for it."),
     ] {
         let answers = [answered(&boards[0], 0, now)].into_iter().chain(other).collect();
         let report = join(answers, &BoardQuery::default(), now);

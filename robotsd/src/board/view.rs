@@ -1,6 +1,6 @@
-//! The board for a query: the sites, the period, and whether the counts are from this process or
-//! merged from several processes, either from their files or from the rows that each of them
-//! returns.
+//! Builds the board for a query, which contains the site and the period. The counts are those of
+//! this process, or are merged from several processes: from their files, or from the rows that they
+//! return over HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,16 +19,16 @@ use crate::render::plural;
 use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
 
-/// Maximum number of sites shown together. The query must name a site beyond them.
+/// Maximum number of sites in a report. Other sites are only shown if the query names them.
 const MAX_SITES: usize = 50;
 
-/// Time before a period that is searched for reads, in seconds.
+/// Length of the time before a period that is searched for fetches of robots.txt, in seconds.
 const EARLIER: Second = 14 * DAY;
 
 /// The query of a request for the board.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BoardQuery {
-    /// All sites if `None`.
+    /// The requested site; `None` for all sites.
     pub(crate) site: Option<String>,
     pub(crate) span: BoardSpan,
     /// Whether all replicas of the fleet are asked.
@@ -36,7 +36,7 @@ pub(crate) struct BoardQuery {
 }
 
 impl BoardQuery {
-    /// Returns `path` with this query.
+    /// Returns the path and query of a URL for this query.
     pub(crate) fn at(&self, path: &str) -> String {
         let site = self.site.as_ref().map(|site| format!("&site={}", utf8_percent_encode(site, NON_ALPHANUMERIC)));
         let fleet = if self.is_of_fleet { "&fleet=1" } else { "" };
@@ -48,16 +48,17 @@ impl BoardQuery {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReplicaRows {
     pub(crate) replica: String,
-    /// Unique ID of the process. A name may resolve to several addresses of one process.
+    /// Unique ID of the process, so that it is counted once even if a name resolves to several of
+    /// its addresses.
     pub(crate) process: String,
-    /// Replicas that it knows from the store of the fleet.
+    /// Names of the replicas that this replica knows from the store of the fleet.
     pub(crate) heard: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) sites: BTreeMap<String, DayRows>,
 }
 
 word_enum! {
-    /// The time that is counted.
+    /// The length of the period.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
     pub(crate) enum BoardSpan {
         /// The last 24 hours, hour by hour
@@ -80,7 +81,7 @@ impl BoardSpan {
 }
 
 impl Board {
-    /// Builds the report of the board at `now`. Reads files, and blocks meanwhile.
+    /// Builds the report of the board at `now`. Blocks while it reads files.
     pub(crate) fn report(&self, query: &BoardQuery, now: Second) -> BoardReport {
         let settings = self.settings;
         let period = query.span.ending(now);
@@ -89,8 +90,8 @@ impl Board {
         report.notes = self.notes();
         if replicas > 1 {
             report.notes.push(format!(
-                "This is one of {replicas} replicas, and the others see reads too: `robotsd board --fleet` asks all, and `robotsd \
-                 board --merge` joins their files."
+                "This report is from one of {replicas} replicas: use `robotsd board --fleet` to ask all of them, or \
+                 `robotsd board --merge` to merge their files."
             ));
         }
         let evidence = if settings.sees_all && replicas == 1 { Evidence::Complete } else { Evidence::Partial };
@@ -107,15 +108,17 @@ impl Board {
         report
     }
 
-    /// Returns why the report may cover less than requested.
+    /// Returns the reasons why the report may cover less than requested.
     fn notes(&self) -> Vec<String> {
         let since = written(self.since);
-        let unkept = format!("There is no state_dir: this covers only the current process, since {since}.");
+        let unkept = format!(
+            "There is no state_dir, so the report covers only the time since {since}, when this process started."
+        );
         (!self.is_kept()).then_some(unkept).into_iter().chain(self.problems()).collect()
     }
 
-    /// Returns the part of this process in a board of all replicas: the rows of the period, and
-    /// earlier reads. Reads files, and blocks meanwhile.
+    /// Returns the rows of this process for a board of all replicas: the rows of the period, and
+    /// earlier fetches of robots.txt. Blocks while it reads files.
     pub(crate) fn rows_of(&self, query: &BoardQuery, now: Second) -> ReplicaRows {
         let period = query.span.ending(now);
         let mut notes = self.notes();
@@ -124,7 +127,8 @@ impl Board {
             if period.step == DAY {
                 rows.fold();
             }
-            // One hour earlier, because the clocks of replicas may differ.
+            // Full rows are kept for one hour before the period, because the clocks of replicas may
+            // differ.
             rows.keep_reads_before(period.from.saturating_sub(HOUR));
             (site, rows)
         });
@@ -132,31 +136,32 @@ impl Board {
     }
 }
 
-/// Builds the report from the rows of several replicas. Its notes name the replicas that did not
+/// Builds the report from the rows of several replicas. The notes list the replicas that did not
 /// answer.
 pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery, now: Second) -> BoardReport {
     let period = query.span.ending(now);
-    let none = answers.is_empty().then(|| "fleet.replicas in the config names no replica".to_owned());
+    let none = answers.is_empty().then(|| "fleet.replicas in the config is empty".to_owned());
     let (mut counted, mut missing) = (Vec::<ReplicaRows>::new(), Vec::from_iter(none));
     for ReplicaAnswer { replica, answer, error } in answers {
         missing.extend(error.map(|why| format!("{replica}: {why}")));
         match answer {
             Some(of) if !of.sites.values().all(DayRows::is_sound) => missing.push(format!("{replica}: damaged rows")),
-            // Another address of a process that is already counted.
+            // This answer is from another address of a process that is already counted.
             Some(of) if counted.iter().any(|known| known.process == of.process) => {}
             of => counted.extend(of),
         }
     }
     let is_counted = |name: &&String| counted.iter().any(|of| of.replica == **name);
     let heard: BTreeSet<&String> = counted.iter().flat_map(|of| &of.heard).filter(|name| !is_counted(name)).collect();
-    // A replica that did not answer may be one of the names heard; it must not be reported twice.
+    // A replica that did not answer may be one of the names in `heard`, and must not be reported
+    // twice.
     let known = counted.len() + missing.len().max(heard.len());
     let beside = heard.len().saturating_sub(missing.len());
     if missing.is_empty() {
-        missing.extend(heard.iter().map(|name| format!("{name}: no place in fleet.replicas answers for it")));
+        missing.extend(heard.iter().map(|name| format!("{name}: no address in fleet.replicas answers for it")));
     } else if beside > 0 {
         let names: Vec<_> = heard.iter().map(|name| name.as_str()).collect();
-        missing.push(format!("{beside} of {}: no place in fleet.replicas answers for them", names.join(", ")));
+        missing.push(format!("{beside} of {}: no address in fleet.replicas answers for them", names.join(", ")));
     }
     let mut report = begin(period, true, known, counted.len());
     report.notes.push(format!("Counted: {} of {}.", counted.len(), plural(known, "replica")));
@@ -180,10 +185,11 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
         let shown = folder.display();
         let real = folder.canonicalize().map_err(|error| format!("{shown}: {error}"))?;
         if !seen.insert(real) {
-            return Err(format!("{shown} is named twice: its requests would count twice"));
+            return Err(format!("{shown} is given twice, so its requests would be counted twice"));
         }
         let history = History::of_folder(folder);
-        let history = history.ok_or_else(|| format!("{shown}: there is no board: name the state_dir of a robotsd"))?;
+        let history =
+            history.ok_or_else(|| format!("{shown}: the folder contains no board: give the state_dir of a robotsd"))?;
         histories.push(history);
     }
     let period = query.span.ending(now);
@@ -193,7 +199,7 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
     Ok(summed(begin(period, true, count, count), query, period, names, rows))
 }
 
-/// Adds the sites with these names, built from the rows of each process.
+/// Adds the sites with these names to a report. `rows` returns the rows of each process.
 fn summed(
     mut report: BoardReport,
     query: &BoardQuery,
@@ -211,15 +217,16 @@ fn summed(
         report.replicas = report.replicas.max(replicas);
         if known < replicas {
             report.notes.push(format!(
-                "Site {site:?} has {replicas} replicas, and {counted} are counted here: reads seen by the others are missing."
+                "Only {counted} of the {replicas} replicas of site {site:?} are counted, so fetches of robots.txt may \
+                 be missing."
             ));
         }
         let evidence = if sees_all && counted >= replicas.max(known) { Evidence::Complete } else { Evidence::Partial };
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
         let board = sum_up(&site, &processes, period, evidence, live.as_deref());
-        // Rows do not name a registry. Services of another registry count if they referred
-        // visitors.
+        // The rows do not contain a registry, so the built-in one is used. Services of another
+        // registry are included if they referred visitors.
         report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }
     report
@@ -238,12 +245,12 @@ fn begin(period: Period, sees_all: bool, replicas: usize, counted_replicas: usiz
     }
 }
 
-/// Returns the requested sites, up to the number that can be shown together.
+/// Returns the requested sites, up to [`MAX_SITES`].
 fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<String>) -> Vec<(String, T)> {
     if let Some(wanted) = &query.site {
         sites.retain(|(site, _)| site == wanted);
     } else if sites.len() > MAX_SITES {
-        notes.push(format!("There are {} sites, and {MAX_SITES} are shown: name another with site=NAME.", sites.len()));
+        notes.push(format!("Only {MAX_SITES} of {} sites are shown: use site=NAME for another.", sites.len()));
         sites.truncate(MAX_SITES);
     }
     sites

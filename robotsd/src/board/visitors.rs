@@ -1,4 +1,5 @@
-//! Visitors that services referred: number per service and hour. Nothing else about them is stored.
+//! Numbers of visitors that services referred, per service and hour. Nothing else about visitors is
+//! stored.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,8 @@ use tower_robots::agent::Referrer;
 use super::recorder::{MAX_NAME_LENGTH, cut};
 use super::row::{Second, day_of};
 
-/// Maximum number of counts per day in a file: every hour of more services than exist.
+/// Maximum number of counts in the file of a day. It allows a count in every hour for 512 services,
+/// which is more than exist.
 const MAX_COUNTS: usize = 24 * 512;
 
 /// Visitors per service and hour.
@@ -16,7 +18,7 @@ const MAX_COUNTS: usize = 24 * 512;
 #[serde(from = "Vec<HourCount>", into = "Vec<HourCount>")]
 pub(crate) struct SentVisitors(BTreeMap<(Second, Service), u64>);
 
-/// A service, as named in the registry at the time.
+/// A service, with its operator and host as they were in the registry when it was counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Service {
     pub(crate) operator: String,
@@ -55,7 +57,7 @@ impl SentVisitors {
         days
     }
 
-    /// Reports whether a process can have written these counts for `day`.
+    /// Reports whether the counts are plausible: a process could have written them for `day`.
     pub(super) fn is_sound(&self, day: Second) -> bool {
         let is_name = |name: &str| name.len() <= MAX_NAME_LENGTH;
         let is_sound = |(hour, service): &(Second, Service)| {
@@ -87,7 +89,7 @@ impl From<SentVisitors> for Vec<HourCount> {
 
 impl From<&Referrer> for Service {
     fn from(referrer: &Referrer) -> Self {
-        // With a longer name, the file of the day would count as damaged.
+        // Names are cut, because the file of the day would count as damaged with a longer name.
         Self { operator: cut(&referrer.operator).to_owned(), host: cut(&referrer.host).to_owned() }
     }
 }
@@ -111,7 +113,8 @@ mod tests {
         assert_eq!(all.in_hours(|hour| hour > 4_000).map(|(_, visitors)| visitors).collect::<Vec<_>>(), [3]);
     }
 
-    /// A custom registry may contain any name, which must not make the day count as damaged.
+    /// A custom registry may contain a name of any length. The file must not count as damaged
+    /// because of it.
     #[test]
     fn a_long_name_makes_no_file_unsound() {
         let name = "ö".repeat(100);

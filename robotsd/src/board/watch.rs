@@ -1,55 +1,57 @@
-//! The times when reads of robots.txt were watched, and the live version. Any other time is a gap:
-//! a read may have been missed.
+//! Watches: the times when fetches of robots.txt were recorded, and the version that was live then.
+//! Any other time is a gap: a fetch may have been missed.
 //!
-//! **A gap counts as a possible read.** Unwatched time is judged as a read of whatever version was
-//! live then, and a crawler is accused only if every candidate for its last read accuses it. Each
-//! file covers the time since the previous write, including quiet days, and files never overlap, so
-//! a missing file leaves a gap. The version during a gap is certain only if its process vouches for
-//! it (`live_since`); it is not enough that both ends agree. If the config gives a host to another
-//! site, time before the new site responds for it is a gap.
+//! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
+//! was live then, and a crawler is accused only if every possible last fetch accuses it. Each file
+//! covers the time since the previous write, including days without counts. Files never overlap, so
+//! that a missing file leaves a gap. The version during a gap is certain only if one process
+//! recorded that it served no other version (`live_since`). It is not enough that the watches
+//! before and after the gap have the same version. If a reload moves hosts to another site, the
+//! time before the reload is a gap for that site.
 
 use serde::{Deserialize, Serialize};
 
 use super::judgement::Gap;
 use super::row::Second;
 
-/// Maximum time between two ticks of a running process, in seconds. After a longer time, the
-/// process was suspended or the clock was set.
+/// Maximum time between two ticks of a running process, in seconds. If more time has passed, the
+/// process was suspended or the clock was changed.
 const MAX_TICK: Second = 30;
 
-/// Maximum number of watches of a site held while writing fails. Dropped watches become gaps.
+/// Maximum number of watches of a site that are held while writing fails. The time of dropped
+/// watches counts as a gap.
 const MAX_QUEUED: usize = 256;
 
-/// A time when every read was counted and one version was live.
+/// A time during which every fetch of robots.txt was counted and one version was live.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Watch {
     pub(crate) from: Second,
     pub(crate) to: Second,
-    /// The version that was live. `None` if there was none, or if each host had its own.
+    /// The version that was live; `None` if no version was live, or if each host had its own.
     pub(crate) version: Option<String>,
-    /// When the watching process began to serve the site with its current hosts. Between two
-    /// watches of one process, more is certain than between watches of two processes.
+    /// The time when the watching process began to serve the site with its current hosts. It
+    /// identifies the process: only a gap between two watches of the same process can have a
+    /// certain version.
     pub(crate) process: Second,
-    /// For a watch that follows a gap: the time since which the process has served no other
-    /// version.
+    /// If the watch follows a gap, the time since when the process has served no other version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) live_since: Option<Second>,
 }
 
-/// A time when counts may be missing, because a file was damaged or another server responded for
-/// part of it.
+/// A time without complete counts, because a file was damaged, or because another server responded
+/// for a part of the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lost {
     pub(crate) from: Second,
     pub(crate) to: Second,
 }
 
-/// Whether reads are seen at a moment.
+/// Whether fetches of robots.txt are seen at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sight {
     #[default]
     Clear,
-    /// Enforcement is off, or counts were lost.
+    /// Fetches are not seen, because enforcement is off or counts were lost.
     Blind,
 }
 
@@ -66,28 +68,30 @@ pub(super) struct Watches {
 }
 
 impl Lost {
-    /// Returns the time that covers both.
+    /// Returns the shortest time that covers both.
     pub(super) fn and(self, other: Self) -> Self {
         Self { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
 }
 
 impl Watches {
-    /// Creates the watches of a process that began to serve the site at `process`.
+    /// Creates an empty list of watches for a process that began to serve the site at `process`.
     pub(super) fn of(process: Second) -> Self {
         Self { process, ..Self::default() }
     }
 
-    /// Records that the site was not served, or not for all of its hosts, since the last moment:
-    /// another server may have served another version.
+    /// Records that the site, or one of its hosts, was not served since the last moment. Another
+    /// server may have served another version in this time.
     pub(super) fn interrupt(&mut self, now: Second) {
         self.process = now;
         let Some(last) = self.list.last_mut() else { return };
-        // More requests may have come later in the second of the last moment.
+        // In the second of the last moment, another server may have responded to later requests, so
+        // the watch must end before this second.
         if last.from < last.to {
             last.to -= 1;
         } else {
-            // This second is already written, or is the only one that was watched.
+            // The watch cannot be shortened, because it covers only this second. The second is
+            // recorded as lost.
             self.lost.push(Lost { from: last.to, to: last.to });
             self.bound_lost();
         }
@@ -104,7 +108,8 @@ impl Watches {
         }
     }
 
-    /// Adds a moment. Returns whether the live version changed.
+    /// Adds a moment: extends the last watch, or begins a new one. Returns whether the live version
+    /// has changed.
     pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
         let (mut is_other, mut from, mut live_since) = (true, now, None);
@@ -118,11 +123,13 @@ impl Watches {
                 return false;
             }
             if !is_other && self.is_blind {
-                // Reads are not seen at this moment, and the live version is the same.
+                // Fetches are not seen at this moment, so the watch is not extended. No new watch
+                // is needed, because the live version is the same.
                 return false;
             }
             if is_seen {
-                // There is no gap: a read since then got one of the two versions.
+                // There is no gap, so the new watch begins at the end of the last one: a fetch
+                // between the two moments got one of the two versions.
                 from = last.to;
             }
             if !is_other && is_of_process {
@@ -135,24 +142,25 @@ impl Watches {
         is_other
     }
 
-    /// Reports whether there is something to write soon.
+    /// Reports whether a watch has begun or a time was lost since the last write.
     pub(super) const fn are_changed(&self) -> bool {
         self.has_begun || !self.lost.is_empty()
     }
 
-    /// Takes back lost times that could not be written.
+    /// Puts back lost times that could not be written.
     pub(super) fn put_back_lost(&mut self, lost: Vec<Lost>) {
         self.lost.extend(lost);
         self.bound_lost();
     }
 
-    /// Takes back watches that could not be written.
+    /// Puts back watches that could not be written.
     pub(super) fn put_back(&mut self, mut watches: Vec<Watch>) {
         merge(&mut watches, &self.list);
         let surplus = watches.len().saturating_sub(MAX_QUEUED);
         watches.drain(..surplus);
         if let Some(first) = watches.first_mut().filter(|_| surplus > 0) {
-            // The version during the dropped times is not certain.
+            // The version before the first remaining watch is no longer certain, because the
+            // watches before it were dropped.
             first.process = first.from;
             first.live_since = None;
         }
@@ -160,8 +168,8 @@ impl Watches {
         self.has_begun = true;
     }
 
-    /// Removes watches that are written. The last one continues from its end: files never overlap,
-    /// so that a deleted file leaves a gap.
+    /// Removes the watches that were written. The last watch continues with its end as its new
+    /// beginning, so that files never overlap and a deleted file leaves a gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);
@@ -173,7 +181,7 @@ impl Watches {
     }
 }
 
-/// Adds watches to the watches of a file. A continuation is merged with its beginning.
+/// Adds watches to those of a file. A watch that continues another one is merged with it.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
         let goes_on = |own: &&mut Watch| {
@@ -187,8 +195,8 @@ pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     }
 }
 
-/// Returns the gaps of one state directory: the time before, between and after its watches, and
-/// lost times.
+/// Returns the gaps of one process: the times before, between and after its watches, and the lost
+/// times.
 pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     let mut watches: Vec<&Watch> = watches.iter().collect();
     watches.sort_by_key(|watch| (watch.from, watch.to));
@@ -205,17 +213,20 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     }
     gaps.push(Gap { from: last.map_or(0, |last| last.to), to: Second::MAX, version: None });
     for Lost { from, to } in lost {
-        // Lost records may include another version.
+        // The lost records may have contained another version, so the version in this gap is not
+        // certain.
         gaps.iter_mut().filter(|gap| gap.from <= *to && *from <= gap.to).for_each(|gap| gap.version = None);
-        // Begins one second earlier, so that the gap also covers requests in the first second.
+        // The gap begins one second earlier, so that it also applies to requests in the first lost
+        // second.
         gaps.push(Gap { from: from.saturating_sub(1), to: *to, version: None });
     }
     gaps
 }
 
-/// Returns the gap between a watch and the next one; `None` if nothing is missing between them.
+/// Returns the gap between a watch and the next one; `None` if there is no time between them.
 fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
-    // Between two processes, another server may have served another version, even within a second.
+    // Between the watches of two processes, another server may have served another version, even
+    // within one second.
     if before.process != watch.process {
         let (from, to) = (before.to.min(watch.from), before.to.max(watch.from));
         return Some(Gap { from, to: to.max(from.saturating_add(1)), version: None });
@@ -223,7 +234,8 @@ fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
     if before.to >= watch.from {
         return None;
     }
-    // A watch between them may have been in a deleted file.
+    // A deleted file may have contained another watch between the two, so equal versions before and
+    // after the gap are not enough.
     let is_certain = before.version == watch.version && watch.live_since.is_some_and(|at| at <= before.to);
     let version = if is_certain { before.version.clone() } else { None };
     Some(Gap { from: before.to, to: watch.from, version })
@@ -262,7 +274,8 @@ mod tests {
         assert_eq!(between(&watches), [(1, 90, None)]);
     }
 
-    /// A server with another version may have run between two processes, or during a lost watch.
+    /// Another server with another version may have responded between two processes, or during a
+    /// lost watch.
     #[test]
     fn what_was_live_before_and_after_is_certain_within_one_process_alone() {
         let watch = |from, to, process| Watch { from, to, version: Some("1".into()), process, live_since: Some(10) };

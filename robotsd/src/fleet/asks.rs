@@ -1,6 +1,6 @@
-//! Requests to the tasks that talk to the store, from the rest of the process and between these
-//! tasks, and the interface of the sites for these tasks. Each task has its own queue, and requests
-//! that arrive before a round begins share that round.
+//! The queues of requests to the tasks that communicate with the store, and [`FleetSites`], the
+//! interface that these tasks use to read and change the sites. Each task has its own queue. All
+//! requests that are in the queue when a round begins are answered by this round.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,21 +11,21 @@ use tower_robots::live::Status;
 use super::document::{WriteAnswer, WriteCall};
 use crate::webhooks::{Turn, TurnOf};
 
-/// Sends requests to the tasks that talk to the store. Each task has its own queue.
+/// The senders of requests to the tasks that communicate with the store.
 #[derive(Debug)]
 pub(super) struct Asks {
     writes: mpsc::UnboundedSender<WriteRequest>,
     reads: mpsc::UnboundedSender<Round>,
     beats: mpsc::UnboundedSender<BeatRequest>,
     pub(super) turns: mpsc::UnboundedSender<TurnRequest>,
-    /// Entries that were missing from the store when it was last read.
+    /// Entries that the store had lost when it was last read.
     pub(super) lost: watch::Sender<Vec<WriteCall>>,
-    /// Whether a write has failed since the document was read. Entries may then be missing although
-    /// the document looks unchanged.
+    /// Whether a write has failed since the document was last read. If so, the document must be
+    /// read again even if its epoch and tag are unchanged.
     pub(super) has_failed: AtomicBool,
 }
 
-/// The receivers for [`Asks`].
+/// The receivers of the requests that [`Asks`] sends.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) writes: mpsc::UnboundedReceiver<WriteRequest>,
@@ -35,22 +35,23 @@ pub(super) struct Asked {
     pub(super) lost: watch::Receiver<Vec<WriteCall>>,
 }
 
-/// Writes, and the channel for their result.
+/// Writes to execute, and the channel for their results.
 pub(super) type WriteRequest = (Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>);
 pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String>>;
 
-/// A request to send a notice, by its ID. If the channel is dropped without a reply, the requester
-/// sends the notice.
+/// A request for permission to send a notice, with the ID of the notice. If the channel is dropped
+/// without a reply, the requester sends the notice itself.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
-/// A request for a round, dropped at the end of a round that began after the request.
+/// A request for a round of a task. It is dropped at the end of a round that began after the
+/// request was sent.
 pub(super) type Round = oneshot::Sender<()>;
 
 #[derive(Debug)]
 pub(super) enum BeatRequest {
-    /// Sends this replica's heartbeat and reads those of the others.
+    /// Sends the heartbeat of this replica and reads the heartbeats of the others.
     Beat(#[expect(dead_code, reason = "dropping it is the answer")] Round),
-    /// Removes this replica from the list.
+    /// Removes the heartbeat of this replica from the store.
     Leave(#[expect(dead_code, reason = "dropping it is the answer")] Round),
 }
 
@@ -65,36 +66,36 @@ impl Asks {
         (Self { writes, reads, beats, turns, lost, has_failed: AtomicBool::new(false) }, asked)
     }
 
-    /// Requests that the document is read.
+    /// Asks the reader to read the document, without waiting.
     pub(super) fn ask_read(&self) {
         let _ = self.reads.send(oneshot::channel().0);
     }
 
-    /// Requests that a heartbeat is sent.
+    /// Asks for a heartbeat, without waiting.
     pub(super) fn ask_beat(&self) {
         let _ = self.beats.send(BeatRequest::Beat(oneshot::channel().0));
     }
 
-    /// Requests that changes are written.
+    /// Asks the writer to write changes. Returns the receiver of the results.
     pub(super) fn write(&self, calls: Vec<WriteCall>) -> WriteAnswers {
         let (answer, answered) = oneshot::channel();
         let _ = self.writes.send((calls, answer));
         answered
     }
 
-    /// Waits until the document has been read again, beginning now.
+    /// Waits until the document has been read by a round that began after this call.
     pub(super) async fn read(&self) {
         let (round, end) = oneshot::channel();
         let _ = self.reads.send(round);
         let _ = end.await;
     }
 
-    /// Waits for a heartbeat that is sent from now on.
+    /// Waits until a heartbeat has been sent by a round that began after this call.
     pub(super) async fn beat(&self) {
         self.beats(BeatRequest::Beat).await;
     }
 
-    /// Removes this replica from the list.
+    /// Removes the heartbeat of this replica from the store.
     pub(super) async fn leave(&self) {
         self.beats(BeatRequest::Leave).await;
     }
@@ -106,17 +107,19 @@ impl Asks {
     }
 }
 
-/// The sites of the process.
+/// The interface of the sites for the tasks of the fleet.
 pub(crate) trait FleetSites: Send + Sync {
-    /// Returns the name and the status of each robots.txt.
+    /// Returns the name and the status of each site, or of each host of a site with one robots.txt
+    /// per host.
     fn statuses(&self) -> Vec<(String, Status)>;
 
     /// Accepts the pending version with this hash. Blocks.
     fn accept(&self, site: &str, hash: &str, by: &Attribution);
 
-    /// Goes back to the previous version. Blocks.
+    /// Rolls a site back to the previous version. Blocks.
     fn roll_back(&self, site: &str, by: &Attribution);
 
-    /// Records that enforcement was switched, which leaves a gap in the counts.
+    /// Records that enforcement was switched off or on, so that the board shows a gap in its
+    /// counts.
     fn were_switched_off(&self);
 }

@@ -13,11 +13,11 @@
 //!              permission for a version, by its hash
 //! ```
 //!
-//! Each field is parsed separately. An off switch and a tombstone count by their names alone, so no
-//! damage to their value or to another field can turn enforcement on or hide an off switch. The
-//! scope is part of the name: a client with rights for one site can reuse the ID of any off switch,
-//! but affects only its own site. Numbers are bounded when read and when written, so a damaged
-//! number cannot spoil later writes.
+//! Each field is parsed separately. The name of an off switch or tombstone is enough for it to take
+//! effect. Therefore, damage to its value or to another field cannot turn enforcement on or hide an
+//! off switch. The scope is part of the name, so a client with rights for one site that reuses the
+//! ID of another site's off switch affects only its own site. Numbers have an upper bound, so that
+//! a damaged number cannot make later writes fail.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,13 +29,14 @@ use tower_robots::live::VersionHashPrefix;
 /// Scope of an off switch for all sites.
 pub(crate) const EVERY_SITE: &str = "*";
 
-/// The format that this program reads and writes.
+/// The format of documents that this program can read and write.
 const FORMAT: u64 = 1;
 
-/// Maximum rev and format. No fleet writes this often, and the script counts exactly up to 2^53.
+/// Maximum rev, and maximum format. No fleet makes so many writes, and numbers in Lua scripts are
+/// exact up to 2^53.
 pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
-/// The end of the year 9999, as Unix time in seconds.
+/// Maximum time of an entry: the end of the year 9999, as Unix time in seconds.
 const MAX_TIME: u64 = 253_402_300_799;
 
 /// Maximum length of an epoch, in bytes.
@@ -44,25 +45,25 @@ const MAX_EPOCH: usize = 64;
 /// The name and the value of a field of a hash in the store.
 pub(super) type Field = (Vec<u8>, Vec<u8>);
 
-/// The document as it was read.
+/// The parsed document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// Empty if it cannot be read.
+    /// The identity of the document; empty if the field cannot be parsed.
     pub(crate) epoch: String,
-    /// 0 if it cannot be read.
+    /// The number of the last write; 0 if the field cannot be parsed.
     pub(crate) rev: u64,
     pub(crate) tag: String,
     /// Off switches by name.
     pub(crate) marks: BTreeMap<String, OffSwitch>,
-    /// Stamps of lifted off switches, by the name of the off switch.
+    /// Tombstones of lifted off switches, by the name of the off switch.
     pub(crate) lifted: BTreeMap<String, Stamp>,
     /// Accepted versions by site.
     pub(crate) accepts: BTreeMap<String, Accept>,
-    /// Fields that cannot be read, by name.
+    /// Fields that cannot be parsed, by name.
     pub(crate) damaged: BTreeMap<Vec<u8>, Damage>,
 }
 
-/// A field that cannot be read.
+/// A field that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     /// Value of the field; `None` if the field is missing.
@@ -71,15 +72,15 @@ pub(crate) struct Damage {
     pub(crate) why: String,
 }
 
-/// Who wrote an entry, and why.
+/// The author of an entry, its time and its reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Stamp {
-    /// The rev of the write; 0 before the entry is in the store.
+    /// The rev of the write that added the entry; 0 if the entry is not in the store yet.
     #[serde(deserialize_with = "rev")]
     pub(crate) rev: u64,
     pub(crate) by: String,
-    /// Unix time in seconds, for people. Entries are ordered by rev only.
+    /// Unix time in seconds. It is only displayed: entries are ordered by rev.
     #[serde(deserialize_with = "time")]
     pub(crate) at: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,8 +97,8 @@ pub(crate) struct OffSwitch {
 }
 
 impl OffSwitch {
-    /// Returns the scope and the ID. Two operators may choose the same ID for different scopes, and
-    /// both off switches count.
+    /// Returns the name of the off switch: its scope and its ID. Off switches with the same ID and
+    /// different scopes are different off switches.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.scope, self.id)
     }
@@ -114,7 +115,7 @@ pub(crate) struct Accept {
 
 impl Accept {
     /// Reports whether this permission is for the version with this hash. The stored hash may be a
-    /// prefix, of at least the length that an operator must type.
+    /// prefix with at least the number of digits that an operator must type.
     pub(crate) fn is_of(&self, hash: &str) -> bool {
         let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
         let (own, hash) = (digits(&self.hash), digits(hash));
@@ -123,7 +124,7 @@ impl Accept {
 }
 
 impl Document {
-    /// Parses the fields of the hash; `None` if there is no document.
+    /// Parses the fields of the document; `None` if there are no fields, and thus no document.
     ///
     /// # Errors
     ///
@@ -141,7 +142,9 @@ impl Document {
             return Ok(None);
         }
         if format > FORMAT {
-            return Err(format!("the document has format {format}, and this robotsd reads {FORMAT}: update it"));
+            return Err(format!(
+                "the document has format {format}, but this robotsd can only read format {FORMAT}: update it"
+            ));
         }
         for field in ["epoch", "rev"].map(str::as_bytes).into_iter().filter(|field| !known.iter().any(|it| it == field))
         {
@@ -152,7 +155,7 @@ impl Document {
         Ok(Some(document))
     }
 
-    /// Removes off switches that are lifted, even if their own fields are damaged.
+    /// Removes off switches that have a tombstone, including those with damaged values.
     pub(super) fn leave_out_lifted(&mut self) {
         let Self { marks, lifted, damaged, .. } = self;
         let is_lifted = |name: &String| lifted.contains_key(name);
@@ -162,9 +165,9 @@ impl Document {
         marks.retain(|name, _| !is_lifted(name));
     }
 
-    /// Returns the document for a key that is not a hash: nothing can be read from it.
+    /// Returns an empty, damaged document, for a key in the store that does not contain a hash.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
-        let damage = Damage { value: None, why: format!("the key has another type than hash ({why})") };
+        let damage = Damage { value: None, why: format!("the key must have the type hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
     }
 
@@ -197,13 +200,14 @@ impl Document {
         Ok(())
     }
 
-    /// Describes the fields that cannot be read.
+    /// Describes the fields that cannot be parsed.
     pub(crate) fn damages(&self) -> impl Iterator<Item = String> {
         self.damaged.iter().map(|(field, damage)| format!("{:?}: {}", String::from_utf8_lossy(field), damage.why))
     }
 
-    /// Returns the repairs for the fields that cannot be read. An off switch gets its stamp from
-    /// `known`, or else `stamp`; a tombstone gets `stamp`. Other fields are removed.
+    /// Returns the repairs for the fields that cannot be parsed. A damaged off switch gets its
+    /// stamp from `known`, or `stamp` if it is not in `known`. A damaged tombstone gets `stamp`.
+    /// Other damaged fields are removed.
     pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {
@@ -219,8 +223,8 @@ impl Document {
         self.damaged.iter().map(mend).collect()
     }
 
-    /// Returns a digest that is equal for documents and replicas with the same off switches and
-    /// accepted versions.
+    /// Returns a digest of the off switches and accepted versions, to compare the document with the
+    /// knowledge of replicas.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
@@ -244,8 +248,8 @@ fn number(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("{:?} is not a number from 0 to {MAX_NUMBER}", shortened(text)))
 }
 
-/// Parses the stamp of an entry that counts by its name alone. Also reports whether the stamp could
-/// be read.
+/// Parses the stamp of an entry. Returns an empty stamp together with the error if it cannot be
+/// parsed, because the name of the entry is enough for it to take effect.
 fn stamp(value: &[u8]) -> (Stamp, Result<(), String>) {
     match serde_json::from_slice(value) {
         Ok(stamp) => (stamp, Ok(())),
@@ -259,7 +263,8 @@ fn epoch(text: &str) -> Result<String, String> {
     is_plain.then(|| text.to_owned()).ok_or_else(why)
 }
 
-/// Returns the beginning of a string that anybody may have written.
+/// Returns the beginning of a string for a message. Damaged fields can contain strings of any
+/// length.
 fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(40) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -267,7 +272,7 @@ fn shortened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Parses a rev within its bound.
+/// Deserializes a rev, which must be at most [`MAX_NUMBER`].
 pub(super) fn rev<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     within(from, MAX_NUMBER)
 }
@@ -278,25 +283,25 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
 
 fn within<'de, D: Deserializer<'de>>(from: D, max: u64) -> Result<u64, D::Error> {
     let number = u64::deserialize(from)?;
-    if number <= max { Ok(number) } else { Err(de::Error::custom(format!("{number} is above {max}"))) }
+    if number <= max { Ok(number) } else { Err(de::Error::custom(format!("{number} exceeds the maximum of {max}"))) }
 }
 
 /// A change to one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
-    /// Creates the document if there is none.
+    /// Creates the document if the store has none.
     Begin,
     OffSwitch(OffSwitch),
-    /// Lifts the off switch with this name. The stamp says who lifted it.
+    /// Lifts the off switch with this name. The stamp contains who lifted it.
     Lift(String, Stamp),
-    /// Accepts a site's version. The number is the rev of the entry that it replaces, or 0 if there
-    /// is none.
+    /// Adds the accepted version of a site. The number is the rev of the entry that is replaced, or
+    /// 0 if the site has no entry yet.
     Accept(String, Accept, u64),
-    /// Repairs fields that cannot be read, and creates the document if there is none.
+    /// Repairs fields that cannot be parsed, and creates the document if the store has none.
     Mend(Vec<Mend>),
 }
 
-/// The repair of one field, applied only if the field still has the value that was read.
+/// The repair of one field. It is applied only if the field still has the damaged value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mend {
     pub(crate) field: Vec<u8>,
@@ -305,34 +310,37 @@ pub(crate) struct Mend {
     pub(crate) to: Option<Vec<u8>>,
 }
 
-/// A write, ready to be sent to the store. A store without a document gets one with this epoch,
-/// because replicas remember the document even if the store loses it.
+/// A write with everything that the script in the store needs. If the store has lost the document,
+/// the script creates one with `epoch`, because replicas still know the previous document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,
-    /// A rev that the writer has seen. The new rev is higher, even if the store has lost that one.
+    /// The highest rev that the writer has seen. The rev of the write is higher, even if the store
+    /// has been reset to an earlier state.
     pub(crate) floor: u64,
     pub(crate) tag: String,
     pub(crate) write: Write,
 }
 
-/// Result of a write in the store.
+/// The result of a write in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
-    /// The entry is in the document, with this rev.
+    /// The entry was written with this rev.
     Written(u64),
-    /// The document already had the entry, or the off switch is lifted.
+    /// Nothing was written, because the document already has the entry, or the off switch was
+    /// lifted.
     Kept,
-    /// The entry has another rev than expected.
+    /// Nothing was written, because the entry to replace has this rev instead of the expected one.
     Conflict(u64),
-    /// The document has another epoch.
+    /// Nothing was written, because the document has this epoch instead of the expected one.
     Foreign(String),
 }
 
 impl WriteCall {
-    /// Returns the arguments of the script: epoch, floor, tag, format; the field and its value
-    /// without rev; a field whose presence makes the write superfluous; a field to remove; and the
-    /// expected rev. For each repaired field, its name, value and new value follow.
+    /// Returns the arguments of the script `write.lua`: epoch, floor, tag and format; the name of
+    /// the field to write, and its value without rev; the name of a field whose presence makes the
+    /// write unnecessary; the name of a field to remove; and the expected rev. For each repaired
+    /// field, its name, damaged value and new value follow.
     pub(crate) fn arguments(&self) -> Vec<Vec<u8>> {
         let Self { epoch, floor, tag, write } = self;
         let none = String::new;

@@ -1,6 +1,6 @@
-//! The first version of a site on a new replica, which has no version to compare it with. It goes
-//! live if the fleet has accepted it, or if a running replica serves it. If the fleet does not know
-//! the site, the gate works as it does without a fleet.
+//! The gate for the first version of a site on a new replica, which has no earlier version to
+//! compare it with. The version goes live if the fleet has accepted it, or if a running replica
+//! serves it. If the fleet does not know the site, the gate works as it does without a fleet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,12 +19,13 @@ use super::reader::DocumentReader;
 use crate::render::short_hash;
 use crate::report::is_of;
 
-/// Maximum time that a replica waits for the store at start if it never read the document. Without
-/// the document, files go live, and nothing is enforced.
+/// Maximum time that a replica without stored state waits for the store at start. If the store does
+/// not respond in this time, robots.txt files go live, but nothing is enforced.
 const CONTACT: Duration = Duration::from_secs(3);
 
 impl Fleet {
-    /// Reads the store before any site is opened, if this replica knows nothing about it. Blocks.
+    /// Reads the document and the heartbeats before sites are opened, unless this replica already
+    /// knows the document. Blocks.
     pub(crate) fn make_contact(self: &Arc<Self>) {
         if self.member.lock().is_known() {
             return;
@@ -33,15 +34,16 @@ impl Fleet {
         let contact = move || {
             let Ok(runtime) = Builder::new_current_thread().enable_all().build() else { return };
             let contact = contact(fleet);
-            // Problems with the store are reported once sites are served.
+            // The result can be ignored: problems with the store are reported when the sites are
+            // served.
             let _ = runtime.block_on(LocalSet::new().run_until(async { timeout(CONTACT, contact).await }));
             runtime.shutdown_background();
         };
-        // A runtime cannot be started within another.
+        // A new thread is needed because a runtime cannot be started within another runtime.
         let _ = thread::spawn(contact).join();
     }
 
-    /// Returns the gate of a site for its first version on this replica.
+    /// Returns the gate of a site with the condition for its first version on this replica.
     pub(crate) fn gate(&self, site: &str, gate: Gate) -> Gate {
         let known = self.known_versions(site);
         if known.is_empty() {
@@ -51,7 +53,7 @@ impl Fleet {
         let hashes = known.iter().filter_map(|hash| hash.parse::<VersionHashPrefix>().ok());
         gate.allow_first_versions(
             hashes,
-            format!("it would be the first version here, and the fleet has accepted or serves {shown}"),
+            format!("this replica has no earlier version, and the fleet has accepted or serves {shown}"),
         )
     }
 
@@ -67,7 +69,7 @@ impl Fleet {
     }
 }
 
-/// Reads the document and the last heartbeats of the replicas.
+/// Reads the document and the last heartbeat of each replica.
 async fn contact(fleet: Arc<Fleet>) -> Result<(), String> {
     DocumentReader::new(Arc::clone(&fleet), None).read().await?;
     let mut link = StoreLink::new(&fleet.settings.store);

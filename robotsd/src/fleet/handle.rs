@@ -1,9 +1,10 @@
-//! The interface of the fleet to other modules: the kill switches that it operates, changes by an
-//! operator, and its report.
+//! The interface of the fleet for other modules: kill switches that follow the off switches of the
+//! fleet, changes by operators, and the report.
 //!
-//! **An off switch takes effect even if nothing can be written.** The request to the store is sent
-//! before the kill switches are operated and the state directory is written, which may take a
-//! while. Entries that the store did not accept are kept, and written once the store is read.
+//! **An off switch takes effect even if neither the store nor the disk can be written.** The
+//! request to the store is sent first, because setting the kill switches and writing the state
+//! directory may take a while. Entries that could not be written to the store are kept, and are
+//! written when the store can be read again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -29,30 +30,31 @@ use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 
-/// Name of the file in the state directory with everything that the replica knows.
+/// Name of the file in the state directory that stores what the replica knows about the fleet.
 const FILE: &str = "fleet.json";
 
-/// Number of free bytes at the end of the file. On a full disk, they suffice for about fifty off
-/// switches.
+/// Number of unused bytes that are reserved at the end of the file. They are enough for about fifty
+/// off switches on a full disk.
 const ROOM: usize = 8 << 10;
 
-/// A process as a member of its fleet.
+/// The fleet, as seen by one of its processes.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(super) settings: FleetSettings,
     file: Option<PathBuf>,
     pub(super) log: Log,
     pub(super) member: Mutex<Member>,
-    /// Held while the file is written.
+    /// Locked while the file is written.
     saving: Mutex<()>,
     every_site: KillSwitch,
-    /// Whether another process has replaced this one under the same name, and sends the heartbeats.
+    /// Whether another process with the same name has replaced this one, and sends the heartbeats
+    /// instead.
     pub(crate) is_replaced: AtomicBool,
-    /// Kill switches of all sites, and hosts of sites, that were opened.
+    /// Kill switches of the opened sites, by the name of the site (or `SITE/HOST`).
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
     pub(super) asks: Asks,
-    /// Taken when the threads start.
+    /// The receivers of requests; `None` after the threads have started.
     pub(super) asked: Mutex<Option<Asked>>,
 }
 
@@ -64,7 +66,8 @@ pub(crate) struct SentDecision {
     answer: WriteAnswers,
 }
 
-/// A process and its successor both send heartbeats for less than this time.
+/// During an upgrade, a process and its successor send heartbeats at the same time, but for less
+/// than this time.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
 /// The last known state of the store.
@@ -72,27 +75,27 @@ const AT_ONCE: Duration = Duration::from_secs(4);
 pub(super) struct StoreView {
     pub(super) standing: DocumentState,
     pub(super) document: Option<Document>,
-    /// When the document was last read.
+    /// The time when the document was last read.
     pub(super) read: Option<SystemTime>,
     /// Whether the last attempt to read the document succeeded.
     is_read: bool,
-    /// First and last time of a heartbeat from another process with this replica's name, without a
-    /// long gap in between.
+    /// First and last time when heartbeats of another process with the name of this replica were
+    /// found, without a long gap between them.
     other: Option<(Instant, Instant)>,
     /// Why the store cannot be read.
     read_problem: Option<String>,
     /// Why the store cannot be written.
     write_problem: Option<String>,
-    /// Number of entries that must be written back.
+    /// Number of entries that the store has lost and that must be written back.
     lost: usize,
     file_problem: Option<String>,
     pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
-    /// The clock of the store at the last heartbeat.
+    /// The time of the store's clock at the last heartbeat.
     pub(super) now: u64,
-    /// Start of the current period without gaps in reading heartbeats. After a gap, all replicas
-    /// seem silent.
+    /// Time since when heartbeats were read without gaps. It is needed because all replicas seem to
+    /// be silent after a gap.
     hearing: Option<Instant>,
-    /// Silent replicas, and when each was last heard.
+    /// Silent replicas, with the time of their last heartbeat.
     pub(super) missing: BTreeMap<String, u64>,
 }
 
@@ -102,22 +105,24 @@ impl StoreView {
         self.read_problem.as_ref().or(self.write_problem.as_ref())
     }
 
-    /// Returns the state of the replica. A name used by two processes is reported first: other
-    /// replicas take them for one.
+    /// Returns the state of the replica. If two processes use its name, this problem has priority,
+    /// because other replicas cannot distinguish the two.
     pub(super) fn state(&self) -> StateAndReason {
-        // For a moment, a process finds heartbeats of its successor.
+        // The other process is not a problem if it is silent by now, or if it was seen only
+        // briefly, like the successor of this process during an upgrade.
         let is_other = |(first, last): (Instant, Instant)| last.elapsed().as_secs() < SILENT && last - first >= AT_ONCE;
         if !self.other.is_some_and(is_other) {
             return self.standing.state();
         }
-        let why = "another process has the name of this replica: give each of them its own `replica` in [fleet]";
+        let why =
+            "another process uses the name of this replica: set a different `replica` in [fleet] for each process";
         (ReplicaState::Doubled, Some(why.to_owned()))
     }
 }
 
 impl Fleet {
-    /// Reads the file in the state directory. If it is missing or unreadable, all sites that join
-    /// are off.
+    /// Creates the fleet from the file in the state directory. If the file is missing or
+    /// unreadable, nothing is enforced on the sites that join.
     pub(crate) fn open(settings: &FleetSettings, state_dir: Option<&Path>, log: &Log) -> Arc<Self> {
         let (asks, asked) = Asks::new();
         let fleet = Self {
@@ -137,7 +142,7 @@ impl Fleet {
         Arc::new(fleet)
     }
 
-    /// Reads the file again, which the process that this one replaces may have changed.
+    /// Reads the file again. During an upgrade, the previous process may have changed it.
     pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
@@ -146,8 +151,10 @@ impl Fleet {
             Err(error) => Err(error.to_string()),
         };
         let member = read.unwrap_or_else(|error| {
-            let message =
-                format!("{}: {error}: nothing is enforced until the fleet's document is read", file.display());
+            let message = format!(
+                "{} cannot be read, so nothing is enforced until the fleet's document is read from the store: {error}",
+                file.display()
+            );
             self.warn(&*message);
             self.store.lock().file_problem = Some(message);
             Member::default()
@@ -158,15 +165,15 @@ impl Fleet {
         self.follow();
     }
 
-    /// Connects a robots.txt with this name to the off switches for it.
+    /// Adds the kill switches that apply to the site `name` to its builder.
     pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
         self.follow_site(name, &switch);
         builder.additional_kill_switch(&self.every_site).additional_kill_switch(&switch)
     }
 
-    /// Changes what this replica knows. The change is in force on return, and stored if the state
-    /// directory is writable. Blocks.
+    /// Changes what this replica knows. On return, the change is in force, and is stored if the
+    /// state directory is writable. Blocks.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Member) -> R) -> R {
         let (made, is_changed) = self.change_member(change);
         if is_changed {
@@ -176,8 +183,9 @@ impl Fleet {
         made
     }
 
-    /// Like [`change`](Self::change), for a decision of an operator. The store is asked first: the
-    /// histories of many sites, or a slow disk, may take longer.
+    /// Like [`change`](Self::change), for a decision of an operator. The writes are sent to the
+    /// store first, because setting the kill switches of many sites and writing to a slow disk may
+    /// take longer.
     fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> SentDecision {
         let (writes, is_changed) = self.change_member(change);
         let calls = self.calls(writes);
@@ -197,7 +205,8 @@ impl Fleet {
 
     fn follow(&self) {
         follow(&self.every_site, || self.unknown(), || self.member.lock().is_every_site_off());
-        // The lock is not held while switches are operated, which may wait for a disk.
+        // The lock must not be held while kill switches are set, because setting a switch may wait
+        // for a disk.
         let sites: Vec<_> = self.sites.lock().iter().map(|(name, switch)| (name.clone(), switch.clone())).collect();
         sites.iter().for_each(|(name, switch)| self.follow_site(name, switch));
     }
@@ -210,7 +219,8 @@ impl Fleet {
         let Some(file) = &self.file else { return };
         let _saving = self.saving.lock();
         let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
-        // A full disk cannot hold a new file, so the existing one is overwritten.
+        // If a new file cannot be created, for example on a full disk, the existing file is
+        // overwritten.
         let written = files::replace(file, &files::with_room(&text, ROOM));
         let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
         let problem = written.err().map(|error| format!("{}: {error}", file.display()));
@@ -248,15 +258,15 @@ impl Fleet {
         let lost = seen.write_back.len();
         let before = std::mem::replace(&mut self.store.lock().lost, lost);
         if lost != 0 && lost != before {
-            self.warn(format!("lost entries that are written back to the store: {lost}"));
+            self.warn(format!("number of entries that the store has lost, and that are now written back: {lost}"));
         }
         self.calls(seen.write_back)
     }
 
-    /// Stores the heartbeats of the replicas, with the clock of the store. Blocks: there may be
-    /// many.
+    /// Records the heartbeats of the replicas, and the time of the store's clock. Blocks while it
+    /// parses the heartbeats, which may be many.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
-        // Nearly all replicas serve the same versions.
+        // Equal maps are shared, because nearly all replicas serve the same versions.
         let mut versions: Vec<ServedVersions> = Vec::new();
         let replicas = replicas.into_iter().map(|(name, beat)| {
             let mut beat: Heartbeat = serde_json::from_slice(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
@@ -275,13 +285,14 @@ impl Fleet {
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
-        // The document reader waits for this lock, so the old heartbeats are dropped without it.
+        // The old heartbeats are dropped after the lock is released, because the document reader
+        // waits for the lock.
         let before = std::mem::replace(&mut store.replicas, replicas);
         drop(store);
         drop(before);
     }
 
-    /// Records that the last heartbeat with the name of this replica came from another process.
+    /// Records that the last heartbeat with the name of this replica was sent by another process.
     pub(super) fn meets_another(&self) {
         let mut store = self.store.lock();
         let before = store.state().0;
@@ -292,7 +303,7 @@ impl Fleet {
         why.into_iter().filter(|_| before != state).for_each(|why| self.warn(why));
     }
 
-    /// Records that the document was read, or why it was not.
+    /// Records that the document was read, or the reason why it could not be read.
     pub(super) fn was_read(&self, problem: Option<String>) {
         let is_back = self.note(|store| {
             store.is_read = problem.is_none();
@@ -303,17 +314,18 @@ impl Fleet {
             before.is_some() && store.is_read
         });
         if is_back {
-            // The store can probably be written as well.
+            // The store can be read again, so it can probably be written again, too. A heartbeat
+            // shows this.
             self.asks.ask_beat();
         }
     }
 
-    /// Records that the store was written, or why it was not.
+    /// Records that the store was written, or the reason why it could not be written.
     pub(super) fn was_written(&self, problem: Option<String>) {
         self.note(|store| store.write_problem = problem);
     }
 
-    /// Changes the view of the store, and logs if a problem appeared or disappeared.
+    /// Changes the view of the store. Logs a line if this adds, removes or changes its problem.
     fn note<R>(&self, change: impl FnOnce(&mut StoreView) -> R) -> R {
         let mut store = self.store.lock();
         let before = store.problem().cloned();
@@ -338,11 +350,13 @@ impl Fleet {
         writes.into_iter().filter_map(|write| member.call(write, &random())).collect()
     }
 
-    /// Turns enforcement off for a scope, with the off switch `id`. It is off on return. Blocks.
+    /// Turns enforcement off for a scope, with the off switch `id`. On return, enforcement is off
+    /// on this replica. Blocks.
     ///
     /// # Errors
     ///
-    /// Returns an error if the ID was used before. Nothing is turned off then.
+    /// Returns an error if an off switch with this ID was lifted before. In this case, nothing is
+    /// turned off.
     pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Result<SentDecision, String> {
         let mut refused = None;
         let decision = self.decide(|member| match member.turn_off(id, scope, stamp(by)) {
@@ -355,7 +369,7 @@ impl Fleet {
         refused.map_or(Ok(decision), Err)
     }
 
-    /// Lifts all known off switches of a scope. Blocks.
+    /// Lifts all off switches of a scope that this replica knows. Blocks.
     pub(crate) fn lift(&self, scope: &str, by: &Attribution) -> SentDecision {
         let stamp = stamp(by);
         self.decide(|member| {
@@ -365,36 +379,40 @@ impl Fleet {
         })
     }
 
-    /// Waits until the store has a decision, and the document has been read after that.
+    /// Waits until a decision is in the store, and until the document has been read after that.
     ///
     /// # Errors
     ///
-    /// Returns why the store does not have it.
+    /// Returns the reason why the decision is not in the store.
     pub(crate) async fn stored(&self, SentDecision { writes, answer }: SentDecision) -> Result<(), String> {
         if writes == 0 { Err(self.nothing_to_write()) } else { self.written(answer).await.map(drop) }
     }
 
     fn nothing_to_write(&self) -> String {
-        format!("no document of fleet {:?} is known here: `robotsd fleet init` makes one", self.settings.name)
+        format!(
+            "this replica has not read a document of fleet {:?}: create one with `robotsd fleet init`",
+            self.settings.name
+        )
     }
 
-    /// Accepts a version for the fleet, replacing the accepted one that is known here.
+    /// Returns the write that accepts a version for the fleet. It replaces the accepted version
+    /// that this replica knows.
     pub(crate) fn accept(&self, site: &str, hash: &str, by: &Attribution) -> Vec<WriteCall> {
         let accept = self.member.lock().accept(site, &random(), hash, stamp(by));
         self.calls(vec![accept])
     }
 
-    /// Reports whether an off switch for all sites is in force.
+    /// Reports whether an off switch for all sites is in force. An unknown document does not count
+    /// as an off switch here.
     pub(crate) fn is_off(&self) -> bool {
         let member = self.member.lock();
         member.is_known() && member.is_every_site_off()
     }
 
-    /// Returns a message if no document was ever read, so that nothing is enforced.
+    /// Returns a message if this replica has never read a document; `None` otherwise.
     pub(crate) fn unknown(&self) -> Option<String> {
         let (of, store) = (&self.settings.name, self.settings.store.place());
-        let why =
-            format!("fleet {of:?}: its document is not known, so nothing is enforced until it is read from {store}");
+        let why = format!("fleet {of:?}: nothing is enforced until the document is read from {store}");
         (!self.member.lock().is_known()).then_some(why)
     }
 
@@ -407,7 +425,7 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// Returns why it was not written.
+    /// Returns the reason why the writes failed or were refused.
     pub(crate) async fn ask(&self, calls: Vec<WriteCall>) -> Result<Vec<WriteAnswer>, String> {
         if calls.is_empty() { Err(self.nothing_to_write()) } else { self.written(self.asks.write(calls)).await }
     }
@@ -417,31 +435,34 @@ impl Fleet {
         self.asks.read().await;
         let refused = answers.iter().find_map(|answer| match answer {
             WriteAnswer::Conflict(rev) => Some(format!(
-                "the store has another entry than this replica, of rev {rev}: look at `robotsd status --fleet`, and try again"
+                "the entry in the store has changed, and has rev {rev} now: check `robotsd status --fleet`, and try \
+                 again"
             )),
-            WriteAnswer::Foreign(epoch) => Some(format!("the document in the store is of another fleet, epoch {epoch}")),
+            WriteAnswer::Foreign(epoch) => {
+                Some(format!("the document in the store belongs to another fleet, with epoch {epoch}"))
+            }
             WriteAnswer::Written(_) | WriteAnswer::Kept => None,
         });
         refused.map_or(Ok(answers), Err)
     }
 
-    /// Reads the document and the heartbeats at the same time. Errors appear in the report.
+    /// Reads the document and the heartbeats at the same time. Errors are shown in the report.
     pub(crate) async fn look(&self) {
         tokio::join!(self.asks.read(), self.asks.beat());
     }
 
-    /// Removes this replica from the list when the process ends.
+    /// Removes the heartbeat of this replica from the store when the process ends.
     pub(crate) async fn leave(&self) {
         self.asks.leave().await;
     }
 
-    /// Returns when the document was last read.
+    /// Returns the time when the document was last read.
     pub(crate) fn read(&self) -> Option<SystemTime> {
         self.store.lock().read
     }
 
-    /// Returns why the replica does not follow the store. `None` before the store was first read,
-    /// and if no document was ever read.
+    /// Returns the reason why the replica does not follow the current document; `None` if it does,
+    /// or before the first attempt to read the store.
     pub(crate) fn problem(&self) -> Option<String> {
         let store = self.store.lock();
         let (state, why) = match store.state() {
@@ -457,11 +478,13 @@ impl Fleet {
 
     pub(crate) fn report(&self) -> FleetReport {
         let member = self.member.lock().clone();
-        // The document reader waits for this lock, and the report may be long.
+        // The view is cloned so that the document reader does not wait for the lock while the
+        // report is built.
         let store = self.store.lock().clone();
         let own_name = &self.settings.replica;
         let sites = store.replicas.get(own_name).map(|own| own.sites.clone()).unwrap_or_default();
-        // The other replicas are shown as of the last reading.
+        // The states of the other replicas are from the last successful read, so this replica must
+        // not be shown as current.
         let state = match store.state().0 {
             ReplicaState::Current if !store.is_read => ReplicaState::Stale,
             state => state,
@@ -496,7 +519,8 @@ impl Fleet {
     }
 }
 
-/// Sets a kill switch as wanted. Repeats this if the wanted state changes meanwhile.
+/// Sets a kill switch to the state that `is_off` returns. Repeats this if the state changes
+/// meanwhile.
 fn follow(switch: &KillSwitch, why: impl Fn() -> Option<String>, is_off: impl Fn() -> bool) {
     loop {
         let wanted = is_off();
@@ -515,7 +539,8 @@ pub(super) fn stamp(by: &Attribution) -> Stamp {
 /// Returns 64 random bits in hex.
 pub(crate) fn random() -> String {
     let mut octets = [0; 8];
-    // Without randomness, TLS connections fail as well. A repeated tag only delays readers.
+    // The result can be ignored: without random numbers, TLS connections fail, too, and a repeated
+    // tag only delays readers.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
     HEXLOWER.encode(&octets)
 }

@@ -1,7 +1,7 @@
-//! The threads that talk to the store of a fleet. One only reads the document
-//! ([`reader`](super::reader)). The other runs three tasks, each with its own connection: they
-//! write requested changes, send a heartbeat every five seconds, and ask which replica sends a
-//! notice.
+//! The threads that communicate with the store of a fleet. One thread only reads the document
+//! ([`reader`](super::reader)). The other thread runs three tasks, each with its own connection.
+//! The first writes changes, the second sends a heartbeat every five seconds, and the third finds
+//! out which replica sends a notice.
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,15 +31,15 @@ use crate::store::StoreScript;
 /// Interval between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Interval between two checks of the sites for accepted versions.
+/// Interval between two attempts to make accepted versions live.
 const LOOK: Duration = Duration::from_secs(1);
 
 static WRITE: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("write.lua")));
 static HEARTBEAT_SCRIPT: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("heartbeat.lua")));
 
 impl Fleet {
-    /// Starts the threads that talk to the store, and accepts on these sites what the fleet
-    /// accepts.
+    /// Starts the threads that communicate with the store. They also make versions live on `sites`
+    /// that the fleet has accepted.
     pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
         let Some(Asked { writes, reads, beats, turns, lost }) = self.asked.lock().take() else { return Ok(()) };
         self.unknown().into_iter().for_each(|why| self.warn(why));
@@ -67,7 +67,7 @@ fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Resul
     thread::Builder::new().name(name.to_owned()).spawn(thread).map(drop)
 }
 
-/// Writes decisions of operators, and entries that the store has lost.
+/// The task that writes decisions of operators, and entries that the store has lost.
 struct Writer {
     fleet: Arc<Fleet>,
     link: StoreLink,
@@ -75,11 +75,12 @@ struct Writer {
 
 impl Writer {
     async fn run(mut self, mut requests: UnboundedReceiver<WriteRequest>, mut lost: watch::Receiver<Vec<WriteCall>>) {
-        // Connects early, so that the first decision does not wait for the connection.
+        // Connects at the start, so that the first decision does not wait for the connection.
         let _ = self.link.connected().await;
         let mut rest = VecDeque::new();
         loop {
-            // A decision waits for at most one entry that is written back.
+            // Lost entries are written back one at a time, so that a decision waits for at most one
+            // of them.
             let request = if rest.is_empty() {
                 tokio::select! {
                     request = requests.recv() => request,
@@ -106,12 +107,13 @@ impl Writer {
                     break;
                 }
             }
-            // The client may have disconnected.
+            // Sending fails if the requester no longer waits for the result.
             let _ = answer.send(answers.into_iter().collect());
         }
     }
 
-    /// Writes the next lost entry back. After an error, the reader supplies all lost entries again.
+    /// Writes the next lost entry back. After an error, the remaining entries are dropped, because
+    /// the reader sends all lost entries again.
     async fn write_back(&mut self, rest: &mut VecDeque<WriteCall>) {
         let Some(call) = rest.pop_front() else { return };
         if self.write(&call).await.is_err() {
@@ -138,15 +140,17 @@ impl Writer {
     }
 }
 
-/// Sends this replica's heartbeat, reads those of the others, and brings accepted versions live.
+/// The task that sends the heartbeat of this replica, reads those of the others, and makes accepted
+/// versions live.
 struct Heart {
     fleet: Arc<Fleet>,
     sites: Arc<dyn FleetSites>,
     link: StoreLink,
     beaten: Option<Instant>,
-    /// Distinguishes its heartbeats from those of another process with the same name.
+    /// A random string that distinguishes the heartbeats of this process from those of another
+    /// process with the same name.
     process: String,
-    /// The running attempt to accept versions.
+    /// The attempt to make accepted versions live that is in progress.
     accepting: Option<JoinHandle<()>>,
 }
 
@@ -181,8 +185,8 @@ impl Heart {
     async fn beat(&mut self) -> Result<(), String> {
         let (fleet, sites, process) = (Arc::clone(&self.fleet), Arc::clone(&self.sites), self.process.clone());
         let own = spawn_blocking(move || {
-            // In the short form that commands accept: every replica reads the hashes of all others
-            // every few seconds.
+            // The hashes are shortened to the form that commands accept, because every replica
+            // reads the hashes of all replicas every few seconds.
             let statuses = sites.statuses().into_iter();
             let sites =
                 statuses.map(|(site, of)| (site, of.live.map(|live| live.short()).unwrap_or_default())).collect();
@@ -196,7 +200,8 @@ impl Heart {
         let (now, replicas, before): (u64, Vec<Field>, Option<Vec<u8>>) =
             self.link.run(&HEARTBEAT_SCRIPT, &key, &[replica, own]).await?;
         let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_slice(&beat).ok());
-        // The first heartbeat finds the one of the process that this one replaces.
+        // The first heartbeat is not compared, because it may find the heartbeat of the process
+        // that this one replaces.
         let is_other = |before: &Heartbeat| before.process != self.process;
         if self.beaten.is_some() && before.as_ref().is_some_and(is_other) {
             self.fleet.meets_another();
@@ -206,8 +211,8 @@ impl Heart {
         spawn_blocking(move || fleet.hear(now, replicas)).await.map_err(|error| error.to_string())
     }
 
-    /// Brings accepted versions live if this replica has them. Reports whether an attempt has
-    /// ended.
+    /// Starts an attempt to make accepted versions live that this replica has as pending or
+    /// previous version. Returns whether the last attempt has ended.
     fn accept(&mut self) -> bool {
         let is_over = self.accepting.take_if(|accepting| accepting.is_finished()).is_some();
         if self.accepting.is_some() || self.fleet.member.lock().lacking().next().is_none() {
@@ -215,8 +220,8 @@ impl Heart {
         }
         let (fleet, sites) = (Arc::clone(&self.fleet), Arc::clone(&self.sites));
         self.accepting = Some(spawn_blocking(move || {
-            // Versions that the first round brings live are recorded in the second, so that the
-            // next heartbeat includes them.
+            // There are two rounds: the second one records the versions that the first one made
+            // live, so that the next heartbeat includes them.
             for _ in 0..2 {
                 let lacking: Vec<_> = {
                     let member = fleet.member.lock();

@@ -1,5 +1,5 @@
-//! A connection to the store of a fleet. It belongs to one task, so that waits of other tasks do
-//! not delay it.
+//! A connection to the store of a fleet. Each task has its own, so that a slow response to one task
+//! does not delay the others.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::store::{StoreAddresses, StoreConnection, StoreProblem, StoreScript, S
 pub(super) struct StoreLink {
     settings: StoreSettings,
     addresses: StoreAddresses,
-    /// `None` before the first command, and after a failed one.
+    /// The open connection; `None` before the first command, and after a failed command.
     connection: Option<StoreConnection>,
 }
 
-/// Why the store did not execute a command.
+/// The reason why a command failed.
 pub(super) enum LinkError {
     /// Message for the operator.
     Failed(String),
-    /// The key has a value of another type. Contains the store's message.
+    /// The key has a value of the wrong type. Contains the store's message.
     WrongType(String),
 }
 
@@ -36,7 +36,7 @@ impl StoreLink {
         Self { settings: settings.clone(), addresses, connection: None }
     }
 
-    /// Returns a key of the fleet.
+    /// Returns the key in the store with this name, with the prefix of the fleet.
     pub(super) fn key(&self, of: &str) -> String {
         format!("{}{of}", self.settings.prefix)
     }
@@ -51,7 +51,7 @@ impl StoreLink {
         answer.map_err(|error| self.failed(&error, "write", key).text())
     }
 
-    /// Runs a script for one key.
+    /// Runs a script that uses one key.
     pub(super) async fn run<T: FromRedisValue>(
         &mut self,
         script: &StoreScript,
@@ -62,9 +62,9 @@ impl StoreLink {
         answer.map_err(|error| self.failed(&error, "write", key).text())
     }
 
-    /// Sends a command. If an open connection turns out to be closed, connects again and repeats
-    /// the command: stores close idle connections. Repeating a write that was already executed
-    /// changes nothing.
+    /// Sends a command. Stores close idle connections: if the connection turns out to be closed,
+    /// connects again and repeats the command. This is safe because a repeated write has no further
+    /// effect.
     async fn ask<T>(
         &mut self,
         question: impl AsyncFn(&mut StoreConnection) -> RedisResult<T>,
@@ -78,7 +78,8 @@ impl StoreLink {
         Ok(question(self.connected().await?).await)
     }
 
-    /// Returns the connection. Several commands may use it at the same time.
+    /// Returns the open connection, or connects. Several commands may use the connection at the
+    /// same time.
     pub(super) async fn connected(&mut self) -> Result<&mut StoreConnection, String> {
         if self.connection.is_none() {
             let key = self.key("doc");
@@ -86,7 +87,8 @@ impl StoreLink {
                 let mut command = cmd("HMGET");
                 command.arg(&key).arg("epoch").arg("tag");
                 async move {
-                    // The command will get the same response. Only a server that hangs is skipped.
+                    // Only an address whose server hangs is skipped. Any other error is ignored
+                    // here, because the actual command will fail in the same way and report it.
                     match connection.query::<redis::Value>(&command).await {
                         Err(error) if error.is_timeout() => Err("no answer in time".to_owned()),
                         _ => Ok(()),
@@ -99,8 +101,8 @@ impl StoreLink {
         self.connection.as_mut().ok_or_else(|| "no connection".to_owned())
     }
 
-    /// Returns why a command failed. The next command reconnects, unless the store itself refused
-    /// this one.
+    /// Describes why a command failed. Drops the connection, so that the next command reconnects,
+    /// unless the store itself refused the command.
     pub(super) fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> LinkError {
         let store = &self.settings;
         let text = error.to_string();
@@ -109,8 +111,8 @@ impl StoreLink {
         }
         if ["NOPERM", "NoPerm", "ACL failure"].iter().any(|mark| text.contains(mark)) {
             return LinkError::Failed(format!(
-                "{}: its user may not {what} {key}: allow EVAL, EVALSHA, TIME, HGET, HMGET, HGETALL, HEXISTS, HSET, HSETNX, HDEL, SET, GET \
-                 and DEL for keys that begin with {} ({text})",
+                "{}: its user may not {what} {key}: allow EVAL, EVALSHA, TIME, HGET, HMGET, HGETALL, HEXISTS, HSET, \
+                 HSETNX, HDEL, SET, GET and DEL for keys that begin with {} ({text})",
                 store.place(),
                 store.prefix
             ));

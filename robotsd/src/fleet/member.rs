@@ -1,23 +1,25 @@
-//! A replica as a member of its fleet: what it knows about the document, and how it applies a
-//! document that it reads.
+//! The state of a replica as a member of its fleet: what it knows about the document, and how it
+//! applies a document that it reads.
 //!
-//! It is a plain value without clock, files, store or randomness: IDs, tags and times are
-//! arguments. Its owner reads the document and calls [`seen`](Member::seen) (with `None` if the
-//! store has none), sends the returned writes to the store ([`call`](Member::call) with a new tag),
-//! and stores the member as JSON. A [`Member`] is all that a restart needs; a member without stored
-//! state is `Member::default()`. [`turn_off`](Member::turn_off) and [`lift`](Member::lift) take
-//! effect at once, whether or not the store executes their writes. An [`accept`](Member::accept)
-//! takes effect once it is read back. A write without a response may be sent again.
+//! A [`Member`] is a pure value: it uses no clock, files, store or random numbers, and receives
+//! IDs, tags and times as arguments. The owner of a member reads the document and calls
+//! [`seen`](Member::seen) (with `None` if the store has no document). It then sends the returned
+//! writes to the store, converted by [`call`](Member::call) with a new tag, and stores the member
+//! as JSON. After a restart, the stored member is sufficient; without stored state, the owner uses
+//! `Member::default()`. [`turn_off`](Member::turn_off) and [`lift`](Member::lift) take effect at
+//! once, whether or not the store executes their writes. An [`accept`](Member::accept) takes effect
+//! when it is read from the document. A write without a response may be sent again.
 //!
-//! - An off switch that the member knows stays in force until it is lifted: here, or by a tombstone
-//!   that it reads. Off switches and tombstones that the store has lost are written back. Reusing
-//!   an ID turns nothing off, and is an error.
-//! - In a damaged document, off switches, tombstones and all other readable fields count. For an
-//!   unreadable field, the member keeps its own value.
-//! - An accepted version is replaced only by one with a higher rev. Anything else is not applied
-//!   but reported, and left to the operator ([`restore`](Member::restore)).
-//! - The member ignores a document with another epoch. A member that never saw a document enforces
-//!   nothing.
+//! - An off switch that the member knows stays in force until it is lifted on this replica or by a
+//!   tombstone in the document. Off switches and tombstones that the store has lost are written
+//!   back. Reusing the ID of a lifted off switch is an error, and turns nothing off.
+//! - In a damaged document, all off switches and tombstones take effect, and so do all other fields
+//!   that can be parsed. For any other field, the member keeps its own value.
+//! - An accepted version is replaced only by one with a higher rev. If the document has an older
+//!   entry or none, the member keeps its own entry and reports this. The operator can then write
+//!   the member's entries to the store ([`restore`](Member::restore)).
+//! - The member ignores a document with another epoch. As long as a member has not read any
+//!   document, nothing is enforced.
 
 use std::collections::BTreeMap;
 
@@ -26,53 +28,54 @@ use serde::{Deserialize, Serialize};
 use super::document::{Accept, Document, EVERY_SITE, OffSwitch, Stamp, Write, WriteCall, digest, rev};
 use crate::report::is_of;
 
-/// What a replica knows about its fleet.
+/// The knowledge of a replica about its fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Member {
-    /// Epoch of the first document that it saw.
+    /// Epoch of the first document that the replica has read; `None` before that.
     epoch: Option<String>,
-    /// Highest rev that it has seen.
+    /// Highest rev that the replica has read.
     #[serde(deserialize_with = "rev")]
     rev: u64,
-    /// Off switches in force, by name, including its own that are in no store yet.
+    /// Off switches in force, by name, including those that are not in the store yet.
     marks: BTreeMap<String, OffSwitch>,
     lifted: BTreeMap<String, Stamp>,
     accepts: BTreeMap<String, Accept>,
-    /// IDs of accepted versions that were live here, by site. These sites lack nothing even if
-    /// another version is live later.
+    /// IDs of the accepts whose version has been live on this replica, by site. Such an accept is
+    /// fulfilled, even if another version is live later.
     reached: BTreeMap<String, String>,
 }
 
-/// How the last document relates to the replica's own knowledge.
+/// The state of the last document, compared with the knowledge of the replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DocumentState {
-    /// No document was read yet, or there never was one.
+    /// No document was read yet.
     #[default]
     Unknown,
     Current,
-    /// Entries of the document are missing, or older than the replica's.
+    /// Entries of the document are missing, or are older than those of the replica.
     WentBack(Vec<String>),
     /// The document has another epoch.
     Foreign(String),
     /// A later version of this program wrote the document.
     Rejected(String),
-    /// Descriptions of unreadable fields, and then of entries that went back.
+    /// Fields cannot be parsed. Contains the descriptions of these fields, followed by those of
+    /// entries that went back.
     Damaged(Vec<String>),
 }
 
-/// Result of reading a document.
+/// The result of applying a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) standing: DocumentState,
-    /// Changes for this replica, for the log.
+    /// Descriptions of the changes on this replica, for the log.
     pub(crate) changes: Vec<String>,
-    /// Entries that the store has lost.
+    /// Writes that restore the entries that the store has lost.
     pub(crate) write_back: Vec<Write>,
 }
 
 impl Member {
-    /// Reports whether the replica ever saw a document.
+    /// Reports whether the replica has ever read a document.
     pub(crate) const fn is_known(&self) -> bool {
         self.epoch.is_some()
     }
@@ -81,12 +84,13 @@ impl Member {
         self.epoch.as_deref()
     }
 
-    /// Reports whether nothing is enforced at all.
+    /// Reports whether nothing is enforced on any site: an off switch for all sites is in force, or
+    /// the document is unknown.
     pub(crate) fn is_every_site_off(&self) -> bool {
         !self.is_known() || self.marks.values().any(|mark| mark.scope == EVERY_SITE)
     }
 
-    /// Reports whether a site is off through its own off switch.
+    /// Reports whether an off switch for the site is in force.
     pub(crate) fn is_marked(&self, site: &str) -> bool {
         self.marks.values().any(|mark| is_of(&mark.scope, site))
     }
@@ -107,40 +111,41 @@ impl Member {
         &self.accepts
     }
 
-    /// Returns the accepted versions that were never live here.
+    /// Returns the accepts whose version has never been live on this replica.
     pub(crate) fn lacking(&self) -> impl Iterator<Item = (&str, &Accept)> {
         let is_reached = |site: &String, accept: &Accept| self.reached.get(site) == Some(&accept.id);
         let lacking = self.accepts.iter().filter(move |(site, accept)| !is_reached(site, accept));
         lacking.map(|(site, accept)| (&**site, accept))
     }
 
-    /// Records that a version is live here, which fulfils a permission for it.
+    /// Records that a version is live on this replica. If it is the accepted one, the accept is
+    /// fulfilled.
     pub(crate) fn serves(&mut self, site: &str, hash: &str) {
         let met = self.accepts.get(site).filter(|accept| accept.is_of(hash)).map(|accept| accept.id.clone());
         self.reached.extend(met.map(|id| (site.to_owned(), id)));
     }
 
-    /// Returns a digest that is equal for replicas, and their document, with the same off switches
-    /// and accepted versions.
+    /// Returns a digest of the off switches and accepted versions, to compare replicas with each
+    /// other and with the document.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
 
-    /// Returns a write, ready to be sent to the store; `None` before a document was seen.
+    /// Converts a write to a call of the script; `None` if no document was read yet.
     pub(crate) fn call(&self, write: Write, tag: &str) -> Option<WriteCall> {
         let epoch = self.epoch.clone()?;
         Some(WriteCall { epoch, floor: self.rev, tag: tag.to_owned(), write })
     }
 
-    /// Applies the document, or the fact that there is none.
+    /// Applies a document that was read; `None` if the store has no document.
     pub(crate) fn seen(&mut self, document: Option<&Document>) -> Seen {
         let mut seen = Seen::default();
         let none = Document::default();
         let read = match document {
             None if !self.is_known() => return seen,
             None => &none,
-            // The epoch is unreadable. Comparing the document with the known state is safe, but
-            // nothing else is taken from it.
+            // The epoch cannot be parsed, so it is unknown whether this is the document of the
+            // fleet. A replica that does not know a document ignores it.
             Some(document) if document.epoch.is_empty() && !self.is_known() => {
                 seen.standing = DocumentState::Damaged(document.damages().collect());
                 return seen;
@@ -156,8 +161,8 @@ impl Member {
             && !self.is_known()
         {
             self.epoch = Some(document.epoch.clone());
-            // Versions accepted before this replica joined are permissions: other replicas may be
-            // further by now.
+            // Accepts from the time before this replica joined count as fulfilled, because the
+            // other replicas may serve later versions by now.
             self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
             seen.changes.push(format!("the document of the fleet is known: epoch {}", document.epoch));
         }
@@ -169,7 +174,8 @@ impl Member {
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
             match self.marks.get_mut(name) {
-                // This replica still knows who wrote the damaged field.
+                // The field is damaged, so the replica keeps its own entry, which contains who
+                // turned enforcement off.
                 Some(_) if read.damaged.contains_key(format!("off:{name}").as_bytes()) => {}
                 Some(own) => own.clone_from(mark),
                 None => {
@@ -194,8 +200,8 @@ impl Member {
         seen
     }
 
-    /// Takes accepted versions that are newer than its own. Returns those that are older or
-    /// missing, without unreadable ones.
+    /// Adopts the accepts of the document that are newer than the replica's own. Returns
+    /// descriptions of the accepts that are older or missing in the document, except damaged ones.
     fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
         let mut gone = Vec::new();
         for (site, accept) in &read.accepts {
@@ -226,39 +232,40 @@ impl Member {
         marks.chain(lifted).collect()
     }
 
-    /// Turns a scope off at once on this replica.
+    /// Turns enforcement of a scope off on this replica, and returns the write for the store.
     ///
     /// # Errors
     ///
-    /// Returns an error if the off switch was lifted before, for example if a call arrives late.
-    /// Nothing is turned off then.
+    /// Returns an error if the off switch was lifted before, for example because the request was
+    /// delayed. In this case, nothing is turned off.
     pub(crate) fn turn_off(&mut self, id: &str, scope: &str, stamp: Stamp) -> Result<Write, String> {
         let mark = OffSwitch { scope: scope.to_owned(), id: id.to_owned(), stamp };
         if let Some(Stamp { by, .. }) = self.lifted.get(&mark.name()) {
             return Err(format!(
-                "the off switch {id} was lifted before, by {by}, so it turns nothing off: choose a new id"
+                "the off switch {id} was already lifted by {by} and cannot be used again: choose a new id"
             ));
         }
         self.marks.entry(mark.name()).or_insert_with(|| mark.clone());
         Ok(Write::OffSwitch(mark))
     }
 
-    /// Lifts the off switch with this name, whether or not it is known here.
+    /// Lifts the off switch with this name, whether or not this replica knows it, and returns the
+    /// write for the store.
     pub(crate) fn lift(&mut self, name: &str, stamp: Stamp) -> Write {
         self.marks.remove(name);
         self.lifted.entry(name.to_owned()).or_insert_with(|| stamp.clone());
         Write::Lift(name.to_owned(), stamp)
     }
 
-    /// Accepts a version, replacing the one accepted here. The store refuses if it has another
-    /// entry by now.
+    /// Returns the write that accepts a version. It replaces the accept that this replica knows.
+    /// The store refuses the write if its entry differs from this one.
     pub(crate) fn accept(&self, site: &str, id: &str, hash: &str, stamp: Stamp) -> Write {
         let accept = Accept { id: id.to_owned(), hash: hash.to_owned(), stamp };
         Write::Accept(site.to_owned(), accept, rev_of(&self.accepts, site))
     }
 
-    /// Returns the writes that restore this replica's entries which the document lacks. They get
-    /// new revs, so every replica takes them.
+    /// Returns the writes that restore the entries of this replica that the document lacks. They
+    /// get new revs, so that every replica adopts them.
     pub(crate) fn restore(&self, document: Option<&Document>) -> Vec<Write> {
         let none = Document::default();
         let read = document.unwrap_or(&none);
@@ -281,7 +288,7 @@ fn changed(to: &str, OffSwitch { scope, id, .. }: &OffSwitch, Stamp { by, why, .
     format!("the fleet turned enforcement of {} {to} (off switch {id}, by {by}){why}", of(scope))
 }
 
-/// Formats a scope for people.
+/// Formats a scope for messages.
 fn of(scope: &str) -> String {
     if scope == EVERY_SITE { "every site".to_owned() } else { format!("site {scope:?}") }
 }

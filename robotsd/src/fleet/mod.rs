@@ -1,4 +1,5 @@
-//! The replicas of the same sites as a fleet: all of them read one document in the store.
+//! A fleet: the replicas that serve the same sites. All replicas of a fleet read one document in a
+//! store, which contains off switches and accepted versions.
 //!
 //! `document` defines the document and its changes, and `member` what a replica knows and how it
 //! applies the document; both are pure. `handle` is the interface for other modules, and `upkeep`
@@ -7,8 +8,8 @@
 //! their tasks, and `asks` contains the requests to them. `replica_status` names the state of each
 //! replica, and `turns` decides which replica notifies people.
 //!
-//! No request waits for the store or checks whether there is a fleet: an off switch operates a kill
-//! switch, which is part of the snapshot that a request loads.
+//! Requests of visitors never wait for the store: an off switch of the fleet sets a kill switch of
+//! the process, and requests only read the kill switch.
 
 mod asks;
 mod document;

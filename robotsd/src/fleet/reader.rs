@@ -1,8 +1,8 @@
-//! Reads the document every half second, on its own thread and connection, so that nothing else in
-//! the process can delay an off switch.
+//! Reads the document every half second. The reader has its own thread and connection, so that
+//! nothing else in the process can delay an off switch.
 //!
-//! There is no subscription, so no message can be lost: the reader polls epoch and tag, and reads
-//! the whole document if they have changed.
+//! The reader polls the epoch and the tag, and reads the whole document if one of them has changed.
+//! It does not use a subscription, because messages of a subscription can be lost.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,15 +18,15 @@ use super::document::{Document, Field};
 use super::handle::Fleet;
 use super::link::{LinkError, StoreLink};
 
-/// Maximum interval between readings. An off switch takes effect everywhere within two seconds:
-/// writing it may take a quarter of a second, the next reading finds it, and each reading needs two
-/// responses from the store.
+/// Maximum interval between two reads. Every replica must apply an off switch within two seconds.
+/// This time includes up to 250 ms for writing it, the wait for the next read, and the two
+/// responses of the store that a read needs.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Maximum time that a slow disk may delay the next reading.
+/// Maximum delay of the next read because of a slow disk.
 const DISK: Duration = Duration::from_secs(1);
 
-/// The time of the next reading. It is fixed when a reading begins, and nothing postpones it.
+/// The time of the next read. It is set when a read begins, and is not postponed by anything else.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadTimer {
     period: Duration,
@@ -34,34 +34,34 @@ pub(super) struct ReadTimer {
 }
 
 impl ReadTimer {
-    /// Creates a timer. `share`, from 0 to 1, varies the period between replicas, so that they do
-    /// not read in step.
+    /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. Each replica has a
+    /// different share, so that replicas do not read at the same moments.
     pub(super) fn new(now: Instant, share: f64) -> Self {
         Self { period: PERIOD.mul_f64(1.0 - 0.2 * share.clamp(0.0, 1.0)), next: now }
     }
 
-    /// Returns the time until the document is read again.
+    /// Returns the time until the next read.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         self.next.saturating_duration_since(now)
     }
 
-    /// Records that a reading begins.
+    /// Records that a read begins.
     pub(super) fn begins(&mut self, now: Instant) {
         self.next = now + self.period;
     }
 }
 
-/// Epoch and tag, which change with each write.
+/// The epoch and the tag of the document. The tag changes with each write.
 type Edition = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 pub(super) struct DocumentReader {
     fleet: Arc<Fleet>,
-    /// `None` before the sites are open.
+    /// The sites; `None` for the first contact with the store, before the sites are opened.
     sites: Option<Arc<dyn FleetSites>>,
     link: StoreLink,
-    /// The edition that was read last.
+    /// The edition of the document that was last read.
     seen: Option<Edition>,
-    /// Whether the document contained everything that this replica knows.
+    /// Whether the document contained all off switches and tombstones that this replica knows.
     is_whole: bool,
 }
 
@@ -71,8 +71,8 @@ impl DocumentReader {
         Self { fleet, sites, link, seen: None, is_whole: false }
     }
 
-    /// Reads until all senders of requests are dropped. Requests that arrive before a reading
-    /// begins share it.
+    /// Reads the document at each time of the timer and for each request, until all senders of
+    /// requests are dropped. One read answers all requests that are in the queue when it begins.
     pub(super) async fn run(mut self, share: f64, mut rounds: UnboundedReceiver<Round>) {
         let mut timer = ReadTimer::new(Instant::now(), share);
         loop {
@@ -87,8 +87,7 @@ impl DocumentReader {
         }
     }
 
-    /// Reads the document if it has changed, and applies its off switches. Passes lost entries to
-    /// the writer.
+    /// Reads the document if it has changed, and applies it. Sends lost entries to the writer.
     pub(super) async fn read(&mut self) -> Result<(), String> {
         let read = self.read_changed().await;
         if read.is_err() {
@@ -117,7 +116,8 @@ impl DocumentReader {
         let is_changed = self.seen != now;
         let (fleet, sites) = (Arc::clone(&self.fleet), self.sites.clone());
         let saw = spawn_blocking(move || {
-            // Kill switches are set first. A hanging disk delays only this task.
+            // The kill switches are set before the disk is written. If the disk hangs, it blocks
+            // only this blocking task.
             let lost = fleet.saw(read);
             let is_whole = lost.is_empty();
             if is_changed {
@@ -127,7 +127,8 @@ impl DocumentReader {
             fleet.asks.lost.send_replace(lost);
             is_whole
         });
-        // If the disk takes longer, the document is read again.
+        // If the disk takes longer, the edition is not recorded, so that the next read applies the
+        // document again.
         if let Ok(Ok(is_whole)) = timeout(DISK, saw).await {
             (self.seen, self.is_whole) = (now, is_whole);
         }

@@ -1,4 +1,4 @@
-//! The heartbeat of each replica, and the state derived from it.
+//! The heartbeats of replicas, and the states of replicas that are derived from them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use super::document::Document;
 use super::member::{DocumentState, Member};
 use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 
-/// A replica counts as missing after this time without a heartbeat, in seconds.
+/// Maximum age of a heartbeat, in seconds. A replica with an older heartbeat counts as missing.
 pub(super) const SILENT: u64 = 15;
 
-/// The data that a replica sends every few seconds.
+/// The data that a replica writes to the store every few seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Heartbeat {
@@ -23,30 +23,37 @@ pub(crate) struct Heartbeat {
     pub(super) state: ReplicaState,
     pub(super) why: Option<String>,
     pub(super) digest: String,
-    /// Sites whose accepted version was never live here.
+    /// Sites whose accepted version has never been live on the replica.
     pub(super) lacks: Vec<String>,
     /// The version that the replica serves for each site.
     pub(super) sites: ServedVersions,
 }
 
-/// The state of a replica, with the reason if it is not good.
+/// The state of a replica, with the reason if it is not [`Current`](ReplicaState::Current).
 pub(super) type StateAndReason = (ReplicaState, Option<String>);
 
 impl DocumentState {
-    /// Returns the state, and the reason for it.
+    /// Returns the state of a replica that has read such a document, and the reason.
     pub(super) fn state(&self) -> StateAndReason {
         let (state, why) = match self {
             Self::Current => return (ReplicaState::Current, None),
-            Self::Unknown => (ReplicaState::Unknown, "it has read no document, so it enforces nothing".to_owned()),
-            Self::WentBack(entries) => {
-                (ReplicaState::WentBack, format!("the store has gone back: {}", entries.join(", ")))
+            Self::Unknown => (ReplicaState::Unknown, "it has not read a document, so it enforces nothing".to_owned()),
+            Self::WentBack(entries) => (
+                ReplicaState::WentBack,
+                format!(
+                    "the store has been reset to an earlier state, and lacks or has older entries: {}",
+                    entries.join(", ")
+                ),
+            ),
+            Self::Foreign(epoch) => {
+                (ReplicaState::Foreign, format!("the document belongs to another fleet, with epoch {epoch}"))
             }
-            Self::Foreign(epoch) => (ReplicaState::Foreign, format!("the document is of another fleet, epoch {epoch}")),
             Self::Rejected(why) => (ReplicaState::Rejected, why.clone()),
             Self::Damaged(fields) => (
                 ReplicaState::Damaged,
                 format!(
-                    "the document has fields that cannot be read: {}: `robotsd fleet restore --repair` repairs them; off switches still count",
+                    "the document has damaged fields: {} (repair them with `robotsd fleet restore --repair`; off \
+                     switches still take effect)",
                     fields.join("; ")
                 ),
             ),
@@ -69,10 +76,10 @@ impl Heartbeat {
         }
     }
 
-    /// Returns a heartbeat for a replica that runs a different version of robotsd. It counts as
-    /// alive.
+    /// Returns a heartbeat that stands for one that cannot be parsed, because the replica runs
+    /// another version of robotsd. The replica counts as alive.
     pub(super) fn unreadable(now: u64) -> Self {
-        let why = Some("its heartbeat cannot be read: it runs another version of robotsd".to_owned());
+        let why = Some("its heartbeat cannot be parsed, because it runs another version of robotsd".to_owned());
         Self { at: now, state: ReplicaState::Unknown, why, ..Self::default() }
     }
 
@@ -84,7 +91,8 @@ impl Heartbeat {
         self.silence(now) > SILENT
     }
 
-    /// Returns the state of the replica, compared with the current document.
+    /// Returns the report about the replica, after comparing its heartbeat with the current
+    /// document.
     pub(super) fn report(&self, replica: &str, now: u64, document: Option<&Document>) -> FleetReplica {
         let silent = self.silence(now);
         let (state, why) = if self.is_missing(now) {
@@ -92,10 +100,13 @@ impl Heartbeat {
         } else if self.state != ReplicaState::Current {
             (self.state, self.why.clone())
         } else if document.is_some_and(|document| document.digest() != self.digest) {
-            (ReplicaState::Behind, Some("its off switches or accepted versions differ from the store".to_owned()))
+            (
+                ReplicaState::Behind,
+                Some("its off switches or accepted versions differ from those in the store".to_owned()),
+            )
         } else if !self.lacks.is_empty() {
             let lacks = self.lacks.join(", ");
-            (ReplicaState::Lacks, Some(format!("the accepted version has not arrived at its source: {lacks}")))
+            (ReplicaState::Lacks, Some(format!("its source does not have the accepted version yet: {lacks}")))
         } else {
             (ReplicaState::Synced, None)
         };

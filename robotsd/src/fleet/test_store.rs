@@ -1,4 +1,4 @@
-//! A fake store: it executes a write like the script.
+//! A fake store, which executes writes in the same way as the script `write.lua`.
 
 use super::document::{Accept, Damage, Document, MAX_NUMBER, Mend, OffSwitch, Stamp, Write, WriteAnswer, WriteCall};
 
@@ -56,7 +56,7 @@ impl PlayedStore {
         WriteAnswer::Written(rev)
     }
 
-    /// Damages a field, given by its name. A missing field is left alone.
+    /// Damages the field with this name, if it exists.
     pub(crate) fn damage(&mut self, field: &str, value: &[u8]) {
         let Some(document) = &mut self.0 else { return };
         let is_there = match field.split_once(':') {
@@ -81,7 +81,7 @@ impl PlayedStore {
 }
 
 impl Document {
-    /// Applies repairs. Reports whether a field was repaired.
+    /// Applies repairs. Returns whether any field was repaired.
     fn mend(&mut self, mends: &[Mend]) -> bool {
         let mut is_mended = false;
         for Mend { field, from, to } in mends {

@@ -10,12 +10,12 @@ use super::test_store::PlayedStore;
 use crate::report::ReplicaState;
 
 impl Member {
-    /// Whether nothing is enforced for a site, or for a host of it as `SITE/HOST`.
+    /// Reports whether nothing is enforced for a site, or for a host given as `SITE/HOST`.
     pub(crate) fn is_off(&self, site: &str) -> bool {
         self.is_every_site_off() || self.is_marked(site)
     }
 
-    /// Whether the fleet has accepted this version of a site.
+    /// Reports whether the fleet has accepted this version of a site.
     pub(crate) fn accepted(&self, site: &str, hash: &str) -> bool {
         self.accepts().get(site).is_some_and(|accept| accept.is_of(hash))
     }
@@ -32,7 +32,7 @@ fn by(name: &str) -> Stamp {
     Stamp { by: name.to_owned(), ..Stamp::default() }
 }
 
-/// Reads the store, and writes back what it has lost.
+/// Reads the store as a member, and writes back the entries that the store has lost.
 fn read(member: &mut Member, store: &mut PlayedStore) -> Seen {
     let seen = member.seen(store.0.as_ref());
     for write in &seen.write_back {
@@ -75,7 +75,7 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
     send(&a, &mut store, mark);
     assert!(read(&mut b, &mut store).changes[0].contains("site \"shop\" off"));
     let with_mark = store.clone();
-    // An older backup, and no document at all.
+    // The store is reset to an older backup, and loses the whole document.
     for lost in [backup, PlayedStore::default()] {
         store = lost;
         read(&mut b, &mut store);
@@ -86,11 +86,11 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
     send(&b, &mut store, lift);
     read(&mut a, &mut store);
     assert!(!a.is_off("shop") && a.digest() == b.digest() && a.digest() == store.0.as_ref().unwrap().digest());
-    // The off switch returns with a backup, and with a late direct call.
+    // A lifted off switch must not return with a backup or with a delayed request.
     store = with_mark;
     read(&mut a, &mut store);
     let error = a.turn_off("m", "shop", by("alice")).unwrap_err();
-    assert_eq!(error, "the off switch m was lifted before, by bob, so it turns nothing off: choose a new id");
+    assert_eq!(error, "the off switch m was already lifted by bob and cannot be used again: choose a new id");
     assert!(!a.is_off("shop") && store.0.as_ref().unwrap().marks.is_empty());
 }
 
@@ -108,7 +108,7 @@ fn no_accept_goes_back_and_a_person_restores_it() {
     let next = a.accept("shop", "3", "three", by("alice"));
     send(&a, &mut store, next);
     read(&mut a, &mut store);
-    // A replica that had not seen the third accept writes another with the same rev.
+    // A replica that has not seen the third accept writes another one with the same rev.
     store = backup;
     read(&mut b, &mut store);
     let other = b.accept("shop", "4", "four", by("bob"));
@@ -124,7 +124,7 @@ fn no_accept_goes_back_and_a_person_restores_it() {
         assert_eq!(read(member, &mut store).standing, DocumentState::Current);
         assert!(member.accepted("shop", "three"));
     }
-    // Nothing is left to restore, and a restart knows everything.
+    // Nothing is left to restore, and the stored state contains everything.
     assert_eq!(a.restore(store.0.as_ref()), [Write::Begin]);
     let kept = serde_json::to_string(&a).unwrap();
     assert_eq!(serde_json::from_str::<Member>(&kept).unwrap(), a);
@@ -178,8 +178,8 @@ fn a_document_is_read_field_by_field() {
     assert!(whole.damaged.is_empty() && document(&[("format", b"2")]).unwrap_err().contains("update it"));
 }
 
-/// Every kind of damage to every field: the off switch counts, one problem names the field, and no
-/// damaged number is used.
+/// Tries every kind of damage with every field. The off switches must take effect, one problem must
+/// mention the field, and no damaged number may be used.
 #[test]
 fn no_damaged_field_hides_another() {
     let mut before = Member::default();
@@ -188,7 +188,7 @@ fn no_damaged_field_hides_another() {
     let values = [b"\xff", far, b"-1", b"1.5", b"{", b"", br#"{"rev":18446744073709551614,"id":"1","hash":"one"}"#];
     let fields =
         KNOWN.iter().map(|(field, _)| *field).chain(["lifted:x", "off:shop:n", "off:*", "off::", "accept:news"]);
-    // This value would be the epoch of another fleet.
+    // This value is not damage, because it is a valid epoch of another fleet.
     let is_damage = |case: &(&str, &[u8])| *case != ("epoch", far);
     for (field, value) in fields.flat_map(|field| values.map(|value| (field, value))).filter(is_damage) {
         let others = KNOWN.into_iter().filter(|(other, _)| *other != field);
@@ -199,7 +199,7 @@ fn no_damaged_field_hides_another() {
         assert!(member.is_off("blog") && member.is_off("any"), "{field} {value:?}");
         assert!(field != "off:shop:n" || member.is_off("shop"), "{field} {value:?}");
         assert!(member.accepted("shop", "one"), "{field} {value:?}");
-        // Some values are valid for some fields.
+        // All of the values are damage, except that any string is a valid tag.
         match seen.standing {
             DocumentState::Damaged(fields) => assert!(fields.len() == 1 && fields[0].contains(field), "{fields:?}"),
             standing => assert_eq!((standing, field), (DocumentState::Current, "tag"), "{value:?}"),
@@ -208,8 +208,8 @@ fn no_damaged_field_hides_another() {
     }
 }
 
-/// A client with rights for one site may know the ID of any off switch, and use a replica that has
-/// not read that off switch.
+/// A client with rights for one site may know the ID of another site's off switch, and may send it
+/// to a replica that has not read that off switch.
 #[test]
 fn the_id_of_a_mark_changes_and_lifts_no_mark_of_another_scope() {
     for other in [EVERY_SITE, "news"] {

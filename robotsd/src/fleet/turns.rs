@@ -1,4 +1,5 @@
-//! Decides which replica sends a notice of the fleet: the one whose name is stored for the notice.
+//! Decides which replica sends a notice of the fleet. It is the replica whose name the store
+//! contains for this notice.
 //!
 //! ```text
 //! said:ID      "sends REPLICA" until the notice is sent, then "sent REPLICA"; kept for a day
@@ -17,10 +18,11 @@ use super::link::StoreLink;
 use crate::store::StoreConnection;
 use crate::webhooks::{Turn, TurnOf, Turns};
 
-/// How long the sender of a notice is remembered, in seconds.
+/// Lifetime of the key that contains the sender of a notice, in seconds.
 const KEPT: u64 = 86_400;
 
-/// Maximum number of concurrent requests to the store: this many notices are sent at once.
+/// Maximum number of requests that are sent to the store at the same time. A process does not send
+/// more notices at the same time.
 const AT_ONCE: usize = 32;
 
 impl Turns for Fleet {
@@ -32,7 +34,7 @@ impl Turns for Fleet {
 }
 
 impl Fleet {
-    /// Returns the missing replicas, and the Unix time in seconds when each was last heard.
+    /// Returns the missing replicas, with the Unix time of their last heartbeat, in seconds.
     pub(crate) fn missing(&self) -> Vec<(String, u64)> {
         self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
     }
@@ -48,8 +50,9 @@ impl Fleet {
     }
 }
 
-/// Responds to requests, several at a time. Skips requests whose sender has given up waiting and
-/// sent the notice itself. If the store cannot be reached, the current requests get no response.
+/// Responds to requests, several at a time. Skips requests whose sender no longer waits, because it
+/// has sent the notice itself. If the store cannot be reached, the current requests get no
+/// response.
 pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<TurnRequest>) {
     let mut link = StoreLink::new(&fleet.settings.store);
     loop {
@@ -77,7 +80,7 @@ pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<Tu
             Err(why) => Some(why),
         };
         if let Some(why) = why.filter(|_| fleet.store.lock().problem().is_none()) {
-            fleet.warn(format!("{why}; so every replica sends its notices by itself"));
+            fleet.warn(format!("{why}; until this works, every replica sends its own notices"));
         }
     }
 }
@@ -112,7 +115,7 @@ async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf
         return Ok(Turn::Sent);
     }
     if !fleet.is_alive(holder) {
-        // A replica that has just started is known after this heartbeat.
+        // The replica may have just started. A heartbeat reads the current list of replicas.
         fleet.asks.beat().await;
     }
     if fleet.is_alive(holder) {

@@ -6,31 +6,32 @@ use super::document::{Document, Mend, Write, WriteAnswer, WriteCall};
 use super::handle::{Fleet, random, stamp};
 
 impl Fleet {
-    /// Creates the document, with a new epoch.
+    /// Creates a document with a new epoch.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is a document, or if replicas remember one.
+    /// Returns an error if the store has a document, or if a running replica has read one.
     pub(crate) async fn init(&self) -> Result<String, String> {
         self.look().await;
         let name = &self.settings.name;
         if let Some(document) = &self.store.lock().document {
             let damages: Vec<_> = document.damages().collect();
             return Err(if damages.is_empty() {
-                format!("fleet {name:?} has a document already, of epoch {}", document.epoch)
+                format!("fleet {name:?} already has a document, with epoch {}", document.epoch)
             } else {
                 damaged(name, &damages)
             });
         }
         if self.member.lock().is_known() || self.is_remembered() {
             return Err(format!(
-                "the store has lost the document of fleet {name:?}, and replicas remember it: `robotsd fleet restore` writes it back"
+                "the store has lost the document of fleet {name:?}, but replicas still know it: write it back with \
+                 `robotsd fleet restore`"
             ));
         }
         let epoch = new_epoch();
         let call = WriteCall { epoch: epoch.clone(), floor: 0, tag: random(), write: Write::Begin };
         self.ask(vec![call]).await?;
-        Ok(format!("fleet {name:?} has a document, of epoch {epoch}"))
+        Ok(format!("the document of fleet {name:?} was created, with epoch {epoch}"))
     }
 
     /// Reports whether another running replica has read a document.
@@ -39,11 +40,11 @@ impl Fleet {
         store.replicas.values().any(|beat| beat.epoch.is_some() && !beat.is_missing(store.now))
     }
 
-    /// Writes the entries of this replica that the store has lost.
+    /// Writes the entries of this replica back that the store has lost.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store does not accept them, or if fields cannot be read.
+    /// Returns an error if the store refuses the entries, or if the document has damaged fields.
     pub(crate) async fn restore(&self) -> Result<String, String> {
         self.look().await;
         let name = &self.settings.name;
@@ -56,24 +57,24 @@ impl Fleet {
         let calls = self.calls(writes);
         if calls.is_empty() {
             return Err(format!(
-                "this replica knows no document of fleet {name:?}: create one with `robotsd fleet init`"
+                "this replica has not read a document of fleet {name:?}: create one with `robotsd fleet init`"
             ));
         }
         let answers = self.ask(calls).await?;
         let written = answers.iter().filter(|answer| matches!(answer, WriteAnswer::Written(_))).count();
         Ok(match written {
-            0 => "the store has everything that this replica knows".to_owned(),
-            written => format!("entries of this replica that are in the store again, for all replicas: {written}"),
+            0 => "nothing to restore: the store has all entries of this replica".to_owned(),
+            written => format!("number of entries of this replica that were written back to the store: {written}"),
         })
     }
 
-    /// Repairs unreadable fields of the document, and restores the entries of this replica. Off
-    /// switches are kept.
+    /// Repairs the damaged fields of the document, and writes the lost entries of this replica
+    /// back. Off switches stay in force.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store does not accept the repair, or if nothing is damaged and no
-    /// document is known here.
+    /// Returns an error if the store refuses the repair, or if the document is not damaged and this
+    /// replica has never read a document.
     pub(crate) async fn repair(&self, by: &Attribution) -> Result<String, String> {
         self.look().await;
         let Some(document) = self.store.lock().document.clone().filter(|document| !document.damaged.is_empty()) else {
@@ -83,11 +84,12 @@ impl Fleet {
         let epoch = self.member.lock().epoch().map(str::to_owned);
         let epoch = match epoch.or_else(|| Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) {
             Some(epoch) => epoch,
-            // No replica knows the document's epoch, so the document gets a new one.
+            // The epoch is damaged, and no running replica knows it, so the document gets a new
+            // epoch.
             None if !self.is_remembered() => new_epoch(),
             None => {
                 return Err(format!(
-                    "this replica knows no document of fleet {name:?}: repair it from a replica that does"
+                    "this replica has not read a document of fleet {name:?}: run the repair on a replica that has"
                 ));
             }
         };
@@ -113,7 +115,7 @@ impl Fleet {
         let done: Vec<_> = mends.iter().map(done).collect();
         let calls = [call].into_iter().chain(self.calls(writes)).collect();
         self.ask(calls).await?;
-        Ok(format!("the document of fleet {name:?} can be read again: {}", done.join(", ")))
+        Ok(format!("the document of fleet {name:?} is repaired: {}", done.join(", ")))
     }
 }
 
@@ -122,10 +124,11 @@ fn new_epoch() -> String {
     format!("{}{}", random(), random())
 }
 
-/// Describes the unreadable fields, and names the command that repairs them.
+/// Describes the damaged fields, with the command that repairs them.
 fn damaged(name: &str, damages: &[String]) -> String {
     format!(
-        "the document of fleet {name:?} has fields that cannot be read: {}: `robotsd fleet restore --repair` repairs them, and keeps every off switch",
+        "the document of fleet {name:?} has damaged fields: {} (repair them with `robotsd fleet restore --repair`, \
+         which keeps all off switches)",
         damages.join("; ")
     )
 }

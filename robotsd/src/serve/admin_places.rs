@@ -1,6 +1,6 @@
-//! The listening addresses and sockets of the admin interface. They are fixed by the config at the
-//! start of the process, until it ends or another process replaces it. The clients and their rights
-//! follow every config.
+//! The listening addresses and sockets of the admin interface. They are set by the config at the
+//! start of the process, and do not change until the process ends. The clients and their rights,
+//! however, are updated by every new config.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -26,16 +26,16 @@ pub(super) struct AdminPlaces {
     log: Log,
     socket: Option<CommandSocket>,
     addresses: Vec<AddressPlace>,
-    /// One per socket; empty while another process may be about to accept.
+    /// One entry per socket; empty while another process may be about to accept connections.
     accepting: Vec<Accepting>,
-    /// The address that commands use, and the files that name it.
+    /// The address that commands use, and the place files that contain it.
     commands: Option<AdminPlace>,
     files: Vec<PlaceFile>,
     /// The files that contain the local token.
     token_files: Vec<PathBuf>,
-    /// Connections accepted before this process stopped accepting.
+    /// Connections that were accepted before this process stopped accepting.
     left: Vec<Arc<ConnectionSlots>>,
-    /// The names that clients may use for the addresses.
+    /// The host names that clients may use for the addresses.
     hosts: Vec<String>,
 }
 
@@ -45,8 +45,8 @@ struct AddressPlace {
     socket: AddressSocket,
 }
 
-/// Accepts on a listener until it is dropped. Connections that have not sent a complete request by
-/// then are closed.
+/// Accepts connections on a listener until this is dropped. Connections without a complete request
+/// are closed then.
 #[derive(Debug)]
 struct Accepting {
     slots: Arc<ConnectionSlots>,
@@ -71,7 +71,7 @@ impl AdminPlaces {
     }
 
     /// Opens the sockets of these settings. If one of them accepts the local token, the token will
-    /// be in the first of `token_files` that can contain it.
+    /// be written to the first of `token_files` that is writable.
     pub(super) fn open(
         &mut self,
         settings: &AdminSettings,
@@ -88,11 +88,11 @@ impl AdminPlaces {
                 let address = settings.command_listener().zip(opened.address);
                 self.addresses.extend(address.map(|(config, socket)| AddressPlace { config, socket }));
             }
-            // This is the default socket, which the config does not name. Sites are served without
-            // it.
+            // The config does not set this socket, it is the default. An error must not prevent
+            // sites from being served.
             Err(error) if settings.is_usual => {
                 let message = format!(
-                    "{error}; commands cannot reach this process: write [admin] with socket = \"…\", or enabled = false"
+                    "{error}; commands cannot reach this process: set socket in [admin], or set enabled = false"
                 );
                 self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
             }
@@ -117,8 +117,8 @@ impl AdminPlaces {
         self.addresses.iter().map(of_address).chain(self.socket.iter().map(CommandSocket::listen)).collect()
     }
 
-    /// Reads the local token from these files, or creates one. Blocks, and requires the open state
-    /// directory.
+    /// Reads the local token from these files, or creates one. The state directory must be open.
+    /// Blocks.
     pub(super) fn keep_token(&mut self, files: &[PathBuf]) {
         let rights = self.state.rights.load_full();
         let (Some(_), Some(preferred)) = (&rights.local, files.first()) else { return };
@@ -127,9 +127,10 @@ impl AdminPlaces {
                 let warn = |message: String| self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
                 replaced.into_iter().for_each(warn);
                 let file = files[0].clone();
-                // Without a runtime folder, the token is found through the state directory.
+                // The first file may be unwritable, for example because there is no runtime folder.
+                // Commands then find the token through the state directory.
                 if file != *preferred {
-                    warn(format!("{}; so the token for changes is in {}", failures.join("; "), file.display()));
+                    warn(format!("{}; therefore, the token for changes is in {}", failures.join("; "), file.display()));
                 }
                 self.token_files = files;
                 LocalToken::new(file, &token)
@@ -143,24 +144,26 @@ impl AdminPlaces {
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Writes files that let commands find the process that runs with the config at this path.
+    /// Writes the place files, which let commands find the process that runs with the config at
+    /// this path.
     ///
     /// # Errors
     ///
-    /// If no such file can be written.
+    /// Returns an error if no place file can be written.
     pub(super) fn leave_place(&mut self, config: &Path, state: Option<&StateDir>) -> Result<(), String> {
         if let Some(place) = &self.commands {
             let access = CommandAccess { place, tokens: &self.token_files, addresses: self.addresses() };
             let left = PlaceFile::leave(&access, config, state.map(StateDir::path));
-            let only =
-                |why| format!("{why}; so commands find this process only with --admin {place}, or ROBOTSD_ADMIN");
+            let only = |why| {
+                format!("{why}; therefore, commands find this process only with --admin {place} or ROBOTSD_ADMIN")
+            };
             self.files = left.map_err(only)?;
         }
         Ok(())
     }
 
-    /// Applies the tokens and users of another config. A config that disables the interface changes
-    /// nothing before the next start.
+    /// Applies the tokens and users of a new config. A config that disables the interface takes
+    /// effect at the next start.
     pub(super) fn follow(&self, settings: Option<&AdminSettings>) {
         let Some(settings) = settings else { return };
         let mut rights = settings.rights.with_local(self.state.rights.load().local.clone());
@@ -170,14 +173,14 @@ impl AdminPlaces {
             };
             settings.all_listeners().any(is_it)
         };
-        // If the config no longer names an open address, a config without tokens must not open that
-        // address to everyone.
+        // If an open address is no longer in the config, and the config has no tokens, this address
+        // must still require a token.
         rights.asks_for_token |= self.state.rights.load().asks_for_token && !self.addresses.iter().all(is_named);
         self.socket.iter().for_each(|socket| socket.share(rights.has_local_users()));
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Returns the certificates of these listeners, and those of the admin interface.
+    /// Returns the certificates of these listeners and of the admin interface.
     pub(super) fn certificates_beside(&self, listeners: &[ListenerConfig]) -> Vec<LiveCertificates> {
         let own = self.addresses.iter().map(|place| &place.config.certificates);
         listeners.iter().map(|listener| &listener.certificates).chain(own).flatten().cloned().collect()
@@ -188,13 +191,14 @@ impl AdminPlaces {
         self.addresses.iter().map(|place| place.socket.address()).collect()
     }
 
-    /// Stops accepting; requests already received are answered. The sockets stay open, so that
-    /// connections wait for this process, or for another that has the sockets.
+    /// Stops accepting connections. Requests that were already received are answered. The sockets
+    /// stay open, so that new connections wait until this process accepts again, or until another
+    /// process with the sockets does.
     pub(super) fn pause(&mut self) {
         self.left.extend(self.accepting.drain(..).map(|accepting| Arc::clone(&accepting.slots)));
     }
 
-    /// Accepts again after a pause.
+    /// Accepts connections again after a pause.
     pub(super) fn resume(&mut self) {
         if !self.accepting.is_empty() {
             return;
@@ -202,22 +206,22 @@ impl AdminPlaces {
         for listener in self.listeners() {
             match listener {
                 Ok(listener) => self.accepting.push(Accepting::begin(listener, &self.state)),
-                // Happens only if the process is out of descriptors.
+                // This happens only if the process is out of file descriptors.
                 Err(error) => self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, error),
             }
         }
         self.left.clear();
     }
 
-    /// Waits until the requests received before the pause are answered.
+    /// Waits until the requests that were received before the pause are answered.
     pub(super) async fn answered(&self) {
         while !self.left.iter().all(|slots| slots.is_empty()) {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }
 
-    /// Stops listening, because another process now listens. Requests already received are
-    /// answered.
+    /// Closes the sockets, because another process has taken over. Requests that were already
+    /// received are answered.
     pub(super) fn leave(&mut self) {
         self.pause();
         self.socket = None;

@@ -1,5 +1,5 @@
-//! Keeps the board up to date: collects the counts of the workers once a second. Writes them on a
-//! blocking thread every minute, or after half a minute if that failed.
+//! Keeps the board up to date. Collects the counts of the workers every second, and writes them on
+//! a blocking thread every minute, or half a minute after a failed write.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,28 +13,29 @@ use crate::config::Config;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::sites::Sites;
 
-/// Interval between collections of counts.
+/// Interval between two collections of counts.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Maximum time that the end waits for the files: a file system may hang.
+/// Maximum time that the end of the process waits for the last write, because a file system may
+/// hang.
 const LAST: Duration = Duration::from_secs(5);
 
-/// The board, its clock, and the current write.
+/// The board, its timer, and the write in progress.
 pub(super) struct BoardKeeper {
     pub(super) board: Arc<Board>,
     pub(super) ticks: Interval,
-    /// Whether there is something to write.
+    /// Whether a write is due.
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
-    /// The last logged problem, so that each is logged once.
+    /// The last logged problem, so that the same problem is logged only once.
     problem: Option<String>,
     log: Log,
 }
 
 impl BoardKeeper {
-    /// Returns `None` if the config disables the board. Its files are in the state directory, if
-    /// that is open. The sites are added at once, so that answers before the first tick contain
-    /// them.
+    /// Creates the board; `None` if the config disables it. The files of the board are in the state
+    /// directory, if there is one. The sites are added at once, so that responses before the first
+    /// tick contain them.
     pub(super) fn new(config: &Config, sites: &Sites, log: &Log) -> Option<Self> {
         let folder: Option<PathBuf> = sites.state.directory.as_ref().map(|state| state.path().to_owned());
         let now = seconds(SystemTime::now());
@@ -43,14 +44,15 @@ impl BoardKeeper {
         Some(Self { board, ticks: ticks(TICK), is_due, writing: None, problem: None, log: log.clone() })
     }
 
-    /// Collects the counts, and starts to write them if that is due. Does not wait.
+    /// Collects the counts, and starts to write them if a write is due. Does not wait for the
+    /// write.
     pub(super) async fn tick(&mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());
         self.is_due |= self.board.add(now, sites.board_moments(now));
         if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
-            self.report(writing.await.unwrap_or_else(|error| Err(format!("the board was not written: {error}"))));
+            self.report(writing.await.unwrap_or_else(|error| Err(format!("the board could not be written: {error}"))));
         }
-        // While a write hangs, no other is started.
+        // Only one write is in progress at a time, even if it hangs.
         if self.is_due && self.writing.is_none() {
             self.is_due = false;
             let board = Arc::clone(&self.board);
@@ -58,9 +60,9 @@ impl BoardKeeper {
         }
     }
 
-    /// Writes the counts so far, before another process may write. After that nothing is written
-    /// until a tick or the end. The files are read and written again each time, so later counts are
-    /// added to those of the other process.
+    /// Writes the current counts before another process takes over. After this, nothing is written
+    /// before the next tick or the end of the process. Later counts of this process are added to
+    /// those of the other process, because each write reads the files again.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));
@@ -70,13 +72,13 @@ impl BoardKeeper {
                 let _ = before.await;
             }
             let written = tokio::task::spawn_blocking(move || board.write(now)).await;
-            written.unwrap_or_else(|error| Err(format!("the board was not written: {error}")))
+            written.unwrap_or_else(|error| Err(format!("the board could not be written: {error}")))
         }
     }
 
     /// Writes the last counts at the end of the process.
     pub(super) async fn finish(mut self, sites: &Sites) {
-        // A write in progress stops after its current file.
+        // This makes a write in progress stop after its current file.
         self.board.end();
         let written = timeout(LAST, self.hand_over(sites)).await;
         self.report(written.unwrap_or_else(|_| Err("the board could not be written in time".to_owned())));
@@ -88,20 +90,20 @@ impl BoardKeeper {
             self.log.say_at(LogLevel::Warn, LogEvent::State, new);
         }
         if problem.is_none() && self.problem.is_some() {
-            self.log.say_at(LogLevel::Info, LogEvent::State, "the board is written again");
+            self.log.say_at(LogLevel::Info, LogEvent::State, "the board can be written again");
         }
         self.problem = problem;
     }
 }
 
-/// Returns ticks with at least this interval, even if one is late.
+/// Returns a timer. The time between two ticks is at least `every`, even if a tick was late.
 pub(super) fn ticks(every: Duration) -> Interval {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
 
-/// Waits for the next tick; forever if there are no ticks.
+/// Waits for the next tick; forever if there is no timer.
 pub(super) async fn next_tick(ticks: Option<&mut Interval>) {
     match ticks {
         Some(ticks) => drop(ticks.tick().await),

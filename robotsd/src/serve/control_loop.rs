@@ -1,7 +1,8 @@
-//! The loop of the control thread: signals, requests to read the config again, changes of watched
-//! files, the watchdog.
+//! The loop of the control thread. It handles signals, reload and upgrade requests, changes of
+//! watched files, and timers.
 //!
-//! It never waits for a file: files are read on blocking threads, which send back their results.
+//! The loop never waits for a file: files are read on blocking threads, which send their results to
+//! the loop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,30 +19,32 @@ use super::watched_files;
 use crate::admin::{ControlRequests, Phase, ServerState, WatchGuard};
 use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 
-/// Maximum time that the end waits for the state directory: a file system may hang.
+/// Maximum time that the end of the process waits for the state directory, because a file system
+/// may hang.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// Maximum time that the end waits for clients of the admin interface to receive their answers.
+/// Maximum time that the end of the process waits until clients of the admin interface have
+/// received their responses.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// Maximum time that the end waits for the removal of this replica from the fleet's store. A
-/// replica left in it is reported missing for a day.
+/// Maximum time that the end of the process waits until its heartbeat is removed from the fleet's
+/// store. If it is not removed, the replica is reported as missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
-/// Interval between checks for sites whose pages are due to be read again.
+/// Interval between two checks whether pages of sites are due to be read again.
 const PAGES: Duration = Duration::from_secs(2);
 
-/// Interval between collections of events for notifications.
+/// Interval between two collections of notices.
 const NOTICES: Duration = Duration::from_secs(2);
 
-/// Interval between tests whether the state directory can be written.
+/// Interval between two checks whether the state directory is writable.
 const STATE: Duration = Duration::from_secs(10);
 
 /// The state that the control thread owns while the process serves.
 pub(super) struct ControlLoop<'a> {
-    // Dropped first, because the event loops that it watches end with the process.
+    // This must be dropped first, because the watched event loops end with the process.
     _watch: WatchGuard,
-    // Dropped before the sites.
+    // This must be dropped before the sites.
     _flush: FlushOnDrop,
     active: ActiveConfig,
     signals: Signals,
@@ -51,18 +54,19 @@ pub(super) struct ControlLoop<'a> {
     access: Option<&'a AccessLog>,
     heartbeat: Option<Interval>,
     board: Option<BoardKeeper>,
-    /// When pages that gates watch are checked, and the current reading of pages.
+    /// The timer for checking the pages that gates watch, and the read of pages that is in
+    /// progress.
     pages: Interval,
     reading_pages: Option<AbortHandle>,
     state: Interval,
-    /// When notifications are collected, and the task that sends them.
+    /// The timer for collecting notices, and the task that sends them.
     notices: Interval,
     notifying: Option<AbortHandle>,
-    /// Tasks that end with the process.
+    /// Tasks that are aborted at the end of the process.
     background: JoinSet<()>,
     /// Whether a signal to stop was received.
     is_stopped: bool,
-    /// Whether every listener and every connection is closed.
+    /// Whether every listener and all connections are closed.
     is_drained: bool,
 }
 
@@ -101,7 +105,8 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Runs until every connection is closed after a signal to stop, or until a second such signal.
+    /// Runs until a signal to stop is received and all connections are closed, or until a second
+    /// signal to stop is received.
     pub(super) async fn run(mut self) -> Result<(), String> {
         let outcome = self.serve().await;
         self.upgrade.finish().await;
@@ -110,11 +115,13 @@ impl<'a> ControlLoop<'a> {
         }
         self.active.sites.finish_hooks().await;
         self.active.state.audit.finish().await;
-        // A process that replaces this one has the same name in the fleet.
+        // After an upgrade, the heartbeat must stay, because the new process has the same name in
+        // the fleet.
         if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| self.upgrade.successor.is_none()) {
             let _ = timeout(LEFT, fleet.leave()).await;
         }
-        // For example, the answer that an upgrade is done.
+        // Requests that were received may still wait for their response, for example the request
+        // for an upgrade.
         let _ = timeout(ANSWERED, self.active.admin.answered()).await;
         self.active.admin.remove_socket_file();
         outcome
@@ -129,19 +136,19 @@ impl<'a> ControlLoop<'a> {
                 self.active.log.say(LogEvent::Stopped, "every connection is closed");
                 return Ok(());
             }
-            // While another process may take over, nothing is opened or closed.
+            // While another process may take over, no listener or site may be opened or closed.
             let is_serving = self.active.state.phase() == Phase::Serving && !self.upgrade.is_under_way();
             tokio::select! {
                 signal = self.signals.next() => match signal {
                     Signal::Reload => self.reload(),
                     Signal::Upgrade => self.upgrade.begin(&self.active, None),
                     Signal::Stop if self.is_stopped => {
-                        self.active.log.say(LogEvent::Stopped, "a second signal: requests under way are cut off");
+                        self.active.log.say(LogEvent::Stopped, "a second signal was received: requests in progress are aborted");
                         return Ok(());
                     }
                     Signal::Stop => {
                         self.is_stopped = true;
-                        // After an upgrade, this process is draining already.
+                        // After an upgrade, this process is already draining.
                         let is_serving = self.active.state.phase() != Phase::Draining;
                         self.upgrade.abandon(&mut self.active);
                         if is_serving {
@@ -149,7 +156,7 @@ impl<'a> ControlLoop<'a> {
                         }
                     }
                 },
-                // While draining, no config is read: dropping the waiter ends its request.
+                // While draining, no config is read. Dropping the waiter lets its request fail.
                 Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
                 Some(waiter) = self.requests.reloads.recv() => {
@@ -179,13 +186,14 @@ impl<'a> ControlLoop<'a> {
                 }
                 () = next_tick(self.heartbeat.as_mut()) => self.report_alive(),
                 () = next_tick(self.board.as_mut().map(|board| &mut board.ticks)) => if let Some(board) = &mut self.board {
-                    // During and after an upgrade, the other process may write.
+                    // During and after an upgrade, this process must not write, because the other
+                    // process may write.
                     if !self.upgrade.is_under_way() && self.upgrade.successor.is_none() {
                         board.tick(&self.active.sites).await;
                     }
                 },
                 _ = self.pages.tick() => self.refresh_pages(),
-                // Does nothing while another process has the directory.
+                // This does nothing while another process has the directory.
                 _ = self.state.tick() => self.active.sites.state.directory.iter().for_each(StateDir::probe),
                 _ = self.notices.tick(), if is_serving => self.notify(),
                 Some(_) = self.background.join_next() => {}
@@ -194,19 +202,20 @@ impl<'a> ControlLoop<'a> {
                     Some(Ok(())) => {}
                     Some(Err(error)) => {
                         let why = self.active.state.watchdog.last_panic().unwrap_or_else(|| error.to_string());
-                        return Err(format!("a worker has ended, and its connections would get no answer: {why}"));
+                        return Err(format!("a worker has ended, so its connections would not be answered: {why}"));
                     }
                 },
             }
         }
     }
 
-    /// Opens the access log again, because its file may have been moved away.
+    /// Reopens the access log, because its file may have been moved away.
     fn reopen_log(&self) {
         self.access.iter().for_each(|access| access.reopen());
     }
 
-    /// Reads everything again, on other threads.
+    /// Starts to read the config, the robots.txt files and the certificates again, on other
+    /// threads.
     fn reload(&mut self) {
         self.reopen_log();
         if self.upgrade.puts_reload_off() || self.active.state.phase() == Phase::Draining {
@@ -217,8 +226,8 @@ impl<'a> ControlLoop<'a> {
         self.background.spawn(reload(Arc::clone(&self.active.state), self.supervisor.clone()));
     }
 
-    /// Reads the pages that gates watch, if they are due. The reading is limited, and does not
-    /// start again before it has ended.
+    /// Starts to read the pages that gates watch, if they are due and no earlier read is in
+    /// progress.
     fn refresh_pages(&mut self) {
         let is_over = self.reading_pages.as_ref().is_none_or(AbortHandle::is_finished);
         if is_over && self.active.state.phase() == Phase::Serving {
@@ -227,8 +236,8 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Sends the notifications that `[[notify]]` requests. This reads files, so it runs on another
-    /// thread.
+    /// Sends the notices for the hooks in `[[notify]]`. Files are read for this, so it runs on
+    /// another thread.
     fn notify(&mut self) {
         let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
         if !self.active.config.notify.is_empty() && self.notifying.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -248,9 +257,9 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Closes the listeners; requests in progress are finished.
+    /// Closes the listeners. Requests in progress are finished.
     fn drain(&mut self) {
-        const DRAINING: &str = "no new connections; requests under way are finished";
+        const DRAINING: &str = "new connections are not accepted any more; requests in progress are finished";
         self.active.log.say(LogEvent::Stopping, DRAINING);
         self.active.state.enter(Phase::Draining);
         self.supervisor.stopping(DRAINING);
@@ -258,9 +267,11 @@ impl<'a> ControlLoop<'a> {
         self.active.listeners.lock().drain();
     }
 
-    /// Tells the watchdog that the process is alive, once every worker has run a task.
+    /// Notifies the supervisor's watchdog that the process is alive, after every worker has run a
+    /// task.
     fn report_alive(&mut self) {
-        // Reporting after an upgrade would hide that the new process is not alive.
+        // After an upgrade, this process must not notify: it would hide that the new process is not
+        // alive.
         if self.upgrade.successor.is_some() {
             return;
         }
@@ -273,7 +284,8 @@ impl<'a> ControlLoop<'a> {
     }
 }
 
-/// Writes the state directory when the process ends, for whatever reason.
+/// Dropping this writes the state directory, so that it is written even if the process ends because
+/// of an error.
 struct FlushOnDrop {
     state: Option<StateDir>,
     log: Log,
@@ -291,14 +303,14 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// Reads everything again, and notifies the supervisor when that is done, because it waits for
-/// that.
+/// Reads everything again, and notifies the supervisor of the beginning and the end of the reload.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
-    // The outcome is logged. The sites read again below are those of the config at that time.
+    // The outcome can be ignored, because it is logged. The sites that are read again below are
+    // those of the new config.
     let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
-    // No site is named, so no name can be unknown.
+    // The result can be ignored: an error is only returned for an unknown site name.
     let _ = serving.sites.reload(None).await;
     if let Some(serving) = state.serving().filter(|_| state.phase() == Phase::Serving) {
         supervisor.ready(&serving.summary());

@@ -1,26 +1,27 @@
-//! The number of connections that the process has file descriptors for.
+//! Determines the number of connections that the process has file descriptors for.
 //!
 //! A process without free descriptors cannot accept connections, connect to an upstream or read a
-//! robots.txt. The maximum number of connections therefore never exceeds what the limit of open
-//! files allows, whatever the config contains.
+//! robots.txt. Therefore, the limit of open files also limits the number of connections, whatever
+//! the config contains.
 
 use crate::admin;
 use crate::config::{self, Config};
 
-/// Descriptors per connection: client and upstream, or client and file.
+/// Number of descriptors per connection: one for the client, and one for the upstream or file.
 const A_CONNECTION: u64 = 2;
 
-/// Descriptors kept free for reading robots.txt files and the registry again, and for name lookups.
+/// Number of descriptors that are kept free for reading robots.txt files and the registry again,
+/// and for name lookups.
 const SPARE: u64 = 32;
 
-/// Idle connections to upstreams count for at most one part in this many of the free descriptors,
-/// because they are rarely all open at once.
+/// Idle connections to upstreams are rarely all open at the same time, so at most one in
+/// `IDLE_SHARE` free descriptors is reserved for them.
 const IDLE_SHARE: u64 = 8;
 
-/// Minimum number of connections. A process with fewer does not start.
+/// Minimum number of connections. The process does not start if fewer connections are possible.
 const MIN_CONNECTIONS: u64 = 4;
 
-/// The file descriptors of the process: the limit, and how many are in use.
+/// The limit and the number of open file descriptors of the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptors {
     /// The limit of open files; `None` if it is unknown.
@@ -29,13 +30,13 @@ pub(super) struct Descriptors {
     used: u64,
 }
 
-/// The maximum number of connections.
+/// The maximum number of connections, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConnectionBound {
     pub(super) connections: usize,
     /// The reason, for the log.
     pub(super) reason: String,
-    /// Whether that is less than the configured number.
+    /// Whether the number is less than the configured one.
     pub(super) is_short: bool,
 }
 
@@ -54,20 +55,21 @@ impl Descriptors {
         Self { limit, used: open.map_or(0, |open| open.count() as u64) }
     }
 
-    /// Returns the connections of a config, as far as there are descriptors for them.
+    /// Returns the number of connections for a config, limited by the available descriptors.
     pub(super) fn bound(self, config: &Config) -> Result<ConnectionBound, String> {
         let is_proxied = |site: &&config::SiteConfig| matches!(site.backend, Some(config::Backend::Upstreams(..)));
         let proxied = config.sites.iter().filter(is_proxied).count();
         let idle = proxied.saturating_mul(config.upstream.idle_connections);
-        // The connections of the admin interface must be available whatever clients do.
+        // Descriptors are reserved for the admin interface, so that clients of the sites cannot use
+        // all of them.
         let further = config.admin.as_ref().map_or(0, |admin| admin.listeners.len());
         let admin = admin::most_connections(1 + further) as u64;
         self.connections(config.connections, config.edge.connections, idle, admin)
     }
 
-    /// Returns the configured number of connections, or `usual`, as far as there are descriptors
-    /// for them. In addition, `idle` connections to upstreams and `admin` connections of the admin
-    /// interface may be open.
+    /// Returns the configured number of connections (`usual` if none is configured), limited by the
+    /// available descriptors. Descriptors for `idle` connections to upstreams and `admin`
+    /// connections of the admin interface are reserved.
     fn connections(
         self,
         configured: Option<usize>,
@@ -87,7 +89,9 @@ impl Descriptors {
         let fit = (left - idle) / A_CONNECTION;
         let open_files = format!("the limit of open files is {limit}, and {} are in use", self.used);
         if fit < MIN_CONNECTIONS {
-            return Err(format!("{open_files}: that leaves none for connections; raise it (LimitNOFILE=, ulimit -n)"));
+            return Err(format!(
+                "{open_files}, so no connections are possible: raise the limit (LimitNOFILE=, ulimit -n)"
+            ));
         }
         let fit = usize::try_from(fit).unwrap_or(usize::MAX);
         Ok(match configured {
@@ -111,7 +115,8 @@ mod tests {
 
     #[test]
     fn connections_never_take_more_descriptors_than_there_are() {
-        // Used, spare and idle ones first, then two per connection.
+        // Open, spare and idle descriptors are subtracted, and each connection needs two of the
+        // remaining ones.
         assert_eq!(bound(1_048_576, None, 128), Ok((16_384, false)));
         assert_eq!(bound(1124, None, 128), Ok((437, false)));
         assert_eq!(bound(1124, None, 1_000_000), Ok((437, false)));

@@ -1,20 +1,22 @@
-//! The open listeners of a config, and their replacement by those of another config without
-//! refusing a connection.
+//! The open listeners. At a reload, they are replaced by those of the new config without refusing a
+//! connection.
 //!
-//! A listener that is the same in both configs is not touched. If the settings of an address
+//! A listener that is the same in both configs is not changed. If the settings of an address
 //! differ, the new listener is opened on the existing sockets before the old one stops accepting.
-//! In between, every connection is accepted by one of them.
+//! During this time, every connection is accepted by one of the two.
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
-//! other settings can be opened on it before the old one is closed. It drops the duplicate before
-//! it closes a listener permanently; otherwise the port would listen with no worker behind it.
+//! other settings can be opened on it before the old one is closed. It drops the duplicates before
+//! it closes a listener permanently. Otherwise, the kernel would still accept connections on the
+//! port, but no worker would serve them.
 //!
-//! **A listener is a task on every worker**, held by the control thread. Dropping the guard closes
-//! the sockets, after their backlog has been accepted, and drains the connections.
+//! **A listener is a task on every worker.** The control thread holds a guard of each listener.
+//! Dropping the guard closes the sockets, after their backlog has been accepted, and drains the
+//! connections.
 //!
-//! **A port that sockets share is first bound by one socket alone.** The kernel would also let a
-//! second process of the same user join it, and two proxies started by mistake would each get half
-//! of the connections.
+//! **Before several sockets share a port, one socket binds it without sharing.** This detects
+//! another process that uses the port. Otherwise, the kernel would let a second process of the same
+//! user share the port, and each of the two would get half of the connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -38,11 +40,11 @@ pub(super) struct Listeners {
     open: Vec<OpenListener>,
 }
 
-/// The listeners that are to replace the current ones; their sockets are bound.
+/// The listeners that will replace the current ones. Their sockets are bound.
 #[derive(Debug)]
 pub(super) struct ListenerPlan {
     steps: Vec<ListenerStep>,
-    /// The differences, for people.
+    /// Descriptions of the differences, for messages.
     pub(super) changes: Vec<String>,
 }
 
@@ -57,7 +59,8 @@ enum ListenerStep {
 #[derive(Clone, Debug, PartialEq)]
 struct BindSettings {
     listener: config::ListenerConfig,
-    /// With TLS: the maximum number of concurrent handshakes, and the maximum duration of one.
+    /// The maximum number of concurrent TLS handshakes, and the maximum duration of a handshake;
+    /// `None` if the listener does not use TLS.
     handshakes: Option<(NonZeroUsize, std::time::Duration)>,
 }
 
@@ -66,23 +69,24 @@ struct BindSettings {
 struct OpenListener {
     settings: BindSettings,
     local: SocketAddr,
-    /// Duplicates of the workers' sockets: for each address, one per worker. They keep listening
-    /// until they are dropped, so that another listener can use them.
+    /// Duplicates of the workers' sockets. Each inner list has one socket per worker. The sockets
+    /// listen until the duplicates are dropped, so that a listener with other settings can be
+    /// opened on them.
     sockets: Vec<Vec<TcpListener>>,
-    /// Empty until the workers accept. Declared after the sockets, so that these are dropped first;
-    /// otherwise the port would listen with no worker behind it.
+    /// The guard of the listener; empty until the workers accept. This field is declared after
+    /// `sockets`, so that the duplicates are dropped before the listener closes.
     accepting: Vec<DropGuard>,
     report: ListenerReport,
-    /// Set for an open decision listener.
+    /// Errors of decision requests; `None` for other kinds of listeners.
     question_errors: Option<Arc<QuestionErrors>>,
-    /// Its own edge, derived from the common one, if the listener has limits of its own.
+    /// The edge of this listener, derived from the common edge, if the listener has its own limits.
     edge: Option<Edge>,
 }
 
 impl ListenerPlan {
-    /// Checks whether a starting process can open its listeners, except those that a supervisor
-    /// opened. If a start failed only after a version was published, the grace of that version
-    /// would run although no crawler can read it.
+    /// Checks that a starting process can bind its listeners, except those that a supervisor
+    /// opened. This is checked early. If a start failed after publishing a version, the grace
+    /// period of its rules would begin although crawlers cannot fetch them.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here.try_for_each(|config::ListenerConfig { address, .. }| {
@@ -90,8 +94,8 @@ impl ListenerPlan {
         })
     }
 
-    /// Plans the listeners of a starting process. Sockets that were passed for them are not bound
-    /// again.
+    /// Plans the listeners of a starting process. Uses sockets that were passed instead of binding
+    /// their addresses again.
     pub(super) fn first(
         config: &Config,
         passed: &mut InheritedSockets,
@@ -105,8 +109,8 @@ impl ListenerPlan {
             let mut sockets = Vec::new();
             let inherited = passed.for_listener(listener);
             if are_one_a_worker(&inherited, workers) {
-                // These are from a process with as many workers; the kernel spreads connections
-                // over them.
+                // The sockets are from a process with the same number of workers, so each worker
+                // gets one, and the kernel spreads connections over them.
                 sockets.push(inherited);
             } else {
                 for socket in inherited {
@@ -117,7 +121,7 @@ impl ListenerPlan {
             if sockets.is_empty() {
                 if any_passed {
                     let address = listener.address;
-                    let message = format!("{address}: no socket was passed for this listener: it is opened here");
+                    let message = format!("{address}: no socket was passed for this listener, so robotsd opens it");
                     log.say(LogEvent::Supervisor, message);
                 }
                 sockets.push(bind(listener.address, workers).map_err(cannot)?);
@@ -130,11 +134,12 @@ impl ListenerPlan {
 }
 
 impl Listeners {
-    /// Plans the change to the listeners of a config. Binds the new ones.
+    /// Plans the change to the listeners of a new config. Binds the sockets of new listeners.
     pub(super) fn plan(&self, config: &Config, workers: NonZeroUsize) -> Result<ListenerPlan, String> {
         let mut left: Vec<usize> = (0..self.open.len()).collect();
-        // Several listeners may have port 0, so the address does not identify them. Therefore
-        // identical settings are matched first. The content of certificates is followed separately.
+        // Several listeners may have port 0, so the address alone does not identify a listener.
+        // Therefore, listeners with identical settings are matched first. Changes of certificate
+        // files are followed separately.
         let mut take = |fits: &dyn Fn(&OpenListener) -> bool| {
             let found = left.iter().position(|place| fits(&self.open[*place]))?;
             Some(left.remove(found))
@@ -151,7 +156,7 @@ impl Listeners {
             let bound = match take(&|opened| opened.settings.listener.address == address) {
                 Some(place) => {
                     let opened = &self.open[place];
-                    plan.changes.push(format!("listener {} has other settings", opened.local));
+                    plan.changes.push(format!("the settings of listener {} have changed", opened.local));
                     let again = opened.sockets.iter().map(|sockets| duplicates(sockets)).collect::<io::Result<_>>();
                     let again = again.map_err(|error| cannot_listen(address, &error))?;
                     OpenListener::bound(settings, again, &opened.report.socket)?
@@ -165,13 +170,13 @@ impl Listeners {
             };
             plan.steps.push(ListenerStep::Open(bound.into()));
         }
-        let gone = left.into_iter().map(|place| format!("listener {} is gone", self.open[place].local));
+        let gone = left.into_iter().map(|place| format!("listener {} is removed", self.open[place].local));
         plan.changes.extend(gone);
         Ok(plan)
     }
 
-    /// Opens new listeners, then closes removed ones; their requests in progress are finished.
-    /// Returns the new addresses.
+    /// Opens the new listeners, and then closes the removed ones, whose requests in progress are
+    /// finished. Returns the new addresses.
     pub(super) fn apply(
         &mut self,
         plan: ListenerPlan,
@@ -198,7 +203,7 @@ impl Listeners {
         failure.map_or(Ok(news), Err)
     }
 
-    /// Returns a duplicate of every socket, with its address.
+    /// Returns a duplicate of every socket, with the configured address of its listener.
     pub(super) fn sockets(&self) -> io::Result<HandedSockets> {
         let mut sockets = Vec::new();
         for OpenListener { settings, sockets: open, .. } in &self.open {
@@ -210,7 +215,8 @@ impl Listeners {
         Ok(sockets)
     }
 
-    /// Drops the duplicated sockets, so that the ports close when the workers close theirs.
+    /// Drops the duplicates of the sockets, so that the ports are closed when the workers close
+    /// their sockets.
     pub(super) fn let_go(&mut self) {
         self.open.iter_mut().for_each(|opened| opened.sockets.clear());
     }
@@ -274,7 +280,7 @@ impl OpenListener {
         Ok(Self { settings, local, sockets, accepting: Vec::new(), report, question_errors: None, edge: None })
     }
 
-    /// Makes the workers accept.
+    /// Makes the workers accept connections on the listener.
     fn open(&mut self, workers: &mut Workers, edge: &Edge, log: &Log) -> Result<(), String> {
         let label = self.report.name.clone().unwrap_or_else(|| self.local.to_string());
         let local = self.local;
@@ -301,14 +307,14 @@ impl OpenListener {
     }
 }
 
-/// Reports whether there is one socket for each worker, and the kernel spreads connections over
-/// them.
+/// Reports whether these are the sockets of one address as the workers need them: one per worker,
+/// over which the kernel spreads connections, or a single one on other systems than Linux.
 fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
     let is_shared = |socket| socket2::SockRef::from(socket).reuse_port().unwrap_or(false);
     sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
 }
 
-/// Returns each distinct socket once. A socket that workers share is in the list once per worker.
+/// Returns each distinct socket once. A socket that workers share is in `open` once per worker.
 fn unshared(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
     let identity = |socket: &TcpListener| rustix::fs::fstat(socket).ok().map(|found| (found.st_dev, found.st_ino));
     let mut seen = std::collections::HashSet::new();
@@ -330,16 +336,15 @@ const BACKLOG: i32 = 4096;
 const SPREADS: bool = cfg!(target_os = "linux");
 
 /// Listens on an address with one socket for each worker, so that the kernel spreads connections
-/// over them. If the kernel does not spread them, the workers share one socket.
+/// over the workers. If the kernel cannot do this, the workers share one socket.
 ///
 /// With port 0, all sockets get the port of the first one.
 pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     if workers.get() == 1 || !SPREADS {
         return share(listen(address, Sharing::Alone)?, workers);
     }
-    // Sockets that share a port would also share it with another process of this user, and two
-    // proxies started by mistake would each get half of the connections. So the port is first bound
-    // alone.
+    // The port is first bound without sharing, to detect another process that uses it. See the
+    // module documentation.
     if address.port() != 0 {
         drop(listen(address, Sharing::Alone)?);
     }
@@ -352,8 +357,8 @@ pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec
     Ok(sockets)
 }
 
-/// Shares one socket among all workers, for example one that was passed to the process. Any free
-/// worker accepts.
+/// Returns duplicates of one socket for all workers, for example of a socket that was passed to the
+/// process. Any free worker accepts a connection.
 pub(super) fn share(socket: TcpListener, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     let mut sockets = (1..workers.get()).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>()?;
     sockets.push(socket);
@@ -369,7 +374,8 @@ enum Sharing {
 fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Connections of an earlier process may still be closing.
+    // Without this option, closing connections of an earlier process would prevent binding the
+    // address.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(sharing == Sharing::Shared)?;
     socket.bind(&address.into())?;
@@ -398,7 +404,8 @@ mod tests {
 
     #[test]
     fn a_port_is_not_shared_with_another_process() {
-        // No other process can take the port once the sockets are closed.
+        // `refusing` reserves the port, so that no other process can bind it after the sockets are
+        // closed.
         let (_reserve, address) = refusing();
         let sockets = bind(address, TWO).unwrap();
         for workers in [NonZeroUsize::MIN, TWO] {

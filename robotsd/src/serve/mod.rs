@@ -1,9 +1,10 @@
-//! `robotsd serve`: sites behind listeners, with the robots layer between edge and upstream.
+//! The command `robotsd serve`, which serves sites on listeners, with the robots layer between edge
+//! and upstream.
 //!
 //! [`startup`] prepares the process and opens what a config names. [`control_loop`] then waits for
-//! signals and requests to change something. A request goes through [`router`] to the layer and the
-//! backend of its site ([`sites`](crate::sites)). A config that replaces another goes through
-//! [`preparation`] and [`reconfigure`].
+//! signals and requests to change something. [`router`] passes each request to the layer and the
+//! backend of its site ([`sites`](crate::sites)). At a reload, [`preparation`] reads the new
+//! config, and [`reconfigure`] applies it.
 
 mod descriptors;
 mod socket_activation;

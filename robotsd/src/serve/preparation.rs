@@ -1,8 +1,8 @@
 //! Reads a config and opens everything that is new in it, on a blocking thread.
 //!
-//! A preparation goes through its stages in one direction. Until its settings are applied it can be
-//! abandoned, which closes its bound sockets at once. After that it always finishes, so that all
-//! sites have the settings of the same config.
+//! A preparation never returns to an earlier stage. Until it begins to apply settings, it can be
+//! abandoned, which closes its bound sockets at once. After that, it is always completed, so that
+//! all sites have the settings of the same config.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -19,18 +19,18 @@ use super::watched_files::WatchedFiles;
 use crate::config::{Config, ConfigError, ConfigFile, RobotsSource, SettingChange, setting_changes};
 use crate::sites::{Renewal, Sites};
 
-/// Minimum time since the last change of a file before it is read: a request may arrive while the
-/// file is being written.
+/// Minimum time since the last change of a file before the file is read. It is needed because a
+/// reload may be requested while a file is being written.
 const QUIET: Duration = Duration::from_millis(400);
 
 /// Maximum time to wait for files that keep changing.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A usable config, with everything that is new in it open.
+/// A usable config whose new listeners and sources are open.
 #[derive(Debug)]
 pub(super) struct PreparedConfig {
     pub(super) config: Arc<Config>,
-    /// The files that it names and the previous config does not.
+    /// The files of the config that were not watched for the previous config.
     pub(super) watched: Vec<(PathBuf, Watched)>,
     pub(super) plan: ListenerPlan,
     pub(super) renewal: Renewal,
@@ -42,15 +42,15 @@ pub(super) struct PreparedConfig {
 #[derive(Debug)]
 pub(super) struct RejectedConfig {
     pub(super) why: String,
-    /// The settings that it would change; `None` if it cannot be read that far.
+    /// The settings that the config would change; `None` if it cannot be parsed.
     pub(super) changes: Option<Vec<SettingChange>>,
 }
 
 /// The result of a preparation.
 type Prepared = Result<PreparedConfig, RejectedConfig>;
 
-/// A config that is being prepared. Dropping it abandons it: its thread ends as soon as its file
-/// system allows, and changes nothing.
+/// A config that is being prepared. Dropping this abandons the preparation: its thread ends without
+/// changing anything, as soon as its file system responds.
 #[derive(Debug)]
 pub(super) struct Preparation {
     thread: JoinHandle<Prepared>,
@@ -58,27 +58,27 @@ pub(super) struct Preparation {
     stage: Stage,
 }
 
-/// The progress of a preparation, shared by its thread and the control thread. Locked only briefly,
-/// or while sockets are bound.
+/// The progress of a preparation, shared by its thread and the control thread. It is locked only
+/// briefly, or while sockets are bound.
 #[derive(Clone, Debug, Default)]
 struct Stage(Arc<Mutex<StageState>>);
 
 #[derive(Debug, Default)]
 enum StageState {
-    /// The file has not been opened.
+    /// The config file has not been opened yet.
     #[default]
     Waiting,
     Reading,
     /// The sockets of new listeners are bound, and the sites are being opened.
     Bound(ListenerPlan),
-    /// Settings are being applied to served sites.
+    /// Settings are being applied to sites that are served.
     Applying,
     Abandoned,
 }
 
 impl Preparation {
-    /// Starts to read the file and the files that it includes, once they have not changed for a
-    /// moment. `before` is the served config.
+    /// Starts to read the config file and its included files, after waiting until they have not
+    /// changed for [`QUIET`]. `before` is the served config.
     pub(super) fn begin(
         path: PathBuf,
         before: Arc<Config>,
@@ -96,7 +96,7 @@ impl Preparation {
                 let file = ConfigFile::read(&path, Some(&before.included.good)).map_err(|error| error.to_string())?;
                 let config = read.insert(file).config().map_err(|error| error.to_string())?;
                 stage.read()?;
-                // Watched before they are read, so that no change goes unnoticed.
+                // The files must be watched before they are read, so that no change is missed.
                 let watched = watch.files_of(&config, &watched);
                 stage.bind(|| listeners.lock().plan(&config, workers))?;
                 let renewal = sites.renew(&config)?;
@@ -119,12 +119,14 @@ impl Preparation {
         Self { thread: spawn_blocking(move || work(&of_thread)), began: Instant::now(), stage }
     }
 
-    /// Reports whether the file has been opened. Later writes may not be seen.
+    /// Reports whether the config file has been opened. If it has, later changes of the file may
+    /// not be included.
     pub(super) fn is_reading(&self) -> bool {
         !matches!(*self.stage.0.lock(), StageState::Waiting)
     }
 
-    /// Waits for the end; `None` if it has taken longer than the limit and was abandoned.
+    /// Waits for the end of the preparation; `None` if it took longer than the limit and was
+    /// abandoned.
     pub(super) async fn end_within(&mut self, limit: Option<Duration>) -> Option<Prepared> {
         let stage = self.stage.clone();
         let late = async {
@@ -132,7 +134,8 @@ impl Preparation {
                 Some(limit) => sleep_until(self.began + limit).await,
                 None => std::future::pending().await,
             }
-            // Applying a config computes and reads no files, so it always ends.
+            // If settings are already being applied, this waits for the end, which is near: no
+            // files are read any more.
             if !stage.abandon() {
                 std::future::pending().await
             }
@@ -140,7 +143,7 @@ impl Preparation {
         tokio::select! {
             biased;
             end = &mut self.thread => {
-                let panicked = |error| format!("it could not be read: {error}");
+                let panicked = |error| format!("the config could not be read: {error}");
                 Some(end.unwrap_or_else(|error| Err(RejectedConfig { why: panicked(error), changes: None })))
             }
             () = late => None,
@@ -155,8 +158,8 @@ impl Drop for Preparation {
 }
 
 impl Stage {
-    /// Fails if the preparation was abandoned: a file may hang for long, and the sockets and
-    /// sources then belong to a newer preparation.
+    /// Enters the stage `Reading`. Returns an error if the preparation was abandoned, because a
+    /// file may have hung until a newer preparation replaced this one.
     fn read(&self) -> Result<(), String> {
         self.enter(|| Ok(StageState::Reading)).map(drop)
     }
@@ -165,7 +168,8 @@ impl Stage {
         self.enter(|| plan().map(StageState::Bound)).map(drop)
     }
 
-    /// Returns the bound sockets. The preparation cannot be abandoned from now on.
+    /// Enters the stage `Applying`, and returns the plan with the bound sockets. From now on, the
+    /// preparation cannot be abandoned.
     fn apply(&self) -> Result<ListenerPlan, String> {
         match self.enter(|| Ok(StageState::Applying))? {
             StageState::Bound(plan) => Ok(plan),
@@ -173,7 +177,7 @@ impl Stage {
         }
     }
 
-    /// Abandons the preparation and closes its sockets, unless it applies its settings already.
+    /// Abandons the preparation and closes its sockets, unless it is already applying settings.
     /// Returns whether it was abandoned.
     fn abandon(&self) -> bool {
         let mut state = self.0.lock();
@@ -184,19 +188,20 @@ impl Stage {
         can_be
     }
 
-    /// Enters a stage and returns the previous one. Fails if the preparation was abandoned.
+    /// Enters a stage, and returns the previous one. Returns an error if the preparation was
+    /// abandoned.
     fn enter(&self, next: impl FnOnce() -> Result<StageState, String>) -> Result<StageState, String> {
         let mut state = self.0.lock();
         match *state {
-            StageState::Abandoned => Err("a newer reading has replaced it".to_owned()),
+            StageState::Abandoned => Err("a newer reload has replaced this one".to_owned()),
             _ => Ok(std::mem::replace(&mut *state, next()?)),
         }
     }
 }
 
-/// Reads the config of a process that replaces another. The process may start while files are being
-/// replaced, so it waits until the files and the folders of robots.txt files no longer change.
-/// Otherwise, a host whose file is missing for a moment would have no rules.
+/// Reads the config of a process that replaces another one. The process may start while files are
+/// being replaced, so this waits until the config files and the folders of robots.txt files no
+/// longer change. Otherwise, a host whose file is missing for a moment would have no rules.
 pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     let config = Config::load(path);
     let mut paths = vec![path];
@@ -210,27 +215,30 @@ pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     if wait_until_quiet(&paths) { Config::load(path) } else { config }
 }
 
-/// Returns the config, its included files, and the folders that may contain new ones.
+/// Returns the paths of the config, of its included files, and of the folders that may get new
+/// included files.
 fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
     let folders = config.included.patterns.iter().map(|pattern| &*pattern.folder);
     config.included.paths.iter().map(PathBuf::as_path).chain(folders).chain([path]).collect()
 }
 
-/// Waits until none of these paths changed a moment ago. Returns whether it waited.
+/// Waits until these paths have not changed for [`QUIET`], but at most [`MAX_WAIT`]. Returns
+/// whether it had to wait.
 fn wait_until_quiet(paths: &[&Path]) -> bool {
     let modified = |path: &Path| std::fs::metadata(path)?.modified();
-    // While a file is renamed over another, the name may be missing for a moment.
+    // While a file is being replaced, it may be missing for a moment. In this case, the time of its
+    // folder counts.
     let of_folder = |path: &Path| {
         let folder = path.parent()?;
         modified(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()
     };
-    // The clock of a file server may be ahead.
+    // The time may be in the future if the clock of a file server is ahead.
     let age = |path: &Path| match modified(path).ok().or_else(|| of_folder(path))?.elapsed() {
         Ok(age) => Some(age),
         Err(ahead) => (ahead.duration() < MAX_WAIT).then_some(Duration::ZERO),
     };
     let unrest = || paths.iter().filter_map(|path| QUIET.checked_sub(age(path)?)).max();
-    // Limited, for a file that is written to without end.
+    // The wait is limited, because a file may be written all the time.
     let end = SystemTime::now() + MAX_WAIT;
     let mut has_waited = false;
     while let Some(rest) = unrest().filter(|_| SystemTime::now() < end) {
@@ -262,7 +270,7 @@ mod tests {
         let mut preparation = Preparation::of(move |stage| {
             stage.read().unwrap();
             begins.send(()).unwrap();
-            // A file system that hangs until the test releases it.
+            // This simulates a file system that hangs until the test releases it.
             let _ = hanging.recv();
             let _ = ended.send(stage.read().is_err());
             Err(rejected("the end"))
@@ -277,7 +285,7 @@ mod tests {
     const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
                           robots.text = \"User-agent: *\"\n";
 
-    /// A config whose sites are open, and that another is to replace.
+    /// A config whose sites are open, and which another config will replace.
     struct Served {
         folder: tempfile::TempDir,
         config: Arc<Config>,
@@ -302,7 +310,7 @@ mod tests {
         }
     }
 
-    /// `mv robotsd.toml old; mv new robotsd.toml`, and the same with the file of a host.
+    /// Simulates `mv robotsd.toml old; mv new robotsd.toml`, and the same with the file of a host.
     #[test]
     fn a_process_that_takes_the_place_of_another_waits_for_the_end_of_a_replacement() {
         let folder = tempfile::tempdir().unwrap();
@@ -310,7 +318,7 @@ mod tests {
         std::fs::create_dir(&hosts).unwrap();
         let directory = "robots = { source = \"directory\", path = \"hosts\" }";
         std::fs::write(&aside, CONFIG.replace("robots.text = \"User-agent: *\"", directory)).unwrap();
-        // So that a pause of the machine here does not make it late.
+        // The time is in the future, so that the test does not fail if the machine pauses here.
         let changes_soon = |folder: &Path| {
             std::fs::File::open(folder).unwrap().set_modified(SystemTime::now() + 3 * QUIET).unwrap();
         };
@@ -327,7 +335,8 @@ mod tests {
         });
     }
 
-    /// Creates a pipe as a shell does for `<(…)`: reading hangs until its writer is dropped.
+    /// A pipe like the one that a shell creates for `<(…)`. Reading it hangs until its writer is
+    /// dropped.
     struct Pipe(PipeReader);
 
     impl Pipe {
@@ -349,22 +358,23 @@ mod tests {
         preparation.stage.abandon();
         drop(writer);
         let error = preparation.end_within(None).await.unwrap().unwrap_err();
-        assert_eq!(error.why, "a newer reading has replaced it");
+        assert_eq!(error.why, "a newer reload has replaced this one");
     }
 
     #[tokio::test]
     async fn a_config_is_read_once_and_no_file_that_hangs_is_looked_at() {
         let served = Served::start();
         let (pipe, mut writer) = Pipe::new();
-        // Valid except for an address that cannot be bound. A second reading of a pipe would find
-        // nothing.
+        // The config is valid except for an address that cannot be bound. Reading the pipe a second
+        // time would return nothing.
         let mut reading = served.preparation(&pipe.path());
         write!(writer, "mode = \"tag\"\n{}", CONFIG.replace("127.0.0.1:0", "192.0.2.1:1")).unwrap();
         drop(writer);
         let rejected = reading.end_within(None).await.unwrap().unwrap_err();
         assert!(rejected.why.contains("192.0.2.1:1"), "{}", rejected.why);
         assert!(rejected.changes.unwrap().iter().any(|change| change.setting == "mode"));
-        // A robots.txt that is a FIFO, and a name that might be in it.
+        // The robots.txt is a FIFO, which would hang if the warning about the unknown name in
+        // `agents.ignore` required reading it.
         let fifo = served.folder.path().join("robots.txt");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let config =
@@ -400,7 +410,7 @@ mod tests {
             stage.read().unwrap();
             stage.bind(|| Ok(plan_of(&address))).unwrap();
             bound.send(()).unwrap();
-            // A robots.txt whose file system hangs.
+            // This simulates a robots.txt on a file system that hangs.
             let _ = hanging.recv();
             Err(rejected("the end"))
         });
@@ -425,7 +435,7 @@ mod tests {
             Err(rejected("applied to the end"))
         });
         applies.recv_timeout(Duration::from_secs(60)).unwrap();
-        // The limit has passed, but the end is still waited for.
+        // The limit has passed, but `end_within` must still wait for the end.
         let ending = preparation.end_within(Some(Duration::ZERO));
         let mut ending = std::pin::pin!(ending);
         assert!(tokio::time::timeout(Duration::from_millis(50), &mut ending).await.is_err());

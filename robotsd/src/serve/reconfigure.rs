@@ -1,13 +1,13 @@
-//! Replaces the served config by another while everything runs, and answers the requests that wait
+//! Replaces the served config with a new one without a restart, and answers the requests that wait
 //! for the outcome.
 //!
 //! A [`Preparation`] reads and checks the config, binds new listeners and opens new sources, on a
-//! blocking thread. Only if all of that works are sites and listeners swapped, all at once.
-//! Otherwise the error is logged, and nothing changes.
+//! blocking thread. If all of this succeeds, all sites and listeners are swapped. Otherwise, the
+//! error is logged, and nothing changes.
 //!
-//! **A reload that is requested while a config is being read joins that reading** if the file has
-//! not been opened yet. Otherwise it waits for another reading. In both cases its outcome includes
-//! everything published since the request.
+//! **A reload that is requested during another reload joins it** if the config file has not been
+//! opened yet. Otherwise, the config is read again afterwards. In both cases, the outcome includes
+//! all changes since the request.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -35,11 +35,10 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
 
-/// Interval between attempts to use something that could not be used: a source, or the whole
-/// config.
+/// Interval between two attempts to use a source, or a whole config, that could not be used.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The served config, and everything needed to serve another.
+/// The served config, and everything that is needed to replace it.
 pub(super) struct ActiveConfig {
     pub(super) path: PathBuf,
     pub(super) config: Arc<Config>,
@@ -52,7 +51,8 @@ pub(super) struct ActiveConfig {
     pub(super) watches: WatchedFiles,
     pub(super) state: Arc<ServerState>,
     pub(super) admin: AdminPlaces,
-    /// The text of the config at the start, which still applies to some settings.
+    /// The text of the config at the start of the process. Some settings keep their values from the
+    /// start.
     pub(super) started: Arc<str>,
     pub(super) log: Log,
     pub(super) change: PendingChange,
@@ -63,20 +63,20 @@ pub(super) struct ActiveConfig {
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
-    /// When a rejected config, or sources that could not be used, are tried again.
+    /// The time when a rejected config, or unusable sources, are tried again.
     again: Option<Instant>,
     /// The sources that were last logged as unusable.
     logged: Vec<UnusableSource>,
-    /// The changes of the last config that replaced another, and its time.
+    /// The time and the changes of the last successful reload.
     last: Option<String>,
 }
 
-/// The next step of the change.
+/// The next step of a change.
 pub(super) enum ChangeStep {
     Swap(Result<Box<PreparedConfig>, RejectedConfig>),
-    /// The preparation hangs, and a newer request waits.
+    /// The preparation hangs, and a newer request is waiting.
     Abandon,
-    /// Something that could not be used is tried again.
+    /// A source or config that could not be used must be tried again.
     TryAgain,
 }
 
@@ -99,7 +99,8 @@ impl PendingChange {
 }
 
 impl ActiveConfig {
-    /// Starts to read the config file; the waiter gets the outcome.
+    /// Starts to read the config file, or joins a read that has not opened the file yet. The waiter
+    /// gets the outcome.
     pub(super) fn request(&mut self, waiter: Option<ReloadWaiter>) {
         match &self.change.preparing {
             None => {
@@ -117,8 +118,9 @@ impl ActiveConfig {
             ChangeStep::Swap(prepared) => prepared,
             ChangeStep::Abandon => {
                 let (path, limit) = (self.path.display(), CONFIG_PATIENCE.as_secs());
-                let why =
-                    format!("{path}: one of its files was still being read after {limit} s; the config is read again");
+                let why = format!(
+                    "{path}: a file of the config was still being read after {limit} s, so the config is read again"
+                );
                 Err(RejectedConfig { why, changes: None })
             }
         };
@@ -129,20 +131,23 @@ impl ActiveConfig {
             Ok(prepared) => match self.swap(*prepared) {
                 ("unchanged", _) if was_rejected => {
                     let path = self.path.display();
-                    ("unchanged", format!("{path}: the file is accepted again, and is the config that is served"))
+                    (
+                        "unchanged",
+                        format!("{path}: the file is accepted again, and does not differ from the served config"),
+                    )
                 }
                 swapped => swapped,
             },
             Err(RejectedConfig { why, changes }) => {
-                // The cause may be outside the file: a key file that does not exist yet, or a port
-                // that another program uses.
+                // The config is tried again automatically, because the cause may be outside the
+                // file: a key file that does not exist yet, or a port that another program uses.
                 self.change.again = Some(Instant::now() + AGAIN);
                 is_known = !self.state.config.reject(&why, changes);
                 ("kept", format!("{why}; the previous config stays in force"))
             }
         };
         match outcome {
-            // "Nothing is different" is logged only for a request, or when a rejection ends.
+            // An unchanged config is logged only for a request, or when a rejection ends.
             "kept" if self.change.waiters.now.is_empty() && is_known => {}
             "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
             "unchanged" if self.change.waiters.now.is_empty() && !was_rejected => {}
@@ -150,7 +155,7 @@ impl ActiveConfig {
         }
         let refused = &self.config.included.refused;
         let (outcome, message) = match outcome {
-            // A requested reload reports the files that are still refused.
+            // A requested reload also reports the included files that are still rejected.
             "published" | "unchanged" if !refused.is_empty() => {
                 ("partly", refused.iter().fold(message, |message, refused| format!("{message}\n{refused}")))
             }
@@ -161,12 +166,12 @@ impl ActiveConfig {
         }
     }
 
-    /// Reports whether another config is being prepared.
+    /// Reports whether a new config is being prepared.
     pub(super) fn is_changing(&self) -> bool {
         self.change.preparing.is_some()
     }
 
-    /// Starts a new process of the program, which gets every listening socket.
+    /// Starts a new process of the program, and hands it all listening sockets.
     pub(super) fn start_successor(&self) -> Result<Successor, String> {
         Successor::start(self.sockets()?, self.config.upgrade)
     }
@@ -181,7 +186,8 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Directs clients to another process that has every socket, and drops this process's sockets.
+    /// Leaves the service to the process that has replaced this one: makes clients reconnect to it,
+    /// closes the sockets, and stops announcing versions and sending heartbeats.
     pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();
         self.sites.stop_announcing();
@@ -190,16 +196,15 @@ impl ActiveConfig {
         self.admin.leave();
     }
 
-    /// Accepts commands again, and writes the files that lead them here, because the new process of
-    /// an upgrade has ended.
+    /// Accepts commands again after a failed upgrade, and writes the place files again.
     pub(super) fn go_on(&mut self) {
-        // An error was logged at the start.
+        // The result can be ignored: the same error was logged at the start.
         let _ = self.admin.leave_place(&self.path, self.sites.state.directory.as_ref());
         self.admin.resume();
     }
 
-    /// Drops the sockets that would keep ports open, because the process is about to end. Waiting
-    /// requests get no outcome.
+    /// Drops the duplicates of the sockets and the pending change, because the process is about to
+    /// end. Waiting requests fail.
     pub(super) fn let_go(&mut self) {
         self.change = PendingChange::default();
         self.listeners.lock().let_go();
@@ -230,7 +235,9 @@ impl ActiveConfig {
         self.admin.follow(config.admin.as_ref());
         let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
         self.certificates.follow(serving.certificates.clone());
-        // An included file may have changed after it was read, and before it was watched.
+        // New included files are known only after the config was read, so they may have changed
+        // after they were read and before they were watched. In this case, the config is read
+        // again.
         let is_watched_late = watched.iter().any(|(path, _)| config.included.paths.contains(path));
         self.watches.follow(&config, watched);
         self.state.is_serving(serving);
@@ -243,11 +250,12 @@ impl ActiveConfig {
     fn replace_sites(&mut self, sites: Arc<Sites>, settings: &[SettingChange]) {
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
-        // Called after these sites answer requests, and before the board collects counts.
+        // This must be called after these sites answer requests, and before the board collects
+        // counts.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
-        // The gate may now accept the pending version.
+        // The new settings of the gate may let a pending version pass.
         if settings.iter().any(|change| change.setting.starts_with("gate.")) {
             tokio::spawn(Arc::clone(&self.sites).follow(BTreeSet::new()));
         }
@@ -256,13 +264,14 @@ impl ActiveConfig {
         }
     }
 
-    /// Opens and closes listeners. Returns the error if one cannot be opened.
+    /// Opens and closes listeners. Returns an error if a listener cannot be opened.
     fn replace_listeners(&mut self, plan: ListenerPlan, config: &Config) -> Option<String> {
         let opened = self.listeners.lock().apply(plan, &mut self.workers, &self.edge, &self.log);
         self.listeners.lock().set_limits(&config.edge);
         match opened {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
-            // The socket was bound, so this happens only if the process is out of descriptors.
+            // The socket is already bound, so this happens only if the process is out of
+            // descriptors.
             Err(error) => return Some(error),
         }
         None
@@ -276,7 +285,7 @@ impl ActiveConfig {
         }
     }
 
-    /// Returns what a swap has changed: as one word, and as a sentence.
+    /// Returns the outcome of a swap as a keyword and as a sentence.
     fn outcome(
         &mut self,
         mut changes: Vec<String>,
@@ -290,29 +299,31 @@ impl ActiveConfig {
         self.change.logged = unusable;
         let message = match &self.change.last {
             _ if !changes.is_empty() => changes.join("; "),
-            _ if is_deferred => "nothing is different now".to_owned(),
-            // The operator may have changed the file before the request, and the watcher has read
-            // it first.
-            Some(last) => format!("nothing is different; in force since {last}"),
-            None => "nothing is different".to_owned(),
+            _ if is_deferred => "no change takes effect now".to_owned(),
+            // The watcher may already have applied the change that the operator requests to reload.
+            // Therefore, the last change is mentioned.
+            Some(last) => format!("the config has not changed; last change: {last}"),
+            None => "the config has not changed".to_owned(),
         };
         if outcome == "published" {
             self.change.last = Some(format!("{}: {message}", rfc3339(SystemTime::now())));
         }
         let mut message = format!("{}: {message}", self.path.display());
-        // Reported at each reload until the next start, not only when the file was changed.
+        // Settings that wait for the next start are reported at each reload, not only when the file
+        // was changed.
         let mut next_start = setting_changes(&self.started, &self.config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);
         if !next_start.is_empty() {
             let mut tables: Vec<_> = next_start.iter().map(SettingChange::table).collect();
             tables.dedup();
-            message += &format!("; with `robotsd upgrade` or a restart: {}", tables.join(", "));
+            message += &format!("; changes that need `robotsd upgrade` or a restart: {}", tables.join(", "));
         }
         self.state.config.accept(outcome == "published", next_start, &self.config.included.refused);
         (outcome, message)
     }
 
-    /// Applies the limits of a config to new connections.
+    /// Applies the limits of a config to new connections. Returns a description if they have
+    /// changed.
     fn limit(&self, config: &Config) -> Option<String> {
         let (before, bound) = (self.edge.connections(), self.descriptors.bound(config));
         let short = bound.as_ref().ok().filter(|bound| bound.is_short && self.config.connections != config.connections);
@@ -322,15 +333,15 @@ impl ActiveConfig {
             self.edge.set_places(before, connections);
         }
         self.edge.set_limits(EdgeLimits { connections, ..config.edge.clone() });
-        // Adding or removing a listener changes the free descriptors slightly, which is not worth
-        // reporting.
+        // Only configured changes are reported. Adding or removing a listener changes the limit
+        // slightly, because it changes the number of free descriptors.
         let is_other = self.config.edge != config.edge || self.config.connections != config.connections;
-        is_other.then(|| "other limits for new connections".to_owned())
+        is_other.then(|| "the limits for new connections have changed".to_owned())
     }
 }
 
-/// Returns what these listeners serve, for the answers of the admin interface. Also keeps hooks
-/// away from the admin interface.
+/// Returns the sites and listeners in service, for the responses of the admin interface. Also
+/// prevents webhooks from being sent to the admin interface.
 pub(super) fn serving(
     sites: &Arc<Sites>,
     listeners: &Listeners,
@@ -351,8 +362,8 @@ pub(super) fn serving(
     }
 }
 
-/// Logs each value of the config that is probably a mistake. The files are read on a blocking
-/// thread, so this does not wait.
+/// Logs each value of the config that is probably a mistake. Does not wait, because files are read
+/// on a blocking thread.
 pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     let (config, log) = (Arc::clone(config), log.clone());
     tokio::task::spawn_blocking(move || {
@@ -362,15 +373,15 @@ pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     });
 }
 
-/// Logs the included files that are newly refused, and those that are no longer refused. Saves the
-/// file contents in use, on a blocking thread.
+/// Logs the included files that are newly rejected, and those that are no longer rejected. Saves
+/// the contents of the included files that are in use. Blocks.
 pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log: &Log) {
     let refused = &config.included.refused;
     let words = |refused: &[RefusedFile]| refused.iter().map(ToString::to_string).collect::<Vec<_>>();
     let (were, are) = (words(before), words(refused));
     are.iter().filter(|now| !were.contains(now)).for_each(|now| log.say(LogEvent::ConfigRejected, now));
     for file in before.iter().filter(|file| refused.iter().all(|now| now.path != file.path)) {
-        log.say(LogEvent::Config, format!("{}: the file is not refused any more", file.path));
+        log.say(LogEvent::Config, format!("{}: the file is not rejected any more", file.path));
     }
     let (config, log) = (Arc::clone(config), log.clone());
     tokio::task::spawn_blocking(move || {
@@ -381,8 +392,8 @@ pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log:
     });
 }
 
-/// Maximum number of settings that the summary of a config names. All others are still logged
-/// separately.
+/// Maximum number of settings in the summary of a config change. Each setting is also logged on its
+/// own line.
 const NAMED: usize = 8;
 
 /// Logs each setting whose value has changed.
@@ -408,8 +419,8 @@ pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[Unusable
     }
 }
 
-/// Returns the settings for the summary of a config change. The summary describes added and removed
-/// tables, and settings that wait for the next start, in other words.
+/// Returns the settings for the summary of a config change. Added and removed tables, and settings
+/// that wait for the next start, are left out, because the message describes them separately.
 pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     let is_named = |change: &&SettingChange| !change.is_of_whole_table() && !change.is_for_start();
     let mut named: Vec<_> = changes.iter().filter(is_named).map(ToString::to_string).collect();
@@ -421,39 +432,39 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     named
 }
 
-/// The requests that wait for the current reading, and those that came too late for it. The file
-/// may have been read before those came, so they wait for another reading.
+/// The requests that wait for the current read of the config, and those that wait for the next one.
+/// A request waits for the next one if the current one may have read the file before the request.
 #[derive(Debug, Default)]
 pub(super) struct ConfigWaiters {
     now: Vec<ReloadWaiter>,
-    /// `Some`, even if empty, if another reading is required.
+    /// The requests that wait for the next read; `Some`, even if empty, if another read is
+    /// required.
     next: Option<Vec<ReloadWaiter>>,
-    /// The last change published since the current requests came.
+    /// The change that the previous read has published after the current requests were made.
     published: Option<String>,
 }
 
 impl ConfigWaiters {
-    /// Waits for the current reading. The watcher does not wait for an outcome, so it has no
-    /// waiter.
+    /// Adds a request to the current read. There is no waiter if the watcher requests the read.
     pub(super) fn join(&mut self, waiter: Option<ReloadWaiter>) {
         self.now.extend(waiter);
     }
 
-    /// Requires another reading after the current one.
+    /// Requires another read after the current one.
     pub(super) fn queue(&mut self, waiter: Option<ReloadWaiter>) {
         self.next.get_or_insert_default().extend(waiter);
     }
 
-    /// Sends the outcome of the current reading. If it found nothing new, but the previous reading
-    /// published a change after these requests came, that change is the outcome. Returns whether
-    /// another reading is required.
+    /// Sends the outcome of the current read to its requests. If it found no change, but the
+    /// previous read has published one after these requests were made, that change is the outcome.
+    /// Returns whether another read is required.
     pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
         let (sent, text) = match self.published.take() {
             Some(published) if outcome == "unchanged" => ("published", published),
             _ => (outcome, message.to_owned()),
         };
         for waiter in self.now.drain(..) {
-            // The client may have gone.
+            // Sending fails if the client has disconnected.
             let _ = waiter.send(ReloadOutcome { outcome: sent.to_owned(), message: text.clone() });
         }
         let Some(next) = self.next.take() else { return false };
@@ -481,12 +492,12 @@ mod tests {
         let (waiter, waiting) = oneshot::channel();
         waiters.queue(Some(waiter));
         assert!(waiters.answer("published", "site \"a\" is new"));
-        assert!(!waiters.answer("unchanged", "nothing is different"));
+        assert!(!waiters.answer("unchanged", "the config has not changed"));
         assert_eq!(outcome(waiting), ("published".to_owned(), "site \"a\" is new".to_owned()));
-        // A later one does not.
+        // A later request must not get the earlier change as its outcome.
         let (waiter, waiting) = oneshot::channel();
         waiters.join(Some(waiter));
-        assert!(!waiters.answer("unchanged", "nothing is different"));
+        assert!(!waiters.answer("unchanged", "the config has not changed"));
         assert_eq!(outcome(waiting).0, "unchanged");
     }
 

@@ -1,8 +1,8 @@
 //! Routes a request to its site, and to the site's backend if it is forwarded.
 //!
-//! **The router of a worker is one pointer**, loaded once per request. Replacing the sites stores
-//! another pointer, which open connections use, too. A request uses the same sites from its
-//! beginning to its end.
+//! **The router of a worker is one pointer**, which is loaded once per request. Replacing the sites
+//! stores a new pointer, which open connections use for their next request, too. A request uses the
+//! same sites from its beginning to its end.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -22,26 +22,26 @@ use crate::http_common::{ClientRequest, EdgeService, RequestBody, plain_answer};
 use crate::request::{RobotsTxtFrom, SiteJudge};
 use crate::sites::{SiteBackend, SiteName, Sites};
 
-/// Passes each request to the site of its host. Cheap to clone; all clones serve the same sites,
-/// even after these are replaced.
+/// Passes each request to the site of its host. Clones are cheap, and always serve the same sites
+/// as the original.
 #[derive(Clone, Debug)]
 pub(super) struct Router<B = SiteBackend> {
     sites: Arc<ArcSwap<RouteTable<B>>>,
-    /// The counters of the listener whose requests it routes.
+    /// The response counters of the listener.
     counts: Arc<ResponseCounts>,
 }
 
-/// The counters of one worker, by site.
+/// The outcome counters of one worker, by site.
 pub(super) type WorkerOutcomes = HashMap<SiteName, Arc<OutcomeCounts>>;
 
 #[derive(Debug)]
 struct RouteTable<B> {
     hosts: HostMap<Arc<SiteRoute<B>>>,
-    /// The backends by site, for the table that replaces this one.
+    /// The backends by site. They are needed when the table is replaced, to keep connections.
     backends: HashMap<SiteName, B>,
 }
 
-/// A site, as one worker serves it.
+/// The layer and the backend of a site on one worker.
 #[derive(Debug)]
 struct SiteRoute<B> {
     judge: SiteJudge,
@@ -49,20 +49,20 @@ struct SiteRoute<B> {
 }
 
 impl Router {
-    /// Creates the router of one worker. It shares only values that are never written with the
-    /// other workers.
+    /// Creates the router of one worker. The router shares no values with other workers that are
+    /// written for each request.
     pub(super) fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) -> Self {
         let table = RouteTable::new(sites, workers, outcomes, None);
         Self { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() }
     }
 
-    /// Returns the same router for a listener, with the listener's counters on this worker.
+    /// Returns a clone of the router with the counters of a listener on this worker.
     pub(super) fn of_listener(&self, counts: Arc<ResponseCounts>) -> Self {
         Self { sites: Arc::clone(&self.sites), counts }
     }
 
-    /// Serves other sites from the next request on. Requests in progress continue to use the
-    /// previous sites. Servers that are in both keep their connections.
+    /// Replaces the sites, beginning with the next request. Requests in progress continue to use
+    /// the previous sites. Upstreams that are the same in both keep their connections.
     pub(super) fn replace(&self, sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) {
         let before = self.sites.load();
         self.sites.store(Arc::new(RouteTable::new(sites, workers, outcomes, Some(&before))));
@@ -79,7 +79,8 @@ impl RouteTable<SiteBackend> {
             let judge = site.judge(&counts, sites.rate_store.as_ref(), site.wait());
             let route = Arc::new(SiteRoute { judge, backend: backend.clone() });
             for host in site.host_patterns() {
-                // A config with an invalid host, or one that belongs to two sites, was refused.
+                // The result can be ignored: a config with an invalid host, or with the same host
+                // in two sites, was already rejected.
                 let _ = map.hosts.insert(host, Arc::clone(&route));
             }
             map.backends.insert(site.name.clone(), backend);
@@ -104,7 +105,7 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
         if matches!(answer.outcome, Outcome::Respond(_)) {
-            // The record is not read from the response here.
+            // The record is not needed, because no outer layer reads it from the response.
             answer.record = None;
         }
         let response = match answer.respond(&mut request) {
@@ -124,7 +125,7 @@ impl<B> Router<B> {
     }
 }
 
-/// Answers a request that was meant for another server (RFC 9110, section 15.5.20).
+/// Returns the response to a request for an unknown host (RFC 9110, section 15.5.20).
 fn nowhere() -> Response<Full<Bytes>> {
     let text = "421 Misdirected Request: there is no site for this host\n";
     plain_answer(StatusCode::MISDIRECTED_REQUEST, text).map(Full::new)
@@ -171,7 +172,7 @@ mod tests {
     async fn a_request_is_judged_once_and_counted_then_and_not_when_the_upstream_answers() {
         let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
         let live = LiveRobots::text("User-agent: GPTBot\nCrawl-delay: 1\n").policy(policy).open().unwrap();
-        // It is never available, so each request is counted here without a wait.
+        // No store listens at this address, so this process counts each request without waiting.
         let store = StoreSettings::new(StoreUrl::new("redis://127.0.0.1:1").unwrap());
         let store = SharedRate::start(store, |_| {}).unwrap();
         let store = || PaceStore { store: store.clone(), site: SiteName::from("site"), has_directory: false };
@@ -200,7 +201,7 @@ mod tests {
             let request = Request::get("/").header("user-agent", agent).body(RequestBody::empty()).unwrap();
             let mut response = Box::pin(router.answer(request.into()));
             assert!(response.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-            // The client disconnects.
+            // Dropping the future simulates a client that disconnects.
             drop(response);
             let mut totals = SiteTotals::default();
             counts.add_to(&mut totals);

@@ -1,8 +1,8 @@
-//! Sockets that were open before the process started: from a supervisor (`sd_listen_fds(3)`), or
-//! from the process that this one replaces.
+//! Sockets that were opened before the process started. They are passed by a supervisor
+//! (`sd_listen_fds(3)`), or by the process that this one replaces.
 //!
-//! They stay open while one process ends and the next starts, so that a restart refuses no
-//! connection: new connections wait.
+//! The sockets stay open while one process ends and the next one starts. Therefore, new connections
+//! wait during a restart and are not refused.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::config;
 /// Name of the socket of the admin interface.
 const ADMIN: &str = "admin";
 
-/// Sockets that no listener has taken yet.
+/// The passed sockets that are not used by a listener yet.
 #[derive(Debug, Default)]
 pub(super) struct InheritedSockets {
     sockets: Vec<PassedSocket>,
@@ -22,26 +22,28 @@ pub(super) struct InheritedSockets {
 
 #[derive(Debug)]
 struct PassedSocket {
-    /// `FileDescriptorName=` of its unit.
+    /// The name of the socket: `FileDescriptorName=` in its systemd unit.
     name: Option<String>,
-    /// The address it listens on, for people.
+    /// The address or path that the socket listens on, for messages.
     place: String,
-    /// `None` for a Unix socket.
+    /// The address; `None` for a Unix socket.
     address: Option<SocketAddr>,
-    /// Its purpose in the previous process.
+    /// The purpose of the socket in the previous process; `None` if a supervisor passed it.
     before: Option<SocketPlace>,
     socket: InheritedSocket,
 }
 
 impl InheritedSockets {
-    /// Takes the sockets of the process that this one replaces.
+    /// Creates the list from the sockets of the process that this one replaces.
     pub(super) fn of_predecessor(passed: HandedSockets) -> Result<Self, String> {
         let mut sockets = Vec::new();
         for (before, socket) in passed {
             let (socket, place, address) = match &before {
                 SocketPlace::Listener(_) | SocketPlace::Admin(_) => {
                     let socket = TcpListener::from(socket);
-                    let local = socket.local_addr().map_err(|error| format!("a socket of the old process: {error}"))?;
+                    let local = socket
+                        .local_addr()
+                        .map_err(|error| format!("a socket of the old process cannot be used: {error}"))?;
                     (InheritedSocket::Tcp(socket), local.to_string(), Some(local))
                 }
                 SocketPlace::AdminSocket { path, is_made } => {
@@ -54,8 +56,9 @@ impl InheritedSockets {
         Ok(Self { sockets })
     }
 
-    /// Takes the sockets passed to this process. Must be called before any thread starts, because
-    /// it changes the environment, so that no child process uses the sockets.
+    /// Takes the sockets that a supervisor has passed to this process. It removes their environment
+    /// variables, so that no child process uses the sockets, and must therefore be called before
+    /// any thread starts.
     pub(super) fn take() -> Result<Self, String> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
@@ -101,14 +104,14 @@ impl InheritedSockets {
         self.sockets.iter().all(|socket| socket.before.is_some())
     }
 
-    /// Reports whether there is a socket for a listener.
+    /// Reports whether a socket was passed for a listener.
     pub(super) fn has_for(&self, listener: &config::ListenerConfig) -> bool {
         let is_meant = self.meant_for(listener);
         self.sockets.iter().any(is_meant)
     }
 
-    /// Returns the sockets for a listener: those with its name, else those on its address. There
-    /// may be several.
+    /// Takes the sockets for a listener: those with its name, or, if there are none, those on its
+    /// address. There may be several.
     pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
         let is_meant = self.meant_for(listener);
         let taken = self.sockets.extract_if(.., |socket| is_meant(socket));
@@ -127,14 +130,14 @@ impl InheritedSockets {
         }
     }
 
-    /// Returns the previous process's socket for an additional address of the admin interface.
+    /// Takes the socket of the previous process for an additional address of the admin interface.
     pub(super) fn for_admin_listener(&mut self, address: SocketAddr) -> Option<TcpListener> {
         let is_meant = |socket: &PassedSocket| socket.before == Some(SocketPlace::Admin(address));
         let at = self.sockets.iter().position(is_meant)?;
         self.sockets.remove(at).tcp()
     }
 
-    /// Returns the sockets for the admin interface: those with the name `admin`, and the one at its
+    /// Takes the sockets for the admin interface: those with the name `admin`, and the one at its
     /// configured path.
     pub(super) fn for_admin(&mut self, settings: &config::AdminSettings) -> Vec<InheritedSocket> {
         let path = settings.socket.as_ref().map(|path| path.display().to_string());
@@ -151,8 +154,8 @@ impl InheritedSockets {
         self.sockets.extract_if(.., |socket| meant(socket)).map(|socket| socket.socket).collect()
     }
 
-    /// Returns the files of Unix sockets that the previous process created and this one does not
-    /// use.
+    /// Returns the files of Unix sockets that the previous process created but that this process
+    /// does not use.
     pub(super) fn unused_files(&self) -> Vec<PathBuf> {
         let file = |socket: &PassedSocket| match &socket.before {
             Some(SocketPlace::AdminSocket { path, is_made: true }) => Some(path.clone()),
@@ -161,14 +164,15 @@ impl InheritedSockets {
         self.sockets.iter().filter_map(file).collect()
     }
 
-    /// Fails if a supervisor passed a socket that is not used: it would accept connections and
-    /// answer none. Unused sockets of a previous process are closed.
+    /// Returns an error if a supervisor passed a socket that is not used, because connections to it
+    /// would be accepted by the kernel but never answered. Closes unused sockets of a previous
+    /// process.
     pub(super) fn finish(self) -> Result<(), String> {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();
         Err(format!(
-            "{}: the supervisor passed a socket for this{called} but no [[listener]] and no [admin] has this address or \
-             name: add one, or remove it from the .socket unit",
+            "{}: the supervisor passed a socket for this address{called} but neither a [[listener]] nor [admin] has \
+             this address or name: add a listener, or remove the socket from the .socket unit",
             socket.place
         ))
     }
@@ -237,8 +241,10 @@ mod tests {
     fn a_socket_for_nothing_is_named() {
         let (passed, places) = passed(&[Some("web")]);
         let message = passed.finish().unwrap_err();
-        let start =
-            format!("{}: the supervisor passed a socket for this, called \"web\", but no [[listener]]", places[0]);
+        let start = format!(
+            "{}: the supervisor passed a socket for this address, called \"web\", but neither a [[listener]]",
+            places[0]
+        );
         assert!(message.starts_with(&start), "{message}");
     }
 

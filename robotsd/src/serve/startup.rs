@@ -1,5 +1,5 @@
-//! The command `robotsd serve`. It opens what a config names, in this order: signal handlers, admin
-//! interface, sites, workers, listeners.
+//! The command `robotsd serve`. A start sets up the following, in this order: signal handlers,
+//! admin interface, sites, workers, listeners.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,18 +30,19 @@ use crate::exit::{FAILED, fail};
 use crate::log::{AccessLog, Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::sites::Sites;
 
-/// Logged because hyper computes the date of every HTTP/1 response, and cannot express such a time.
-const CLOCK: &str = "the clock is before 1970 or after 9999: responses have a wrong date or none, and until it is \
-     corrected the admin interface and some HTTP/1 requests (with a body, with `Connection: close`) get no answer";
+/// Message about a clock that hyper cannot format as an HTTP date, which it does for every HTTP/1
+/// response.
+const CLOCK: &str = "the clock is before 1970 or after 9999, so responses have a wrong date or none, and \
+     the admin interface and some HTTP/1 requests (with a body, with `Connection: close`) get no answer: correct the clock";
 
-/// Maximum wait for a killed process, which answers on the admin socket until the system has
-/// removed it.
+/// Maximum wait for a killed process, whose admin socket accepts connections until the system has
+/// removed the process.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Message if a signal ends a start.
-const STOPPED: &str = "a signal came before anything was served";
+/// Message if a signal ends the process during the start.
+const STOPPED: &str = "a signal was received before anything was served";
 
-/// The parameters of a start.
+/// The parameters of a start of the process.
 struct Start<'a> {
     path: &'a Path,
     strict: bool,
@@ -55,8 +56,8 @@ impl Start<'_> {
     /// Serves the config until the process ends.
     async fn serve(&self, mut inherited: InheritedSockets) -> Result<(), String> {
         let Self { path, config, log, access, .. } = *self;
-        // Signal handlers first, so that a signal during the start does not kill the process
-        // half-way.
+        // Signal handlers are installed first, so that a signal during the start does not kill the
+        // process at an arbitrary point.
         let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
         let supervisor = Supervisor::new(log.clone());
         self.prepare_process();
@@ -85,7 +86,8 @@ impl Start<'_> {
         inherited.finish()?;
         let (edge, descriptors) = self.edge()?;
         let mut listeners = Listeners::default();
-        // Logged when all are open: a reader of the first line may connect to another listener.
+        // The addresses are logged when all listeners are open, because a program that reads the
+        // first line may connect to another listener.
         for address in listeners.apply(plan, &mut workers, &edge, log)? {
             log.say(LogEvent::Listening, address);
         }
@@ -122,25 +124,25 @@ impl Start<'_> {
         log_warnings(self.config, self.log);
     }
 
-    /// Asks the previous process to hand over, and waits until it has.
+    /// Asks the previous process to hand over its resources, and waits until this is done.
     async fn take_place(&self, predecessor: &Arc<Predecessor>, signals: &mut Signals) -> Result<(), String> {
         let asking = Arc::clone(predecessor);
         let taken = tokio::task::spawn_blocking(move || asking.take());
         tokio::select! {
             taken = taken => if !taken.unwrap_or(false) {
-                let message = format!("process {}, which this one replaces, has ended already", predecessor.process);
+                let message = format!("process {}, which this process replaces, has already ended", predecessor.process);
                 self.log.say_at(LogLevel::Warn, LogEvent::Upgrade, message);
             },
             () = stop_signal(signals) => {
                 self.log.say(LogEvent::Stopped, STOPPED);
-                return Err("a signal ended it".to_owned());
+                return Err("a signal ended the new process".to_owned());
             }
         }
         Ok(())
     }
 
-    /// Opens the admin interface, and writes the files that let `status` find it, so that `status`
-    /// shows the start.
+    /// Opens the admin interface, and writes the place files, so that `robotsd status` works during
+    /// the start.
     async fn open_admin(
         &self,
         state: &Arc<ServerState>,
@@ -156,13 +158,14 @@ impl Start<'_> {
             admin.open(settings, token_files, inherited)?;
         }
         if self.predecessor.is_none() {
-            // The state directory may still belong to another process.
+            // The place file in the state directory is not written here, because the directory may
+            // still belong to another process.
             let _ = admin.leave_place(self.path, None);
         }
         Ok(admin)
     }
 
-    /// Opens the sites, and watches their files. `None` if a signal ends the start.
+    /// Opens the sites, and watches their files. Returns `None` if a signal ends the start.
     async fn open_sites(&self, signals: &mut Signals) -> Result<Option<(Arc<Sites>, WatchedFiles)>, String> {
         let (path, config, strict, log) =
             (self.path.to_owned(), Arc::clone(self.config), self.strict, self.log.clone());
@@ -187,7 +190,7 @@ impl Start<'_> {
         }
     }
 
-    /// Creates the edge, with as many connections as there are descriptors for.
+    /// Creates the edge, whose number of connections is limited by the available descriptors.
     fn edge(&self) -> Result<(Edge, Descriptors), String> {
         let Self { config, log, access, .. } = *self;
         let descriptors = Descriptors::count();
@@ -199,8 +202,8 @@ impl Start<'_> {
         Ok((edge, descriptors))
     }
 
-    /// Announces that this process serves: in the admin interface, to the fleet, to the supervisor
-    /// and to the previous process.
+    /// Announces that this process serves: sets the state of the admin interface, starts the
+    /// threads of the fleet, and notifies the supervisor and the previous process.
     async fn announce(
         &self,
         active: &mut ActiveConfig,
@@ -211,14 +214,14 @@ impl Start<'_> {
     ) -> Result<(), String> {
         let ActiveConfig { sites, state, admin, .. } = active;
         let summary = serving.summary();
-        // Locked, because the previous process would not know of changes made before it hears that
-        // this one serves.
+        // Changes by operators must wait: the previous process would not know about changes that
+        // are made before it is notified that this process serves.
         let _changes = state.changes.write().await;
         if let Err(message) = admin.leave_place(self.path, sites.state.directory.as_ref()) {
             self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
         }
-        // Set before the admin interface answers, which would otherwise report that there is no
-        // board.
+        // The board must be set before the sites, because the admin interface would otherwise
+        // report that the board is disabled.
         if let Some(keeper) = board {
             let _ = state.board.set(Arc::clone(&keeper.board));
         }
@@ -234,7 +237,8 @@ impl Start<'_> {
         if let Some(predecessor) = self.predecessor {
             predecessor.serves(&summary);
             for file in unused_files {
-                // A file that is left behind leads nowhere.
+                // The file of a socket that is not used any more is removed, because clients cannot
+                // connect to it.
                 let _ = std::fs::remove_file(file);
             }
         }
@@ -242,18 +246,19 @@ impl Start<'_> {
     }
 }
 
-/// Waits for a killed process that still answers on the admin socket.
+/// Waits until a killed process no longer accepts connections on the admin socket.
 async fn wait_for_end(socket: &Path) {
     let ended = async {
         while connect_now(socket).is_ok() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    // If the process keeps running, opening the socket reports it.
+    // The result can be ignored: if the process is still running, opening the socket returns an
+    // error.
     let _ = timeout(PATIENCE, ended).await;
 }
 
-/// Waits for a signal to stop. Other signals are ignored, because a start reads everything anyway.
+/// Waits for a signal to stop. Ignores other signals, because a start reads everything anyway.
 async fn stop_signal(signals: &mut Signals) {
     while signals.next().await != Signal::Stop {}
 }
@@ -262,7 +267,7 @@ async fn stop_signal(signals: &mut Signals) {
 /// second and kind.
 pub(super) fn problem(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
     move |problem| {
-        // Errors may quote what a client sent; the log escapes it.
+        // The detail may contain bytes that a client sent, which the log escapes.
         let detail = &problem.detail;
         log.write(&LogEntry {
             level: level(problem.kind),
@@ -277,16 +282,16 @@ pub(super) fn problem(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError
     }
 }
 
-/// Returns the log level of an error: bad behaviour of a client is normal, an error that delays
-/// clients is not.
+/// Returns the log level of an error. Errors that a single client causes are normal. Errors that
+/// affect other clients are warnings.
 const fn level(kind: ConnectionErrorKind) -> LogLevel {
     use ConnectionErrorKind::{
         Aborted, Accept, Broken, Flood, Full, Handshake, Protocol, ProxyHeader, Recycled, Slow, Untrusted,
     };
     match kind {
         Accept => LogLevel::Error,
-        // Untrusted clients, and those without a PROXY header, are probably the operator's own
-        // proxies, and all of their connections may be refused.
+        // A client that is not trusted or sends no PROXY header is probably the operator's own
+        // proxy. If so, all of its connections are refused.
         Full | Recycled | Flood | Untrusted | ProxyHeader | Aborted => LogLevel::Warn,
         Slow | Handshake | Protocol | Broken => LogLevel::Info,
     }
@@ -304,7 +309,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
-    // Before any thread starts, because this changes the environment.
+    // This must be called before any thread starts, because it changes the environment.
     let (inherited, predecessor) = match inherit() {
         Ok(inherited) => inherited,
         Err(message) => return fail(&message),
@@ -324,7 +329,8 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     let served = || {
         let start = |settings| AccessLog::start(settings, LogPrivacy::new(&config.log), log.clone());
         let access = config.log.access.as_ref().map(start).transpose()?;
-        // Only for signals and the admin interface; requests have their own threads.
+        // This runtime is only for the control loop and the admin interface. Requests are served by
+        // the threads of the workers.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("the runtime cannot be started: {error}"))?;
         let start = Start {
@@ -336,7 +342,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
             access: access.as_ref(),
         };
         let served = runtime.block_on(start.serve(inherited));
-        // The process does not wait for a file that is still being read.
+        // This does not wait for blocking threads, which may still be reading a file.
         runtime.shutdown_background();
         access.iter().for_each(AccessLog::flush);
         served
@@ -352,8 +358,8 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     code
 }
 
-/// Returns the sockets that were open before this process started, and the process that it
-/// replaces.
+/// Returns the sockets that were opened before this process started, and the process that this one
+/// replaces, if there is one.
 fn inherit() -> Result<(InheritedSockets, Option<Arc<Predecessor>>), String> {
     if let Some((predecessor, sockets)) = Predecessor::find()? {
         return Ok((InheritedSockets::of_predecessor(sockets)?, Some(Arc::new(predecessor))));

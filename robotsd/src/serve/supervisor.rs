@@ -1,12 +1,12 @@
-//! Signals to the process, and notifications to a supervisor such as systemd in the protocol of
-//! `sd_notify(3)`. Without a supervisor none are sent.
+//! Receives signals, and notifies a supervisor such as systemd with the protocol of `sd_notify(3)`.
+//! Without a supervisor, no notifications are sent.
 
 use std::io;
 use std::time::Duration;
 
 use crate::log::{Log, LogEvent};
 
-/// Notifies the supervisor. Cheap to clone.
+/// Sends notifications to the supervisor. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(super) struct Supervisor {
     log: Log,
@@ -17,26 +17,26 @@ impl Supervisor {
         Self { log }
     }
 
-    /// Notifies that the process serves, with a summary.
+    /// Notifies that the process serves. `status` is a summary.
     pub(super) fn ready(&self, status: &str) {
         self.notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// Notifies that a reload has begun; [`Supervisor::ready`] ends it. The time distinguishes this
-    /// reload from an earlier one.
+    /// Notifies that a reload has begun. [`Supervisor::ready`] notifies of its end. The time lets
+    /// systemd distinguish this reload from an earlier one.
     pub(super) fn reloading(&self) {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[Reloading, now, Status("reloading")]),
-            Err(error) => self.log.say(LogEvent::Supervisor, format!("the clock cannot be read: {error}")),
+            Err(error) => self.log.say(LogEvent::Supervisor, format!("the monotonic clock cannot be read: {error}")),
         }
     }
 
-    /// Notifies that another process is the service from now on.
+    /// Notifies that another process is the main process of the service from now on.
     pub(super) fn succeeded_by(&self, process: u32, status: &str) {
         use sd_notify::NotifyState::{MainPid, Ready, Status, Watchdog};
-        // Includes a sign of life, because earlier ones of the new process did not come from the
-        // main process.
+        // `Watchdog` is included, because systemd has ignored the watchdog notifications of the new
+        // process until now.
         self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 
@@ -49,15 +49,15 @@ impl Supervisor {
         self.notify(&[sd_notify::NotifyState::Watchdog]);
     }
 
-    /// Returns half of the supervisor's interval, so that one late notification does not end the
-    /// process.
+    /// Returns the interval of watchdog notifications: half of the supervisor's timeout, so that
+    /// one late notification does not end the process. `None` if the supervisor has no watchdog.
     pub(super) fn pulse() -> Option<Duration> {
         sd_notify::watchdog_enabled().map(|most| most / 2).filter(|most| !most.is_zero())
     }
 
     fn notify(&self, states: &[sd_notify::NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(states) {
-            self.log.say(LogEvent::Supervisor, format!("it cannot be notified: {error}"));
+            self.log.say(LogEvent::Supervisor, format!("the supervisor cannot be notified: {error}"));
         }
     }
 }
@@ -65,11 +65,11 @@ impl Supervisor {
 /// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// SIGTERM or SIGINT: stop; the second signal stops at once.
+    /// SIGTERM or SIGINT: stop after requests in progress. A second signal stops at once.
     Stop,
     /// SIGHUP: read every robots.txt and certificate again.
     Reload,
-    /// SIGUSR2: let a new process of the program replace this one.
+    /// SIGUSR2: start a new process of the program, which replaces this one.
     Upgrade,
 }
 

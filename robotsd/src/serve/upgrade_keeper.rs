@@ -1,4 +1,4 @@
-//! An upgrade in place, from the side of the old process.
+//! Controls an upgrade in place from the old process.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,32 +16,33 @@ use crate::date;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::UpgradeReport;
 
-/// Maximum time that changes by operators, the board and the state directory may each delay an
-/// upgrade.
+/// Maximum time that an upgrade waits for each of: a change by an operator, the board, and the
+/// state directory.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
-/// The lock that prevents operators from changing what the new process has read.
+/// The lock that makes changes by operators wait during an upgrade.
 type ChangesHeld = OwnedRwLockWriteGuard<()>;
 
-/// The current upgrade, if any.
+/// The state of upgrades of this process.
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,
-    /// Requests that wait until the current reading of the config has ended.
+    /// Requests for an upgrade that wait until the current reload of the config has ended.
     put_off: Vec<Option<UpgradeWaiter>>,
-    /// The process that has replaced this one: it serves and writes.
+    /// The process that has replaced this one, and serves instead.
     pub(super) successor: Option<u32>,
-    /// The task that takes back what an abandoned upgrade gave up.
+    /// The task that takes back the resources that were released for an abandoned upgrade.
     taking_back: Option<JoinHandle<()>>,
 }
 
-/// The task of the control loop after a step.
+/// The action of the control loop after a step of an upgrade.
 #[derive(Debug)]
 pub(super) enum AfterStep {
     Nothing,
-    /// The process with this ID serves, with this summary.
+    /// The new process with this ID serves, with this summary, so this process must drain.
     Leave(u32, String),
-    /// This process serves as before, and everything is to be read again.
+    /// The upgrade has failed, so this process continues, and must make up for a reload that was
+    /// delayed.
     Reload,
 }
 
@@ -50,8 +51,9 @@ struct UpgradeUnderWay {
     successor: Successor,
     stage: UpgradeStage,
     waiter: Option<UpgradeWaiter>,
-    /// Whether something was to be read again in the meantime. If the upgrade fails, this process
-    /// reads it, else the new one, which may have read it earlier.
+    /// Whether a reload was requested during the upgrade. If the upgrade fails, this process
+    /// reloads. If it succeeds, the new process does, because it may have read the files before the
+    /// request.
     is_reload_due: bool,
 }
 
@@ -59,16 +61,16 @@ struct UpgradeUnderWay {
 enum UpgradeStage {
     /// The new process reads its config.
     Preparing,
-    /// The resources that only one process may have are being given up.
+    /// The resources that only one process may have are being released.
     HandingOver(JoinHandle<Result<ChangesHeld, String>>),
-    /// The new process opens everything.
+    /// The new process is opening its sites and listeners.
     Opening(ChangesHeld),
-    /// The new process has ended for this reason, and the resources that were given up are being
-    /// taken back. No changes are allowed until then.
+    /// The new process has failed for this reason, and the released resources are being taken back.
+    /// Changes by operators wait until then.
     TakingBack(String, JoinHandle<Result<(), String>>, Option<ChangesHeld>),
 }
 
-/// The next step.
+/// The next step of an upgrade.
 #[derive(Debug)]
 pub(super) enum UpgradeStep {
     Successor(SuccessorEvent),
@@ -78,7 +80,7 @@ pub(super) enum UpgradeStep {
 
 impl UpgradeUnderWay {
     async fn next(&mut self) -> UpgradeStep {
-        let panicked = |error| format!("a bug in robotsd: {error}");
+        let panicked = |error| format!("internal error of robotsd: {error}");
         match &mut self.stage {
             UpgradeStage::Preparing | UpgradeStage::Opening(_) => UpgradeStep::Successor(self.successor.next().await),
             UpgradeStage::HandingOver(handing) => {
@@ -93,7 +95,7 @@ impl UpgradeUnderWay {
 }
 
 impl UpgradeKeeper {
-    /// Waits for the next step of an upgrade; forever if there is none.
+    /// Waits for the next step of the upgrade; forever if no upgrade is in progress.
     pub(super) async fn next(&mut self) -> UpgradeStep {
         match &mut self.under_way {
             Some(upgrade) => upgrade.next().await,
@@ -101,12 +103,13 @@ impl UpgradeKeeper {
         }
     }
 
-    /// Reports whether another process may be about to open what this one has, or the reverse.
+    /// Reports whether an upgrade is in progress, so that this process must not open or close
+    /// anything.
     pub(super) const fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
 
-    /// Reports whether a reload must wait until it is known which process reads the files.
+    /// Reports whether a reload must wait for the end of an upgrade. If so, records the reload.
     pub(super) fn puts_reload_off(&mut self) -> bool {
         if let Some(upgrade) = &mut self.under_way {
             upgrade.is_reload_due = true;
@@ -114,7 +117,8 @@ impl UpgradeKeeper {
         self.under_way.is_some()
     }
 
-    /// Starts a new process that is to replace this one; the waiter gets the outcome.
+    /// Starts an upgrade: starts a new process that will replace this one. The waiter gets the
+    /// outcome.
     pub(super) fn begin(&mut self, active: &ActiveConfig, waiter: Option<UpgradeWaiter>) {
         if self.under_way.is_none() && active.is_changing() {
             return self.put_off.push(waiter);
@@ -122,9 +126,9 @@ impl UpgradeKeeper {
         let is_serving = active.state.phase() == Phase::Serving;
         let refused = match (&self.under_way, self.successor) {
             (Some(UpgradeUnderWay { successor, .. }), _) => {
-                Some(format!("an upgrade to process {} is in progress already; this process continues", successor.id()))
+                Some(format!("an upgrade to process {} is already in progress; this process continues", successor.id()))
             }
-            (None, Some(process)) => Some(format!("process {process} has replaced this one: ask again")),
+            (None, Some(process)) => Some(format!("process {process} has replaced this one: try again")),
             (None, None) if !is_serving => Some("this process is ending".to_owned()),
             (None, None) => None,
         };
@@ -134,7 +138,7 @@ impl UpgradeKeeper {
         };
         match started {
             Ok(successor) => {
-                let message = format!("process {} is started to replace this one", successor.id());
+                let message = format!("process {} was started to replace this one", successor.id());
                 active.log.say(LogEvent::Upgrade, message.clone());
                 active.state.note_upgrade(report("under-way", Some(successor.id()), &message));
                 let stage = UpgradeStage::Preparing;
@@ -144,7 +148,8 @@ impl UpgradeKeeper {
                 let message = format!("no upgrade: {why}");
                 active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
                 let report = report("failed", None, &message);
-                // The report of an upgrade that is in progress or done stays.
+                // A refused request must not replace the report of an upgrade that is in progress
+                // or done.
                 if self.under_way.is_none() && is_serving {
                     active.state.note_upgrade(report.clone());
                 }
@@ -153,7 +158,7 @@ impl UpgradeKeeper {
         }
     }
 
-    /// Starts delayed upgrades once no config is being read.
+    /// Starts delayed upgrades if no config is being read any more.
     pub(super) fn resume(&mut self, active: &ActiveConfig) {
         if !active.is_changing() {
             std::mem::take(&mut self.put_off).into_iter().for_each(|waiter| self.begin(active, waiter));
@@ -169,7 +174,8 @@ impl UpgradeKeeper {
         let Some(mut upgrade) = self.under_way.take() else { return AfterStep::Nothing };
         match step {
             UpgradeStep::Successor(SuccessorEvent::Prepared) => {
-                // From here on operators ask the process that remains.
+                // From now on, requests of operators wait until it is known which process
+                // continues.
                 active.admin.pause();
                 upgrade.stage = UpgradeStage::HandingOver(hand_over(active, board));
             }
@@ -198,8 +204,8 @@ impl UpgradeKeeper {
         AfterStep::Nothing
     }
 
-    /// Ends the new process, because this one is ending, too. [`Self::finish`] waits until the
-    /// resources for the new process are taken back.
+    /// Kills the new process, because this process is ending. [`Self::finish`] waits until the
+    /// released resources are taken back.
     pub(super) fn abandon(&mut self, active: &mut ActiveConfig) {
         let Some(UpgradeUnderWay { mut successor, stage, waiter, .. }) = self.under_way.take() else { return };
         successor.stop();
@@ -209,14 +215,14 @@ impl UpgradeKeeper {
             let taken = match stage {
                 UpgradeStage::TakingBack(_, taking, _held) => taking.await,
                 UpgradeStage::HandingOver(handing) => {
-                    // A resource that is still being given up could not be taken back.
+                    // Resources that are still being released cannot be taken back yet.
                     let _held = handing.await;
                     spawn_blocking(move || take_back(state)).await
                 }
                 UpgradeStage::Opening(_held) => spawn_blocking(move || take_back(state)).await,
                 UpgradeStage::Preparing => return,
             };
-            if let Err(problem) = taken.unwrap_or_else(|error| Err(format!("a bug in robotsd: {error}"))) {
+            if let Err(problem) = taken.unwrap_or_else(|error| Err(format!("internal error of robotsd: {error}"))) {
                 log.say_at(LogLevel::Error, LogEvent::State, problem);
             }
         }));
@@ -226,8 +232,8 @@ impl UpgradeKeeper {
         answer(waiter, report("failed", Some(successor.id()), message));
     }
 
-    /// Waits for a limited time until the resources of an abandoned upgrade are taken back: pending
-    /// writes need them.
+    /// Waits for a limited time until the resources of an abandoned upgrade are taken back, because
+    /// pending changes must still be written.
     pub(super) async fn finish(&mut self) {
         if let Some(taking_back) = self.taking_back.take() {
             let _ = timeout(4 * HOLD_UP, taking_back).await;
@@ -235,7 +241,7 @@ impl UpgradeKeeper {
     }
 }
 
-/// Leaves the service to the new process, which serves.
+/// Completes the upgrade: leaves new connections to the new process, which serves now.
 fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
     if upgrade.is_reload_due {
         upgrade.successor.reload();
@@ -246,11 +252,12 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
     let report = report("done", Some(process), &message);
     active.state.note_upgrade(report.clone());
     answer(upgrade.waiter, report);
-    // Before waiting changes are made, which are now refused.
+    // The successor must be recorded before the lock is released, so that waiting changes are
+    // refused.
     active.leave_to_successor();
 }
 
-/// Continues to serve, because the new process has ended before it served.
+/// Continues to serve after a failed upgrade, because the new process has ended before it served.
 fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active: &mut ActiveConfig) -> AfterStep {
     let process = upgrade.successor.id();
     let problem = taken.err().map(|problem| format!("{problem}; ")).unwrap_or_default();
@@ -263,14 +270,14 @@ fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active:
     if upgrade.is_reload_due { AfterStep::Reload } else { AfterStep::Nothing }
 }
 
-/// Gives up what only one process may have.
+/// Releases the resources that only one process may have.
 fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHandle<Result<ChangesHeld, String>> {
     let changes = Arc::clone(&active.state.changes);
     let state = active.sites.state.directory.clone();
     let board = board.map(|board| board.hand_over(&active.sites));
     tokio::spawn(async move {
         let held = timeout(HOLD_UP, changes.write_owned()).await;
-        let held = held.map_err(|_| "a change by an operator is being made: ask again in a moment".to_owned())?;
+        let held = held.map_err(|_| "a change by an operator is in progress: try again in a moment".to_owned())?;
         if let Some(board) = board {
             timeout(HOLD_UP, board)
                 .await
@@ -278,7 +285,7 @@ fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHand
         }
         if let Some(state) = state {
             let handed = spawn_blocking(move || state.hand_over(HOLD_UP)).await;
-            if !handed.map_err(|error| format!("a bug in robotsd: {error}"))? {
+            if !handed.map_err(|error| format!("internal error of robotsd: {error}"))? {
                 let why = "the live versions cannot be written to the state directory, so the new process \
                            would not know them: see the problems in robotsd status";
                 return Err(why.to_owned());
@@ -304,7 +311,7 @@ fn report(state: &str, process: Option<u32>, message: &str) -> UpgradeReport {
 
 fn answer(waiter: Option<UpgradeWaiter>, report: UpgradeReport) {
     if let Some(waiter) = waiter {
-        // A client that has gone reads the log.
+        // Sending fails if the client has disconnected. The outcome is also logged.
         let _ = waiter.send(report);
     }
 }

@@ -1,6 +1,5 @@
-//! The files that are watched in addition to every robots.txt: the config and its included files,
-//! the registry, the files of gates, and templates of refusals. Certificates are read again here,
-//! too.
+//! Watches files other than robots.txt files: the config and its included files, the registry, the
+//! files of gates, and templates of refusals. This module also checks certificates for changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,18 +16,18 @@ use crate::config::{Config, IncludePattern};
 use crate::edge::{CertificateEvent, CertificateEventKind, LiveCertificates};
 use crate::log::{Log, LogEvent};
 
-/// Watched files, and the notifications of their changes.
+/// The watched files, and the notifications about their changes.
 #[derive(Debug)]
 pub(super) struct WatchedFiles {
     pub(super) watch: FileWatch,
     /// Notified when the config has changed.
     pub(super) config: Arc<Notify>,
     _config: Watched,
-    /// The registry, expectations and templates.
+    /// The watched files other than the config.
     others: Vec<(PathBuf, Watched)>,
 }
 
-/// Watches the registry and expectations. Cheap to clone.
+/// Watches files other than the config. Clones are cheap and share their state.
 #[derive(Clone, Debug)]
 pub(super) struct FileWatch {
     watcher: Watcher,
@@ -39,8 +38,8 @@ pub(super) struct FileWatch {
 }
 
 impl WatchedFiles {
-    /// Watches the config at this path and the files that it names. Blocks for as long as their
-    /// file systems do.
+    /// Watches the config at this path and the files of the config. Blocks while a file system
+    /// hangs.
     pub(super) fn of(path: &Path, config: &Config, watcher: &Watcher) -> Self {
         let notify = Arc::new(Notify::new());
         let changed = Arc::clone(&notify);
@@ -50,15 +49,15 @@ impl WatchedFiles {
         Self { watch, config: notify, _config, others }
     }
 
-    /// Watches the files of another config from now on: the `added` ones, and those watched before
-    /// that it still names.
+    /// Watches the files of a new config from now on. `added` are its files that were not watched
+    /// before. Files that are not in the new config are no longer watched.
     pub(super) fn follow(&mut self, config: &Config, added: Vec<(PathBuf, Watched)>) {
         let named = files(config);
         self.others.retain(|(path, _)| named.contains(path));
         self.others.extend(added);
     }
 
-    /// Returns the files that are watched now, except the config.
+    /// Returns the files that are watched, except the config.
     pub(super) fn paths(&self) -> BTreeSet<PathBuf> {
         self.others.iter().map(|(path, _)| path.clone()).collect()
     }
@@ -70,8 +69,8 @@ impl WatchedFiles {
 }
 
 impl FileWatch {
-    /// Starts to watch the files of a config, except those that are watched already. Blocks for as
-    /// long as their file systems do.
+    /// Starts to watch the files of a config, except those in `watched`. Blocks while a file system
+    /// hangs.
     pub(super) fn files_of(&self, config: &Config, watched: &BTreeSet<PathBuf>) -> Vec<(PathBuf, Watched)> {
         files(config).into_iter().filter(|path| !watched.contains(path)).map(|path| self.path(path, config)).collect()
     }
@@ -93,38 +92,38 @@ impl FileWatch {
     }
 }
 
-/// Returns the files that affect every robots.txt (the additional registry and the files of gates),
-/// and those that are read with the config.
+/// Returns the files of a config that are watched: the additional registry, the files of gates, and
+/// the files that are read together with the config.
 fn files(config: &Config) -> BTreeSet<PathBuf> {
     let of_gates =
         config.sites.iter().flat_map(|site| site.expectations.as_deref().into_iter().chain(site.gate_basis.paths()));
     config.registry.extra.iter().cloned().chain(of_gates.map(Path::to_owned)).chain(of_config(config)).collect()
 }
 
-/// Returns the files that are read with the config: templates of refusals, and included files, as
-/// paths and as patterns.
+/// Returns the files that are read together with the config: templates of refusals, included files,
+/// and the patterns of included files.
 fn of_config(config: &Config) -> impl Iterator<Item = PathBuf> {
     let templates = config.sites.iter().filter_map(|site| site.refusal.as_ref()?.file.clone());
     let included = config.included.paths.iter().cloned();
     templates.chain(included).chain(config.included.patterns.iter().map(IncludePattern::path))
 }
 
-/// Reports whether the config is to be read again because one of these files has changed.
+/// Reports whether one of the changed files is read together with the config, so that the config
+/// must be read again.
 pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> bool {
     of_config(config).any(|path| changed.contains(&path))
 }
 
-/// Interval of the checks. A check reads a few small files; certificates are replaced every few
-/// weeks.
+/// Interval between two checks of certificates. A check is cheap, because the files are small.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Minimum time that changed files must stay the same.
+/// Minimum time that changed certificate files must stay the same before they are used.
 const SETTLING: Duration = Duration::from_millis(400);
 
-/// The certificates of all listeners. Cheap to clone.
+/// Follows the certificates of all listeners. Clones are cheap and share their state.
 ///
-/// The files of one listener are read on a separate blocking thread, one read at a time. A hanging
-/// file system therefore keeps one thread, and does not delay other listeners.
+/// The files of each listener are read on their own blocking thread, one read at a time. Therefore,
+/// a hanging file system blocks only one thread, and does not delay other listeners.
 #[derive(Clone, Debug)]
 pub(super) struct CertificateWatch {
     followed: Arc<Mutex<Vec<FollowedCertificates>>>,
@@ -135,7 +134,7 @@ pub(super) struct CertificateWatch {
 #[derive(Clone, Debug)]
 struct FollowedCertificates {
     live: LiveCertificates,
-    /// Held while their files are read.
+    /// Locked while the files are read.
     order: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -147,8 +146,7 @@ impl CertificateWatch {
         certificates
     }
 
-    /// Follows these certificates from now on, and logs new ones. Reads no files. No other thread
-    /// reads the new ones yet.
+    /// Follows these certificates from now on, and logs new ones. Does not read files.
     pub(super) fn follow(&self, all: Vec<LiveCertificates>) {
         let before = self.followed.lock().clone();
         let now = SystemTime::now();
@@ -165,7 +163,7 @@ impl CertificateWatch {
         *self.followed.lock() = followed;
     }
 
-    /// Reads them again on request.
+    /// Reads the certificates again, for a requested reload.
     pub(super) fn reload(&self) {
         for FollowedCertificates { live, order } in self.followed.lock().clone() {
             let log = self.log.clone();
@@ -180,15 +178,15 @@ impl CertificateWatch {
         }
     }
 
-    /// Checks the files at intervals, for as long as the runtime exists.
+    /// Checks the files periodically, until the runtime ends.
     pub(super) async fn watch(self) {
         loop {
             tokio::time::sleep(EVERY).await;
             for FollowedCertificates { live, order } in self.followed.lock().clone() {
-                // The previous check may not have ended.
+                // If the previous check of the files has not ended, this check is skipped.
                 let Ok(order) = order.try_lock_owned() else { continue };
                 let log = self.log.clone();
-                // The panic hook reports a panic.
+                // The result can be ignored: the panic hook reports a panic.
                 drop(spawn_blocking(move || {
                     let _order = order;
                     log_news(&log, live.look(SystemTime::now(), SETTLING));

@@ -1,19 +1,19 @@
-//! The threads that serve: each has a single-threaded runtime, sockets and upstream connections of
-//! its own.
+//! The worker threads, which serve requests. Each worker has its own single-threaded runtime,
+//! sockets and upstream connections.
 //!
 //! A connection stays on the thread that accepted it, with its requests and their upstream
-//! connections: no task changes threads, and threads do not wait for each other's locks. Beyond its
-//! own thread a request only reads: the snapshot and its policy, whose loads write to a slot of the
-//! thread. The layer, its settings, the map of hosts and the pools are created once per worker
-//! ([`Router::new`]), because each clone would write even to a reference counter.
+//! connections. Tasks do not move between threads, and threads do not wait for each other's locks.
+//! A request only reads data that is shared between threads: the snapshot and its policy. The
+//! layer, its settings, the map of hosts and the connection pools are created once per worker
+//! ([`Router::new`]), because cloning a shared object would write to a shared reference counter.
 //!
-//! The following is shared and written: places for connections and their numbers, once per
-//! connection; the cache of recognised agents, for each new header; the log's queue, for each line;
-//! and the state of an upstream's addresses.
+//! The following data is shared between workers and written: the slots and numbers of connections,
+//! once per connection; the cache of recognised agents, for each new header; the queue of the log,
+//! for each line; and the state of upstream addresses.
 //!
-//! Everything here is called by the control thread. It puts tasks on a worker's runtime through its
-//! handle, so opening and closing listeners needs no protocol of its own. It replaces what the
-//! workers serve by one store per worker.
+//! All functions of this module are called by the control thread. It spawns tasks on the runtime of
+//! a worker through its handle, so no messages are needed to open and close listeners. It replaces
+//! the sites of a worker by storing one pointer.
 
 use std::collections::HashMap;
 use std::io;
@@ -36,14 +36,15 @@ use crate::edge::{Edge, ListenerSettings, ResponseCounts};
 use crate::http_common::EdgeService;
 use crate::sites::{ServedSite, Sites};
 
-/// Maximum number of threads for blocking file reads, over all workers.
+/// Maximum number of threads for blocking file reads of all workers together.
 const FILE_THREADS: usize = 256;
 
-/// All workers of the process. Dropping it ends them, whatever they are doing.
+/// All workers of the process. Dropping this ends the workers, whatever they are doing.
 #[derive(Debug)]
 pub(super) struct Workers {
     workers: Vec<Worker>,
-    /// One task for every listener on every worker. It ends with the listener's last connection.
+    /// The tasks of the listeners, one per listener and worker. A task ends when the listener is
+    /// closed and its last connection has ended.
     serving: JoinSet<()>,
 }
 
@@ -54,12 +55,12 @@ pub(super) struct Worker {
     pub(super) decision_sites: SiteTable,
     outcomes: WorkerOutcomes,
     agent_lookups: Arc<AgentLookups>,
-    // Held for its drop, which ends the thread.
+    // Dropping this guard ends the thread.
     _alive: DropGuard,
 }
 
 impl Workers {
-    /// Starts the threads, which serve these sites without any listener yet.
+    /// Starts the threads with these sites. They have no listeners yet.
     pub(super) fn start(count: NonZeroUsize, sites: &Sites) -> io::Result<Self> {
         let start = |number| Worker::start(number, count, sites);
         let workers = (0..count.get()).map(start).collect::<io::Result<_>>()?;
@@ -70,10 +71,10 @@ impl Workers {
         NonZeroUsize::new(self.workers.len()).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// Serves this service of each worker on the sockets of one address, one per worker, as
-    /// [`listeners`](super::listeners) creates them. Metrics name the listener by its label.
-    /// Dropping the guard closes the listener on every worker; its requests in progress have the
-    /// edge's drain time to finish.
+    /// Opens a listener: serves the service of each worker on one of `sockets`, which must contain
+    /// one socket per worker. `label` identifies the listener in metrics. Dropping the guard closes
+    /// the listener on every worker. Its requests in progress may still finish within the drain
+    /// time of the edge.
     pub(super) fn open<S: EdgeService>(
         &mut self,
         sockets: Vec<TcpListener>,
@@ -84,7 +85,7 @@ impl Workers {
     ) -> io::Result<DropGuard> {
         let mut ready = Vec::new();
         for (worker, socket) in self.workers.iter().zip(sockets) {
-            // A socket belongs to the event loop that it is registered with.
+            // The socket must be registered with the event loop of its worker.
             let _in_runtime = worker.runtime.enter();
             socket.set_nonblocking(true)?;
             ready.push(tokio::net::TcpListener::from_std(socket)?);
@@ -101,7 +102,8 @@ impl Workers {
         Ok(closing.drop_guard())
     }
 
-    /// Makes every worker serve these sites from the next request on, also on open connections.
+    /// Makes every worker serve these sites, beginning with the next request, even on open
+    /// connections.
     pub(super) fn replace(&mut self, sites: &Sites) {
         let count = self.count();
         for worker in &mut self.workers {
@@ -126,7 +128,7 @@ impl Workers {
         join_all(self.workers.iter().map(|worker| worker.runtime.spawn(async {}))).map(drop)
     }
 
-    /// Waits until a listener has ended on a worker; `None` after the last one has ended.
+    /// Waits until a listener has ended on a worker; `None` if no listener is left.
     pub(super) async fn ended(&mut self) -> Option<Result<(), JoinError>> {
         self.serving.join_next().await
     }
@@ -160,8 +162,8 @@ fn thread_name(number: usize) -> String {
     format!("robotsd-{number}")
 }
 
-/// Returns the counters of one worker for these sites. Counters of sites that it served before are
-/// kept.
+/// Returns the outcome counters of one worker for these sites. The counters of sites that the
+/// worker has served before are kept.
 fn outcomes(sites: &Sites, before: &WorkerOutcomes, agent_lookups: &Arc<AgentLookups>) -> WorkerOutcomes {
     let of = |site: &ServedSite| before.get(&site.name).cloned().unwrap_or_else(|| site.outcome_counts(agent_lookups));
     sites.iter().map(|site| (site.name.clone(), of(site))).collect()
@@ -193,7 +195,7 @@ mod tests {
     use crate::log::Log;
     use crate::serve::listeners;
 
-    /// Returns sites whose only robots.txt is this line.
+    /// Opens a site whose robots.txt consists of this line.
     fn sites(robots: &str) -> Sites {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("robotsd.toml");
@@ -229,7 +231,7 @@ mod tests {
         let mut workers = Workers::start(NonZeroUsize::new(3).unwrap(), &sites("# one")).unwrap();
         let (address, _open) = open(&mut workers);
         let mut clients = Vec::new();
-        // Enough for every worker to get some.
+        // This number is large enough that every worker gets some connections.
         for _ in 0..32 {
             let mut client = Raw::connect(address).await;
             assert_eq!(robots_txt(&mut client).await, "# one");

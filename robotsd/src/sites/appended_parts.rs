@@ -1,9 +1,8 @@
-//! The parts that are appended to the robots.txt of a site, kept up to date: files are watched,
-//! URLs are polled. The published registry is followed in the same way, so it is in this module,
+//! Keeps the parts up to date that are appended to the robots.txt of a site: watches files and
+//! polls URLs. The published registry is followed in the same way, so its code is in this module,
 //! too.
 //!
-//! A part that cannot be read, or is not a valid list, changes nothing: the last good version stays
-//! in use.
+//! If a part cannot be read or is not a valid list, its last good version stays in use.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -31,8 +30,8 @@ use crate::log::{Log, LogEvent, LogLevel};
 use crate::render::plural;
 use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
-/// Maximum time that a start waits, in total, for parts that were never fetched. Until they are
-/// fetched, crawlers that only they name are allowed.
+/// Maximum total time that a start waits for parts that were never fetched. Without them, crawlers
+/// that are disallowed only by these parts are allowed.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 
 /// The parts of a site. They are watched until the last clone is dropped.
@@ -67,8 +66,8 @@ struct PartState {
     problem: Option<String>,
 }
 
-/// Returns a fetcher that trusts only these authorities and is not shared with other sites. Without
-/// authorities, returns the fetcher that all sites share.
+/// Returns a separate fetcher that trusts only these authorities; without authorities, the fetcher
+/// that all sites share.
 pub(super) fn fetcher_trusting(
     ca: Option<&Authorities>,
     shared: impl FnOnce() -> std::io::Result<Fetcher>,
@@ -76,8 +75,8 @@ pub(super) fn fetcher_trusting(
     ca.map_or_else(shared, |ca| Fetcher::builder().trust_only(&ca.pem).and_then(FetcherBuilder::start))
 }
 
-/// Returns the parts that are available locally, for a command, and why any part is missing or
-/// incomplete. Fetches nothing.
+/// Returns the parts that are available locally, for a command, and the reasons why parts are
+/// missing or incomplete. Fetches nothing.
 pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
     let (mut fragments, mut problems) = (Vec::new(), Vec::new());
     for part in settings {
@@ -86,16 +85,16 @@ pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<
                 problems.extend(left_out(&fragment).map(|what| format!("{}: {what}", part.source)));
                 fragments.push(fragment);
             }
-            Err(why) => problems.push(format!("{}, which is to be appended: {why}", part.source)),
+            Err(why) => problems.push(format!("the part {} cannot be appended: {why}", part.source)),
         }
     }
     (fragments, problems)
 }
 
-/// Reports rules of a list that no crawler obeys although its author may expect it.
+/// Returns a message if the list has rules that are not appended.
 fn left_out(fragment: &Fragment) -> Option<&'static str> {
     let is_left = fragment.robots.groups().any(|group| group.is_global() && group.rules().len() > 0);
-    is_left.then_some("its rules for every crawler (User-agent: *) are left out: write them into the site's own file")
+    is_left.then_some("the rules for User-agent: * in this list are not appended: write them into the site's own file")
 }
 
 fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
@@ -103,9 +102,13 @@ fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
         AppendSource::File(path) => read(path, &part.title).map(|(fragment, _)| fragment),
         AppendSource::Url(DocumentSettings { url, saved_in: Some(folder), .. }) => {
             let saved = FollowedDocument::<Fragment>::builder(url.clone(), &part.title).saved_in(folder).saved();
-            saved.map_err(|error| error.to_string())?.ok_or_else(|| "no running robotsd has fetched it yet".to_owned())
+            saved
+                .map_err(|error| error.to_string())?
+                .ok_or_else(|| "it was not fetched by a running robotsd yet".to_owned())
         }
-        AppendSource::Url(_) => Err("it is fetched from its URL, and no copy is kept without a state_dir".to_owned()),
+        AppendSource::Url(_) => {
+            Err("it must be fetched from its URL, because copies are only kept in a state_dir".to_owned())
+        }
     }
 }
 
@@ -122,8 +125,8 @@ impl AppendedParts {
         Self { appendix, parts }
     }
 
-    /// Starts to keep the parts of a site up to date. Blocks: it reads files, and waits until
-    /// `until` for parts that were never fetched.
+    /// Starts to keep the parts of a site up to date. Blocks while it reads files and, until
+    /// `until`, while it waits for parts that were never fetched.
     pub(super) fn open(
         site: &str,
         settings: &[AppendSettings],
@@ -137,7 +140,7 @@ impl AppendedParts {
         for (place, settings) in settings.iter().enumerate() {
             parts.push(PartReader::new(place, site, settings, &appendix, log).follow(watcher, &fetcher)?);
         }
-        // A fetched part is appended a moment after its fetch.
+        // `missing` is checked, because a fetched part is appended a moment after it was fetched.
         let waits = |part: &AppendedPart| {
             let has_no_problem = part.followed.is_some() && part.reader.state.lock().problem.is_none();
             has_no_problem && appendix.missing().contains(&part.reader.settings.title)
@@ -145,7 +148,7 @@ impl AppendedParts {
         while parts.iter().any(waits) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
-        // A known problem is logged already.
+        // Parts with a known problem are left out, because the problem is already logged.
         let is_unread = |state: &PartState| state.hash.is_none() && state.problem.is_none();
         for part in parts.iter().filter(|part| is_unread(&part.reader.state.lock())) {
             part.reader.say(LogLevel::Error, NOT_AT_HAND);
@@ -153,8 +156,8 @@ impl AppendedParts {
         Ok(Self { appendix, parts: parts.into() })
     }
 
-    /// Reads every part again, and fetches those at a URL. Blocks; must run on a thread of a
-    /// runtime.
+    /// Reads the files of all parts again, and fetches the parts with a URL again. Blocks; must run
+    /// on a thread of a runtime.
     pub(super) fn read_again(&self) {
         self.parts.iter().for_each(|part| part.reader.read_file());
         let fetching = self.parts.iter().filter_map(|part| part.followed.as_ref()).map(FollowedDocument::fetch_again);
@@ -165,14 +168,14 @@ impl AppendedParts {
         self.parts.iter().map(|part| part.reader.report()).collect()
     }
 
-    /// Reports the parts that are missing, whose crawlers are allowed, and those that differ from
-    /// their source.
+    /// Returns messages about parts that are missing, and about parts that are older than their
+    /// source.
     pub(super) fn problems(&self) -> Vec<String> {
         let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.problem?));
         self.report().into_iter().filter_map(said).collect()
     }
 
-    /// Reports the parts that are appended only partly.
+    /// Returns messages about parts with rules that are not appended.
     pub(super) fn left_out(&self) -> Vec<String> {
         let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.left_out?));
         self.report().into_iter().filter_map(said).collect()
@@ -188,14 +191,14 @@ impl PartReader {
     fn follow(self, watcher: &Watcher, fetcher: impl Fn() -> std::io::Result<Fetcher>) -> Result<AppendedPart, String> {
         match self.settings.source.clone() {
             AppendSource::File(path) => {
-                // Watched before it is read, so that no later change goes unnoticed.
+                // The file must be watched before it is read, so that no change is missed.
                 let reader = self.clone();
                 let watched = watcher.file(path, move || reader.read_file());
                 self.read_file();
                 Ok(AppendedPart { reader: self, _watched: Some(watched), followed: None })
             }
             AppendSource::Url(DocumentSettings { url, ca, saved_in }) => {
-                let failed = |error: &dyn Display| format!("{url}: the part to append cannot be fetched: {error}");
+                let failed = |error: &dyn Display| format!("{url}: the part cannot be fetched: {error}");
                 let reader = self.clone();
                 let builder = FollowedDocument::<Fragment>::builder(url.clone(), &self.settings.title)
                     .fetcher(&fetcher_trusting(ca.as_ref(), fetcher).map_err(|error| failed(&error))?)
@@ -205,7 +208,8 @@ impl PartReader {
                         _ => reader.recovered(),
                     });
                 let builder = saved_in.into_iter().fold(builder, |builder, folder| builder.saved_in(folder));
-                // The saved copy is taken before the first fetch can end: after a fetch that failed it would look like a good one.
+                // The saved copy must be applied before the first fetch can end. After a failed
+                // fetch, it would remove the problem as if the fetch had succeeded.
                 if let Ok(fragment) = part_at_hand(&self.settings) {
                     self.take(Ok((fragment, None)));
                 }
@@ -224,7 +228,8 @@ impl PartReader {
         }
     }
 
-    /// Applies what was read, or logs once why it cannot be used.
+    /// Applies a part that was read. If it cannot be used, logs the reason, unless it was already
+    /// logged.
     fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
         match read {
             Ok((fragment, modified)) => {
@@ -242,7 +247,7 @@ impl PartReader {
                     self.say(level, &format!("version {} with {names} is appended{what}", hash.short()));
                     self.appendix.set(self.place, fragment, modified);
                 } else if was_wrong {
-                    self.say(LogLevel::Info, "it can be read again, and has not changed");
+                    self.say(LogLevel::Info, "the file can be read again, and has not changed");
                 }
             }
             Err(why) => {
@@ -250,7 +255,7 @@ impl PartReader {
                     let mut state = self.state.lock();
                     (state.problem.replace(why.clone()).as_ref() != Some(&why), state.hash.is_some())
                 };
-                let stays = if has_one { "the last good one stays" } else { NOT_AT_HAND };
+                let stays = if has_one { "the last good version stays in use" } else { NOT_AT_HAND };
                 if is_new {
                     self.say(LogLevel::Error, &format!("{why}; {stays}"));
                 }
@@ -260,7 +265,7 @@ impl PartReader {
 
     fn recovered(&self) {
         if self.state.lock().problem.take().is_some() {
-            self.say(LogLevel::Info, "it can be fetched again, and has not changed");
+            self.say(LogLevel::Info, "the part can be fetched again, and has not changed");
         }
     }
 
@@ -272,7 +277,7 @@ impl PartReader {
         let state = self.state.lock();
         let (word, stays) = match (&state.hash, &state.problem) {
             (None, _) => ("missing", Some(NOT_AT_HAND)),
-            (Some(_), Some(_)) => ("last-good", Some("the last good one is appended")),
+            (Some(_), Some(_)) => ("last-good", Some("the last good version is appended")),
             (Some(_), None) => ("appended", None),
         };
         let why = state.problem.iter().map(|why| format!("{why}; ")).collect::<String>();
@@ -287,9 +292,9 @@ impl PartReader {
     }
 }
 
-/// Message about a part that was not read since the start. For a file there is no earlier copy.
-const NOT_AT_HAND: &str = "this part is not available and not appended: crawlers that only it names are \
-                           allowed, unless the live version still contains it";
+/// Message about a part that was never read since the process started and has no saved copy.
+const NOT_AT_HAND: &str = "this part is not available and not appended: crawlers that only this part disallows \
+    are allowed, unless the live version still contains the part";
 
 /// Reads a regular file of at most 8 MiB.
 fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), String> {
@@ -311,11 +316,12 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
 pub(super) struct FollowedRegistry(FollowedDocument<Registry>);
 
 impl FollowedRegistry {
-    /// Starts to follow a registry. Changes are notified; everything else is logged.
+    /// Starts to follow a registry. Notifies `changed` when a new version is in use, and logs
+    /// problems.
     ///
     /// # Errors
     ///
-    /// If the system cannot start a thread.
+    /// Returns an error if the system cannot start a thread.
     pub(super) fn start(
         settings: &DocumentSettings,
         accept: &[VersionHashPrefix],
@@ -346,24 +352,25 @@ impl FollowedRegistry {
         Ok(Self(registry))
     }
 
-    /// Returns the current registry; the built-in one if none was fetched yet.
+    /// Returns the current registry; the built-in registry if no version was fetched yet.
     pub(super) fn registry(&self) -> Arc<Registry> {
         self.0.current().unwrap_or_else(|| Registry::builtin().clone())
     }
 
-    /// Fetches the registry again. Returns why the fetched version is not in use, if so.
+    /// Fetches the registry again. Returns the reason why the fetched version is not in use; `None`
+    /// if it is in use.
     pub(super) async fn fetch_again(&self) -> Option<String> {
         self.0.fetch_again().await;
         self.problem()
     }
 
-    /// Returns why the fetched version is not in use, if so.
+    /// Returns the reason why the fetched version is not in use; `None` if it is.
     pub(super) fn problem(&self) -> Option<String> {
         let PublishedRegistryReport { waiting, problem, .. } = self.report();
         waiting.map(|waiting| waiting.why).or(problem)
     }
 
-    /// Replaces the list of versions that are accepted whatever they change.
+    /// Replaces the list of versions that are accepted even if they change a lot.
     pub(super) fn accept(&self, hashes: &[VersionHashPrefix]) {
         self.0.accept(hashes.iter().cloned());
     }

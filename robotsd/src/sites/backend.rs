@@ -15,7 +15,7 @@ use crate::http_common::{EdgeService, RequestBody};
 use crate::log::Log;
 use crate::upstream::{Origins, OriginsSettings, ResponseBody, SharedResources, Upstream, UpstreamLimits};
 
-/// A response body of either kind.
+/// A response body from an upstream or a folder of files.
 pub(super) type Body = Either<ResponseBody, ServeFileSystemResponseBody>;
 
 #[derive(Clone, Debug)]
@@ -31,8 +31,8 @@ impl EdgeService for SiteBackend {
         match self {
             Self::Upstream(upstream) => upstream.answer(request).await.map(Either::Left),
             Self::Files(files) => {
-                // Boxed, so that futures that wait for an upstream are not as large as those that
-                // read a file.
+                // The future is boxed, because it is large. Otherwise, futures that wait for an
+                // upstream would be as large, too.
                 let Ok(response) = Box::pin(files.oneshot(*request)).await;
                 response.map(Either::Right)
             }
@@ -40,7 +40,7 @@ impl EdgeService for SiteBackend {
     }
 }
 
-/// Upstream servers with their settings, or static files.
+/// The source of a backend: upstream servers with their settings, or static files.
 #[derive(Clone, Debug)]
 pub(super) enum BackendSource {
     Upstreams { origins: Origins, opened_with: Arc<(OriginsSettings, UpstreamLimits)> },
@@ -48,8 +48,8 @@ pub(super) enum BackendSource {
 }
 
 impl BackendSource {
-    /// Opens the backend that a site's settings name. It shares the servers of `before` if they are
-    /// the same.
+    /// Opens the backend in the settings of a site. If the upstreams of `before` are the same, it
+    /// shares their state.
     pub(super) fn open(
         site: &SiteName,
         settings: &Backend,
@@ -76,8 +76,8 @@ impl BackendSource {
         Ok(Self::Upstreams { origins, opened_with: Arc::new((settings.clone(), limits.clone())) })
     }
 
-    /// Returns a backend for one worker; the state of the servers is shared. If the worker's
-    /// backend `before` leads to the same servers, its connections are kept.
+    /// Returns a backend for one worker. The workers share the state of the servers. If the
+    /// worker's previous backend `before` has the same servers, its connections are kept.
     pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
         match (self, before) {
             (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream))) if upstream.leads_to(origins) => {

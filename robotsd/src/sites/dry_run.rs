@@ -1,4 +1,4 @@
-//! A dry run: finds the problems that serving a config would have.
+//! A dry run, which finds the problems that would occur if a config were served.
 
 use std::fmt::Display;
 use std::io::{self, Read};
@@ -27,39 +27,39 @@ use crate::log::Log;
 use crate::pages::{MAX_BYTES, OwnHosts, SitemapSource, SitemapWalk};
 use crate::render::{Diagnostic, FoundProblem, shell_word, young_rules};
 
-/// A problem that serving a config would have.
+/// A problem that would occur if the config were served.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// A site cannot be served from its source. Placed at the line of the config that names the
-    /// source.
+    /// A site cannot be served from its source. The diagnostic is at the line of the source in the
+    /// config.
     At(Diagnostic),
-    /// Nothing would be enforced, for the site or for all sites, although no operator switched
+    /// Nothing would be enforced for the site, or for any site, although no operator switched
     /// enforcement off.
     Unenforced(Diagnostic),
     /// A robots.txt has an error.
     Error(FoundProblem),
-    /// A warning of the check, which serving logs.
+    /// A warning of the check, which would be logged.
     Warning(FoundProblem),
-    /// Rules of a site only observe at first.
+    /// Some rules of the site would not be enforced yet, because of the grace period.
     Note(Diagnostic),
-    /// A version would be held at the gate. Contains the first objection, placed at the line of the
-    /// config that names the source, and the others.
+    /// A version would be held by the gate. Contains the first objection as a diagnostic at the
+    /// line of the source in the config, and the other objections.
     Waits(Diagnostic, Vec<String>),
 }
 
-/// The versions that a dry run compares with.
+/// The versions that a dry run compares the sources with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DryRun<'a> {
     /// The versions in the state directory, as at the next start.
     AsServed,
-    /// The baseline of each site, without any state: `config check --gate`. The pages of these
-    /// sitemaps must stay allowed, too.
+    /// The baseline of each site, for `config check --gate`. The state directory is not used. The
+    /// pages of these sitemaps must stay allowed, too.
     AtGate(&'a [SitemapSource]),
 }
 
-/// Opens every robots.txt as serving would, fetches included. Returns why sites cannot be served
-/// from their sources, and the errors and warnings of the check. The state directory is read as at
-/// a start, but never written; with [`DryRun::AtGate`] it is not read either.
+/// Opens or fetches every robots.txt, as a start of the process would. Returns the problems of the
+/// sources, and the errors and warnings of the check. The state directory is read but never
+/// written. With [`DryRun::AtGate`], it is not read either.
 pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let diagnostic = |span: &Range<usize>, message: &str| config.diagnostic(Severity::Error, span, message);
     let state = match run {
@@ -84,8 +84,8 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     of_config.chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
-/// Returns the message about the switch of all sites if it is off: as an error if it only counts as
-/// off because it cannot be read.
+/// Returns a message if the switch of all sites is off. The message is an error if the switch only
+/// counts as off because it cannot be read.
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
     Some(match directory.switch_problem() {
@@ -120,12 +120,12 @@ impl DrySite<'_> {
             Gate::open()
         });
         let when_missing = match site.robots {
-            // Waits for the first response.
+            // With `Fail`, opening waits for the first response.
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
             _ => WhenMissing::Unavailable,
         };
-        // At the gate, the version is opened without a gate and examined below, because no other
-        // version could be served instead.
+        // With `AtGate`, the version is opened without a gate, because there is no other version to
+        // serve instead. The version is examined below.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
@@ -150,8 +150,8 @@ impl DrySite<'_> {
         found
     }
 
-    /// Reports the files that the gate needs and cannot read. An unreadable list of URLs is an
-    /// error; a baseline may not exist yet, so it is a warning.
+    /// Returns the problems of files that the gate needs but cannot read. An unreadable list of
+    /// URLs is an error. An unreadable baseline is only a warning, because it may not exist yet.
     fn unread(&self, settings: &GateSettings) -> Vec<Problem> {
         let urls = self.site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
         let urls = urls.map(|(file, note)| self.at_span(&file.span(), note));
@@ -159,11 +159,11 @@ impl DrySite<'_> {
         urls.into_iter().chain(baseline.map(|note| self.warning(note))).collect()
     }
 
-    /// Reads the given sitemaps for the gate of the site. Nothing is requested from an upstream,
-    /// because CI has none.
+    /// Reads the given sitemaps for the gate of the site. Sitemaps on the upstreams are not
+    /// requested, because CI cannot reach upstreams.
     fn read_for_gate(&self, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
         if !settings.is_on() {
-            return vec![self.warning("its gate is off, so every version passes")];
+            return vec![self.warning("its gate is off, so every version goes live")];
         }
         let mut found = Vec::new();
         match (settings.baseline_path(), settings.pages.note_about(NoteAbout::Baseline)) {
@@ -171,9 +171,10 @@ impl DrySite<'_> {
                 "it has no baseline to compare with, so only the conditions for a first version apply: write baseline = \
                  \"robots.accepted.txt\" in [site.robots]",
             )),
-            // With only a warning, a misspelled path would disable the gate permanently.
+            // This is an error, because with only a warning, a misspelled path would disable the
+            // gate permanently.
             (Some(path), Some(_)) => found.push(self.error(format!(
-                "there is no baseline to compare with: copy the version that is accepted to {}, and commit it",
+                "the baseline cannot be read: copy the accepted version to {}, and commit it",
                 path.display()
             ))),
             (Some(_), None) => {}
@@ -188,24 +189,25 @@ impl DrySite<'_> {
         let listed = walk.listed();
         settings.pages.set_sitemaps(walk.into_pages(), listed);
         if settings.pages.count() == 0 {
-            let advice = "name one with --sitemap, or a list of URLs as urls in [gate]";
-            let fault = "its gate watches no pages, because it knows no sitemap, so lost pages are not counted";
+            let advice = "give one with --sitemap, or a list of URLs as urls in [gate]";
+            let fault = "its gate does not detect lost pages, because it has no sitemap or list of URLs";
             found.push(self.warning(format!("{fault}: {advice}")));
         }
         found
     }
 
-    /// Reports why the version that a source contains would be held.
+    /// Returns the reasons why the gate would hold the version in the source; `None` if it would
+    /// not.
     fn waits(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
         let content = live.robots.with(|snapshot| snapshot.content.clone())?;
         let (report, places) = (content.report(), content.places.as_deref());
         let objections = gate.examine(content.robots(), report, None, places, &self.opener.registry);
         let mut texts = objections.iter().map(ToString::to_string);
-        let first = format!("the version would wait at the gate: {}", texts.next()?);
+        let first = format!("the gate would hold the version: {}", texts.next()?);
         Some(Problem::Waits(self.at(&live.name, first), texts.collect()))
     }
 
-    /// Reports a switch of this site alone that is off.
+    /// Returns the problem with the site's own switch; `None` if it is on.
     fn switch_of(&self, live: &LiveSite) -> Option<Problem> {
         let (name, status) = (&live.name, live.robots.status());
         if status.switch == Enforcement::On {
@@ -225,7 +227,8 @@ impl DrySite<'_> {
     }
 
     fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
-        // A site with a version in the state directory starts with that version, and fetches later.
+        // If fetching failed, this is only a warning, because the site would start with its version
+        // in the state directory, and fetch later.
         let last = live.robots.status().last_reload.outcome;
         if matches!(&last, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched) {
             let _ = live.robots.reload_blocking();
@@ -239,21 +242,23 @@ impl DrySite<'_> {
                 _ => at_place(&status.last_reload),
             }];
         };
-        // At the gate there is no state, and therefore no earlier version.
+        // With `AtGate`, there is no state, and therefore no version with a grace period.
         let is_strict = || self.site.is_strict(SystemTime::now()) && matches!(self.run, DryRun::AsServed);
         let grace = status.grace_end.filter(|_| status.grace_rules > 0 && is_strict()).map(|end| {
-            let why = "grace counts from when robotsd first saw a rule";
+            let why = "grace begins when robotsd first sees a rule";
             let text = format!("{}: {why}", young_rules(status.grace_rules, &rfc3339(end)));
             let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &of_site(&live.name, text));
             Problem::Note(note.of_site(Some(live.name.clone())))
         });
-        // The version in the state directory would be served instead.
+        // If the source was not accepted, the version in the state directory would be served
+        // instead.
         let untaken = match &status.last_reload.outcome {
             ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => Some(at_place(&status.last_reload)),
             _ => None,
         };
         let origin = &status.last_reload.origin;
-        // Its line numbers differ from those of the current source.
+        // The origin must show which of the two versions findings are about, because their line
+        // numbers differ.
         let origin =
             if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
         let problem = |finding: &Finding| {
@@ -266,8 +271,8 @@ impl DrySite<'_> {
             }
         };
         let findings = content.report().findings.iter().filter_map(problem);
-        // An operator whose sitemaps are on another host on purpose switches off the gate's search
-        // for sitemaps.
+        // Sitemaps on other hosts are reported only if the gate reads sitemaps. An operator who
+        // uses another host on purpose can turn this off.
         let elsewhere = OwnHosts::of(&self.site.hosts).sitemap_elsewhere(content.robots());
         let elsewhere = elsewhere.filter(|_| self.site.gate_basis.sitemaps);
         let texts = snapshot.overrides_without_rule().into_iter().chain(elsewhere);
@@ -282,8 +287,8 @@ impl DrySite<'_> {
         Problem::Error(FoundProblem::new(Severity::Error, problem.to_string()).of_site(&self.site.name))
     }
 
-    /// Returns a diagnostic about a robots.txt, by its name, at the line of the config that names
-    /// the source.
+    /// Returns a diagnostic about the robots.txt with this name, at the line of the source in the
+    /// config.
     fn at(&self, name: &str, problem: impl Display) -> Diagnostic {
         (self.diagnostic)(&self.site.robots_span, &of_site(name, problem)).of_site(Some(name.to_owned()))
     }
@@ -298,7 +303,8 @@ fn of_site(name: &str, problem: impl Display) -> String {
     format!("site {name:?}: {problem}")
 }
 
-/// Opens a sitemap of the command line. The client is created for the first one that is fetched.
+/// Opens a sitemap that was given on the command line. The HTTP client is created when the first
+/// sitemap is fetched.
 pub(crate) fn open_sitemap(
     source: &SitemapSource,
     retriever: &mut Option<Retriever>,

@@ -1,4 +1,5 @@
-//! The gate of one site: what its config, and the files that the gate reads, require of a version.
+//! The gate of one site. It is created from the config and from the files with expectations, URLs
+//! and the baseline.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ use crate::fleet::Fleet;
 use crate::input;
 use crate::pages::read_urls;
 
-/// The gate of the config, and the files that it reads: expectations, a baseline, pages.
+/// The gate of the config for one site, and the files that it reads: expectations, a baseline,
+/// pages.
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
     gate: Option<Gate>,
@@ -30,9 +32,9 @@ pub(super) struct GateSettings {
     hosts: Vec<String>,
     pub(super) pages: Arc<SitePages>,
     watcher: Watcher,
-    /// The gate as it was when the expectations could last be used.
+    /// The last gate with usable expectations.
     pub(super) last: Arc<Mutex<Option<Gate>>>,
-    /// The baseline as it was when it could last be read, and its path.
+    /// The last baseline that could be read, with its path.
     baseline: Arc<Mutex<Option<(PathBuf, RobotsTxt)>>>,
 }
 
@@ -59,9 +61,9 @@ impl GateSettings {
         }
     }
 
-    /// Returns the gate with the current content of its files. Blocks. Only expectations can cause
-    /// an error: if a list of pages or a baseline cannot be read, the gate works without it, and a
-    /// note reports that.
+    /// Returns the gate with the current content of its files. Returns an error only if the
+    /// expectations cannot be used. If a list of pages or a baseline cannot be read, the gate works
+    /// without it, and a note reports this. Blocks.
     pub(super) fn gate(&self, registry: &Arc<Registry>) -> Result<Gate, String> {
         let Some(gate) = &self.gate else { return Ok(Gate::open()) };
         self.read_urls();
@@ -75,12 +77,12 @@ impl GateSettings {
         Ok(gate)
     }
 
-    /// Notes that the new expectations cannot be used, and that the previous ones stay.
+    /// Adds the note that the new expectations cannot be used and the previous ones stay in use.
     pub(super) fn reject_expectations(&self, why: &str) {
         self.pages.note(NoteAbout::Expectations, Some(format!("{why}; the previous expectations stay in use")));
     }
 
-    /// Returns those of the changed files that the gate reads.
+    /// Returns the files among `changed` that the gate reads.
     pub(super) fn read_of(&self, changed: &BTreeSet<PathBuf>) -> Vec<&Path> {
         let files = self.expectations.iter().map(|path| &**path).chain(self.basis.paths());
         files.filter(|path| self.gate.is_some() && changed.contains(*path)).collect()
@@ -100,7 +102,7 @@ impl GateSettings {
         self.basis.baseline.as_ref().filter(|_| self.is_on()).map(|file| &**file.get_ref())
     }
 
-    /// Reports whether a file of the gate could be read the last time.
+    /// Reports whether the last attempt to read a file of the gate succeeded.
     pub(super) fn has_read(&self, path: &Path) -> bool {
         let is = |file: &Option<Spanned<PathBuf>>| file.as_ref().is_some_and(|file| file.get_ref() == path);
         let is_noted = |about| self.pages.note_about(about).is_some();
@@ -120,7 +122,8 @@ impl GateSettings {
         }
     }
 
-    /// Returns the baseline in its file, or the one read before if the file cannot be read.
+    /// Returns the baseline in its file, or the last one that could be read if the file cannot be
+    /// read.
     fn baseline(&self) -> Option<RobotsTxt> {
         let mut held = self.baseline.lock();
         let Some(file) = &self.basis.baseline else {
@@ -137,8 +140,12 @@ impl GateSettings {
                 self.pages.note(NoteAbout::Baseline, None);
             }
             Err(why) => {
-                let instead = if held.is_some() { "the one read before" } else { "the version accepted last" };
-                let note = format!("baseline not read: {why}; a server compares versions with {instead}");
+                let instead = if held.is_some() {
+                    "the last one that could be read"
+                } else {
+                    "the version that was accepted last"
+                };
+                let note = format!("baseline not read: {why}; versions are compared with {instead}");
                 self.pages.note(NoteAbout::Baseline, Some(note));
             }
         }
@@ -146,12 +153,12 @@ impl GateSettings {
     }
 }
 
-/// Reads a baseline as any robots.txt, so text that is not a valid robots.txt is not accepted as a
-/// baseline.
+/// Reads a baseline. It is opened like a served robots.txt, so that files which could not be served
+/// are rejected.
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
     let live = opened.map_err(|rejection| match rejection.kind {
-        RejectionKind::Missing => format!("there is no file {}", path.display()),
+        RejectionKind::Missing => format!("the file {} does not exist", path.display()),
         _ => rejection.to_string(),
     })?;
     let content = live.with(|snapshot| snapshot.content.as_ref().map(|content| content.robots().clone()));

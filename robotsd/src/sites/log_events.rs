@@ -1,5 +1,5 @@
-//! The log lines of a site, with suggested next steps: disallowed requests, reloads, upstreams, and
-//! the files that belong to a robots.txt.
+//! Writes the log lines of a site about disallowed requests, reloads, upstreams and files. Also
+//! suggests the next steps for operators.
 
 use std::path::{Path, absolute};
 use std::sync::Arc;
@@ -71,8 +71,8 @@ pub(super) fn request(
     }
 }
 
-/// Adds the request's fields to its line in the access log, and the action if robots.txt disallows
-/// it.
+/// Adds fields about a request to its line in the access log, with `done` as the action if
+/// robots.txt disallows the request.
 fn note(event: &Event<'_>, done: Option<&'static str>) {
     let (Some(notes), record) = (ClientRequest::access_of(event.request.extensions), event.record) else { return };
     notes.add("agent", record.name());
@@ -95,8 +95,8 @@ fn note(event: &Event<'_>, done: Option<&'static str>) {
     note_any(notes, "grpc_status", done.and(event.grpc_status).map(usize::from));
 }
 
-/// Logs an allowed request if it is from an impostor. Other allowed requests have no line of their
-/// own.
+/// Logs an allowed request if it is from an impostor. Other allowed requests only appear in the
+/// access log.
 fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     note(event, None);
     let record = event.record;
@@ -108,17 +108,17 @@ fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     });
 }
 
-/// Returns the path form that the verdict is about, if it is not the standard one.
+/// Returns the path form that decided about the request; `None` if it is the standard form.
 fn shown_form(record: &Record) -> Option<&'static str> {
     Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str)
 }
 
-/// Returns the verdict as text. A request that was not checked against rules is allowed.
+/// Returns the name of the verdict. A request that was not checked against rules counts as allowed.
 fn decision(record: &Record) -> &'static str {
     record.access.unwrap_or(Access::Allow).as_str()
 }
 
-/// Returns the outcome of an identity check as text; `claimed` if claims are not checked.
+/// Returns the name of the outcome of an identity check; `claimed` if claims are not checked.
 fn identity_outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome())
 }
@@ -129,7 +129,8 @@ fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<se
     }
 }
 
-/// Returns the log entry of a recognised request, with the result of checking its claim.
+/// Returns the log entry for a request of a recognised agent, with the result of checking its
+/// identity.
 fn of_request<'e>(
     event: LogEvent,
     site: &'e str,
@@ -157,7 +158,7 @@ fn of_request<'e>(
     }
 }
 
-/// Returns a listener that logs each reload, and the errors and warnings that the check found in a
+/// Returns a listener that logs each reload, and the errors and warnings of the check about a
 /// published version.
 pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
@@ -204,7 +205,8 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
     }
 }
 
-/// Returns a finding with its line. If the line is appended, adds the line in the appended part.
+/// Formats a finding with its line. If the line belongs to an appended part, adds the line number
+/// in that part.
 pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding) -> String {
     let line = finding_line(origin, finding);
     match content.places.as_ref().and_then(|places| places.of(finding.line)) {
@@ -213,8 +215,8 @@ pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding)
     }
 }
 
-/// Returns a listener that logs the outcome of requests sent when a version goes live, or for an
-/// event.
+/// Returns a listener that logs the outcomes of webhooks, which are sent when a version goes live
+/// or an event occurs.
 pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 'static {
     move |HookEvent { notice, kind, status, message }| {
         let event = if notice.event.is_some() { LogEvent::Notify } else { LogEvent::OnPublish };
@@ -233,8 +235,8 @@ pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 
     }
 }
 
-/// Returns a listener that logs each change of an upstream's health. Requests without an answer are
-/// logged at most once per second and kind.
+/// Returns a listener that logs each change of an upstream's health, and unanswered requests.
+/// Unanswered requests of one kind are logged at most once per second.
 pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Send + Sync + 'static {
     move |event| {
         let detail = &event.detail;
@@ -268,7 +270,7 @@ pub(super) fn problem(log: Log, of: LogEvent) -> impl Fn(&ProblemEvent<'_>) + Se
     }
 }
 
-/// Logs that a file of a directory is gone or ignored, or that the directory cannot be read.
+/// Logs that a file of a directory was removed or is ignored, or that the directory cannot be read.
 pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
     let level = match event {
         DirectoryEvent::Removed { .. } => LogLevel::Info,
@@ -278,7 +280,7 @@ pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
     log.say_of(site, level, LogEvent::Directory, format!("{site}: {event}"));
 }
 
-/// Logs that the switch of a site is off when the site is opened.
+/// Logs that the switch of a site is off. This is called when the site is opened.
 pub(super) fn switched_off(log: &Log, site: &str) {
     let word = shell_word(site);
     let message = format!("OFF for site {site:?}: `robotsd enforce on --site {word}` turns it on");
@@ -288,11 +290,11 @@ pub(super) fn switched_off(log: &Log, site: &str) {
 /// The name of a site. Cheap to clone.
 pub(crate) type SiteName = Arc<str>;
 
-/// Message about an expired override, the same as in `config check`.
+/// Message about an expired override. `config check` prints the same message.
 const ENDED: &str = "this override has expired: it has no effect any more; remove it, or write a later day";
 
-/// Returns the steps that an operator could or should take, most urgent first; empty if nothing
-/// needs attention.
+/// Returns the next steps for an operator, the most urgent one first; empty if nothing needs
+/// attention.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {
     let [of_decision, of_switch] = flags;
     let mut steps = Vec::new();
@@ -303,19 +305,19 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
         steps.push(NextStep::command("to enforce again", command));
     }
     if let ReloadOutcome::Kept { rejection, .. } = &reload.outcome {
-        steps.push(NextStep::say(format!("correct its source ({rejection}): the file then goes live automatically")));
+        steps.push(NextStep::say(format!("correct its source ({rejection}); it then goes live automatically")));
     }
     if let Some(pending) = status.pending.as_ref() {
         let is_back = pending.objections.iter().any(|objection| objection.kind == ObjectionKind::RolledBack);
         let hash = pending.hash().short();
         let source = file.as_deref().unwrap_or("the source");
         let (take, leave, which) = if is_back {
-            ("to bring it live again", "or change", "another version")
+            ("to make it live again", "or change", "another version")
         } else {
             ("if the change is intended", "if not, correct", "a version")
         };
         steps.push(NextStep::command(take, command(&["accept", name, &hash], of_decision)));
-        steps.push(NextStep::say(format!("{leave} {source}: {which} that passes the gate goes live automatically")));
+        steps.push(NextStep::say(format!("{leave} {source}; {which} that passes the gate goes live automatically")));
     }
     let has_ended = |over: &&Override| over.until.is_some_and(|end| end <= SystemTime::now());
     let ended = snapshot.policy.overrides.iter().filter(has_ended);
@@ -345,8 +347,8 @@ pub(super) fn command<'a>(words: &[&'a str], flags: CommandFlags) -> Vec<&'a str
     [&["robotsd"][..], words, flags].concat()
 }
 
-/// Describes on one line why a site has no robots.txt, and what to do if a version is pending.
-/// `/readyz`, the status and the log use the same text.
+/// Describes why a site lacks a robots.txt, and what to do if a version is pending. The message has
+/// one line. `/readyz`, the status and the log contain this line.
 pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     let none = format!("site {name:?} has no robots.txt: nothing is enforced");
     let Some(pending) = pending else { return none };
@@ -359,14 +361,14 @@ pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     )
 }
 
-/// Returns how to commit the accepted version to version control, if the gate compares versions
-/// with a baseline there. A version that is not committed is compared again after the next change.
+/// Returns the steps that copy the accepted version to the baseline in version control, if the gate
+/// has one. Otherwise, the next version would be compared with the old baseline.
 pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option<&Path>) -> Vec<NextStep> {
     let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
     let shown = baseline.display().to_string();
     let hash = status.live.map(|hash| hash.short()).unwrap_or_default();
     match file(&status.last_reload.origin) {
-        // The source alone is not what is served.
+        // The source cannot be copied, because the served version also contains the appended parts.
         Some(_) if has_parts => vec![NextStep::say(format!(
             "to accept it in version control too, save /robots.txt as it is served now, with the appended parts, as {shown} and \
              commit that: versions are compared with it"

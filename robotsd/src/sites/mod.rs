@@ -2,11 +2,12 @@
 //!
 //! - [`site_list`] contains all sites of a config.
 //! - [`site_opener`] and [`robots_opener`] open a site.
-//! - [`renewal`] creates the sites of a new config, and [`inheritance`] what new sites inherit.
+//! - [`renewal`] creates the sites of a new config, and [`inheritance`] determines the state that
+//!   new sites inherit.
 //! - [`reload`] reads files again.
 //! - [`operator_changes`] contains the changes that an operator makes.
-//! - [`site_report`] reports the status and the history, [`site_metrics`] the same facts as
-//!   metrics, and [`notices`] those that people are notified of.
+//! - [`site_report`] reports the status and the history, [`site_metrics`] writes the same data as
+//!   metrics, and [`notices`] determines the events that operators are notified of.
 //!
 //! Listeners, workers and the admin interface are in other modules.
 

@@ -1,9 +1,9 @@
-//! The current state of everything that people are notified of: pending versions, decisions of
-//! operators, switches that are off, a rejected config, a missing replica.
+//! Collects the notices for everything that operators are notified of: pending versions, decisions
+//! of operators, switches that are off, a rejected config, and missing replicas.
 //!
-//! The notices are collected again every few seconds, and the hooks remember which of them were
-//! sent. No event is missed, whatever its cause, and none is sent twice after a restart. A version
-//! that an operator rolled back is pending, too, but is left out.
+//! The notices are derived from the current state every few seconds, and the hooks store which of
+//! them were sent. Therefore, an event is reported whatever its cause, and is not reported again
+//! after a restart. There is no notice about a pending version that an operator has rolled back.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -20,15 +20,15 @@ use crate::render::shell_line;
 use crate::report::{ConfigReport, FleetEntry, FleetReport};
 use crate::webhooks::{Notice, NotifyEvent};
 
-/// Interval between notices about a version that is still pending.
+/// Interval between two notices about the same pending version.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// Maximum age of a decision that is sent if none was sent before.
+/// Maximum age of a decision that is reported in a notice, if no earlier decision about the site
+/// was reported.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {
-    /// Sends notifications of current events that were not sent yet. Blocks: it reads the state
-    /// directory.
+    /// Sends the current notices that were not sent yet. Blocks while it reads the state directory.
     pub(crate) fn notify(&self, config: &ConfigReport) {
         let Some(hooks) = self.hooks() else { return };
         let of_all = self.state.directory.as_ref().and_then(StateDir::switch_problem);
@@ -66,8 +66,8 @@ fn of_site(live: &LiveSite, flags: [CommandFlags; 2], replica: &str, notices: &m
     let history = live.robots.history();
     let Some((entry, hash)) = decided(&history, status.live).zip(status.live) else { return };
     let (event, done, next) = match entry.cause {
-        // Without a hash, `accept` asks one replica which version is pending, so it gets no
-        // `--fleet`.
+        // The command gets no `--fleet`: `accept` without a hash asks a single replica which
+        // version is pending.
         Cause::Rollback => (NotifyEvent::RolledBack, "live again, rolled back", command(&["accept", name], &[])),
         _ => (NotifyEvent::Accepted, "live, accepted", command(&["rollback", name], of_decision)),
     };
@@ -85,7 +85,7 @@ fn waits(name: &str, pending: &Pending, flags: CommandFlags) -> Notice {
     Notice { mark: format!("{hash} {times}"), ..notice }
 }
 
-/// Adds notices about the fleet-wide off switches, and about missing replicas.
+/// Adds notices about the off switches of the fleet, and about missing replicas.
 fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notice>) {
     let FleetReport { name: of, marks, .. } = fleet.report();
     scopes.extend(marks.iter().map(|mark| mark.scope.clone()));
@@ -109,7 +109,8 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
     }
 }
 
-/// Returns the notice about the switch of a site, or of all sites. *On* is sent only after *off*.
+/// Returns the notice about the switch of a site, or of all sites. A notice about *on* is sent only
+/// after one about *off*.
 fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica: &str) -> Notice {
     let (of, mut site) = match name {
         "" => ("every site".to_owned(), vec![]),
@@ -122,7 +123,7 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica:
         Enforcement::On => (format!("enforcement is on again for {of}{by}"), &["robotsd", "status"][..]),
     };
     if to == Enforcement::On && !flags.is_empty() {
-        // The status of every replica covers every site.
+        // `robotsd status --fleet` always shows every site, so `--site` is removed.
         site.clear();
     }
     let next = [next, flags, &site].concat();
@@ -132,11 +133,11 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica:
     Notice { mark: to.as_str().to_owned(), is_news, occasion, ..notice }
 }
 
-/// Returns notices about a config, or included files, that cannot be used.
+/// Returns notices about a rejected config, and about rejected included files.
 fn rejected(config: &ConfigReport) -> impl Iterator<Item = Notice> {
     let served = "the config is rejected, and the previous one is served";
     let whole = config.rejected.iter().map(move |rejected| (&config.path, &rejected.why, served));
-    let files = config.refused.iter().map(|file| (&file.path, &file.why, "a file is refused"));
+    let files = config.refused.iter().map(|file| (&file.path, &file.why, "a file is rejected"));
     whole.chain(files).map(|(path, why, what)| {
         let next = ["robotsd", "config", "check", &config.path];
         let notice = notice(NotifyEvent::ConfigRejected, path, "", &format!("{what}: {why}"), &next);

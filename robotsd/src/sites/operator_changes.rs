@@ -1,9 +1,9 @@
-//! The decisions of an operator while robotsd runs: accepting a version, rolling back, switching
+//! Makes the changes that an operator decides: accepting a version, rolling back, and switching
 //! enforcement.
 //!
-//! Each decision takes effect at once, is written to the state directory if there is one, and is
-//! logged. These functions block, for the disk and for compiling rules, so they are called only on
-//! blocking threads.
+//! Each change takes effect at once, is written to the state directory if there is one, and is
+//! logged. These functions block while they write to the disk and compile rules, so they must be
+//! called on blocking threads.
 
 use std::fmt::Write as _;
 
@@ -47,7 +47,7 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Publishes the version that was accepted before.
+    /// Publishes the version that was live before the current one.
     pub(crate) fn roll_back(&self, site: &str, by: &Attribution) -> Result<ChangeReport, ChangeError> {
         let (_, live) = self.named(site)?;
         let report = roll_back(&live.name, &live.robots, by)?;
@@ -55,17 +55,17 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Returns the version that a rollback would publish, and what that would change. Changes
-    /// nothing.
+    /// Returns the version that a rollback would publish, and the effect of the rollback, without
+    /// changing anything.
     pub(crate) fn rollback_effect(&self, site: &str) -> Result<ChangeReport, ChangeError> {
         let (_, LiveSite { name, robots, .. }) = self.named(site)?;
         let found = robots.rollback_effect();
         let (before, effect) = found.map_err(|error| ChangeError::Conflict(format!("site {name:?}: {error}")))?;
         let message =
-            format!("site {name:?}: a rollback would bring version {} live again{}", before.short(), changes(effect));
+            format!("site {name:?}: a rollback would make version {} live again{}", before.short(), changes(effect));
         let command = log_events::command(&["rollback", &name], self.fleet_flags()[0]);
         Ok(ChangeReport {
-            next: vec![NextStep::command("to go back to it", command)],
+            next: vec![NextStep::command("to roll back to it", command)],
             site: Some(name),
             hash: robots.status().live.map(|hash| hash.to_string()),
             before: Some(before.to_string()),
@@ -75,7 +75,7 @@ impl Sites {
         })
     }
 
-    /// Switches enforcement of a site, or of every site, off or on again.
+    /// Switches enforcement of a site, or of every site, off or on.
     pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, ChangeError> {
         let site = site.map(|name| self.named(name)).transpose()?;
         let (before, written) = match &site {
@@ -93,7 +93,7 @@ impl Sites {
         }
         let of = site.map_or_else(|| "every site".to_owned(), |site| format!("site {:?}", site.name));
         let mut message = if before == to {
-            format!("the switch of {of} was {to} already")
+            format!("the switch of {of} was already {to}")
         } else {
             format!("enforcement of {of} is switched {to}")
         };
@@ -111,33 +111,37 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Checks that nothing is enforced for these sites, from the view of requests.
+    /// Checks the snapshots that requests use, to confirm that nothing is enforced for these sites.
     ///
     /// # Errors
     ///
-    /// Names the sites whose rules are still enforced.
+    /// Returns an error that lists the sites whose rules are still enforced.
     pub(crate) fn confirm_off(&self, is_meant: impl Fn(&str) -> bool) -> Result<(), String> {
         let enforced = self.lives().filter(|live| is_meant(&live.name) && !is_off(live)).map(|live| live.name);
         let enforced: Vec<_> = enforced.collect();
         if enforced.is_empty() {
             return Ok(());
         }
-        Err(format!("it was switched off, but is NOT off: rules are still enforced for {}", quoted_list(enforced)))
+        Err(format!(
+            "enforcement was switched off, but is NOT off: rules are still enforced for {}",
+            quoted_list(enforced)
+        ))
     }
 
-    /// Notes for the board that counts may be missing for a while.
+    /// Tells the board that enforcement was switched off, so that counts may be missing for some
+    /// time.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }
 
-    /// Reports whether anything is enforced for any site.
+    /// Returns *off* if nothing is enforced for any site.
     pub(crate) fn enforcement(&self) -> Enforcement {
         let mut lives = self.lives().peekable();
         if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
-    /// Returns the switch of every site: the process's, or the fleet's. Single sites may be off
-    /// independently of it.
+    /// Returns the state of the switch for every site: off if the switch of the process or of the
+    /// fleet is off. Switches of single sites are not included.
     pub(crate) fn switch(&self) -> Enforcement {
         let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }
@@ -152,7 +156,7 @@ impl Sites {
     pub(crate) fn advice(&self) -> Vec<NextStep> {
         let (fleet, [_, of_switch]) = (self.state.fleet.as_deref(), self.fleet_flags());
         let is_off = self.state.switch() == Enforcement::Off;
-        let by_fleet = "the fleet has switched it off; to enforce again on every replica";
+        let by_fleet = "off for the whole fleet; to enforce again on every replica";
         let on = |what, flags| NextStep::command(what, log_events::command(&["enforce", "on"], flags));
         let steps = [
             is_off.then(|| on("to enforce again", of_switch)),
@@ -165,8 +169,8 @@ impl Sites {
         steps.into_iter().flatten().collect()
     }
 
-    /// Returns the robots.txt of this name: `SITE`, or `SITE/HOST` for a site with a folder of
-    /// them.
+    /// Returns the robots.txt with this name, and its site. The name is `SITE`, or `SITE/HOST` for
+    /// a site with a folder.
     pub(super) fn named(&self, name: &str) -> Result<(&ServedSite, LiveSite), ChangeError> {
         self.live(name).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))
     }
@@ -179,15 +183,16 @@ impl Sites {
         }
     }
 
-    /// Returns the site that serves a host. Words without a dot are not hosts but probably
-    /// misspelled names.
+    /// Returns the name of the site that serves a host. A word without a dot or colon does not
+    /// count as a host, because it is probably a misspelled name.
     fn site_of_host(&self, host: &str) -> Option<String> {
         let lives: Vec<_> = self.lives().filter(|_| host.contains(['.', ':'])).collect();
         let hosts = lives.iter().flat_map(|live| live.hosts.iter().map(|pattern| (pattern.as_str(), &live.name)));
         owners(hosts).get(host).map(|name| (*name).clone())
     }
 
-    /// Adds which switches stay off: `enforce on` changes only one kind of switch.
+    /// Adds the switches that are still off to a message, because `enforce on` changes only one
+    /// kind of switch.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();
         match site {
@@ -196,10 +201,10 @@ impl Sites {
                     .push_str("; the switch of every site is still off, so nothing is enforced: `robotsd enforce on`");
             }
             _ if fleet.is_some_and(|fleet| fleet.is_off()) => {
-                message.push_str("; still switched off by the fleet: `robotsd enforce on --fleet`");
+                message.push_str("; still off for the whole fleet: `robotsd enforce on --fleet`");
             }
             Some(live) if fleet.is_some_and(|fleet| fleet.unknown().is_none()) && is_off(live) => {
-                message.push_str("; still switched off by the fleet: `robotsd fleet status` names the switch");
+                message.push_str("; still off for the whole fleet: `robotsd fleet status` shows the switch");
             }
             Some(_) => {}
             None => {
@@ -232,7 +237,7 @@ impl Sites {
     }
 }
 
-/// Accepts a version in the state directory of the config, for a site that no process serves.
+/// Accepts a version in the state directory of the config, for a site that is not being served.
 pub(crate) fn accept_at_rest(
     config: &Config,
     site: &str,
@@ -254,7 +259,7 @@ pub(crate) fn roll_back_at_rest(config: &Config, site: &str, by: &Attribution) -
     Ok(ChangeReport { kept: report.problem.is_none(), ..report })
 }
 
-/// Returns the message about an unknown name, with the known ones.
+/// Returns the message about an unknown site name, with the known names.
 pub(crate) fn unknown<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
     format!("there is no site {name:?}; there is {}", quoted_list(known))
 }
@@ -280,14 +285,14 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
     };
     let mut message = format!("site {name:?}: version {} is live again", hash.short());
     if let Some(pending) = live.status().pending.as_ref() {
-        let _ = write!(message, "; {} waits, and does not come back by itself", pending.hash().short());
+        let _ = write!(message, "; version {} is pending and does not go live automatically", pending.hash().short());
     }
     if let Some(dropped) = before.pending.as_ref() {
         let hash = dropped.hash().short();
         let is_back = dropped.objections.iter().any(|objection| objection.kind == ObjectionKind::RolledBack);
         message += &match is_back {
-            true => format!("; {hash}, which was rolled back before, does not come back by itself either"),
-            false => format!("; {hash}, which waited, is compared again when its source is read next"),
+            true => format!("; version {hash}, which was rolled back before, does not go live automatically either"),
+            false => format!("; version {hash}, which was pending, is compared again when its source is read next"),
         };
     }
     message += &changes(live.history().pop().and_then(|entry| entry.effect));
@@ -296,7 +301,7 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
 
 /// Formats the effect of a rollback for the end of a message.
 fn changes(effect: Option<String>) -> String {
-    effect.map(|effect| format!("; what it changes for crawlers: {effect}")).unwrap_or_default()
+    effect.map(|effect| format!("; effect on crawlers: {effect}")).unwrap_or_default()
 }
 
 fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> ChangeReport {
@@ -311,7 +316,8 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
     }
 }
 
-/// Returns the message about a hash that is not accepted, with the live version.
+/// Returns the message about a version that cannot be accepted. If no version is pending, the
+/// message includes the live version.
 fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String {
     match status.live {
         Some(live) if status.pending.as_ref().is_none() => {
@@ -321,7 +327,7 @@ fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String
     }
 }
 
-/// Opens a site as the next start would.
+/// Opens a site in the same way as the next start would.
 fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
     let has = |site: &&SiteConfig| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));

@@ -1,8 +1,7 @@
-//! Reads everything again on request: the registry, the files of gates, directories, and every
-//! robots.txt.
+//! Reads the registry, the files of gates, directories, and every robots.txt again on request.
 //!
-//! Files are read on blocking threads. Each site has its own thread, so a hanging file system
-//! delays the answer for its sites by at most [`PATIENCE`] and does not affect other sites.
+//! Files are read on blocking threads, one per site. If a file system hangs, the response for its
+//! sites is delayed by at most [`PATIENCE`], and other sites are not affected.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,17 +26,18 @@ use crate::date::rfc3339;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 
-/// Maximum number of sites read at once: each needs a thread, and there may be thousands of sites.
+/// Maximum number of sites that are read at the same time. It is limited because each of them needs
+/// a thread, and there may be thousands of sites.
 const AT_ONCE: usize = 16;
 
-/// Maximum time that an answer waits for one site, and that a site waits for the previous reload of
-/// it. Much longer than a fetch takes.
+/// Maximum time that a response waits for one site, and that a reload waits for the previous reload
+/// of the same site. It is much longer than a fetch takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Sites {
-    /// Reads the registry and every robots.txt again, or only those of one site, and reports the
-    /// outcome. A registry with an error changes nothing. The listeners of the sites log every
-    /// change.
+    /// Reads the registry and every robots.txt again, or only the robots.txt files of one site, and
+    /// reports the outcomes. If the registry has an error, the previous registry stays in force.
+    /// The listeners of the sites log every change.
     pub(crate) async fn reload(self: &Arc<Self>, only: Option<&str>) -> Result<ReloadReport, ChangeError> {
         let chosen: Vec<usize> = match only {
             None => (0..self.iter().len()).collect(),
@@ -51,7 +51,7 @@ impl Sites {
         Ok(ReloadReport { config: None, registry, sites: of_sites.await.into_iter().flatten().collect() })
     }
 
-    /// Fetches the published registry again, then reads the registry.
+    /// Fetches the published registry again, and then reads and applies the registry.
     async fn fetch_registry(self: &Arc<Self>) -> Option<ReloadOutcome> {
         let followed = self.opener().followed;
         let fetching = OptionFuture::from(followed.as_ref().map(FollowedRegistry::fetch_again));
@@ -64,8 +64,8 @@ impl Sites {
         Some(reload)
     }
 
-    /// Applies changes of the registry and of the files that gates read. Then reads every
-    /// robots.txt with a pending version again.
+    /// Applies changes of the registry and of the files that gates read. Then reads the robots.txt
+    /// files with a pending version again, because the new gate may let them pass.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
         if self.registry.extra.as_ref().is_some_and(|path| changed.contains(path)) {
             Arc::clone(&self).reload_registry().await;
@@ -92,8 +92,8 @@ impl Sites {
         in_windows(waiting, |(live, order)| reload_live(live, order)).await;
     }
 
-    /// Reads the expectations, the directory and every robots.txt of a site again, or only the one
-    /// of this name.
+    /// Reads the expectations, the directory and every robots.txt of a site again. With `only`,
+    /// reads only the robots.txt with this name.
     async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
             site.gate.pages.renew();
@@ -106,28 +106,28 @@ impl Sites {
         let is_prepared = prepared.await.is_some();
         let Some(site) = self.iter().nth(number) else { return Vec::new() };
         if !is_prepared {
-            let message = format!("its files, or lists, are {}", late());
+            let message = format!("its files or lists are {}", late());
             let (name, outcome) = (site.name.to_string(), "kept".to_owned());
             return vec![SiteReload { name, outcome, message, ..SiteReload::default() }];
         }
         let is_meant = |live: &LiveSite| only.is_none_or(|name| site.is_called(name) || live.name == name);
         let lives = site.lives().into_iter().filter(is_meant);
         let mut reloads = in_windows(lives, |live| reload_live(live, site.robots.reload_order())).await;
-        // All files of a folder share the same parts.
+        // The parts are reported once, because all files of a folder share the same parts.
         if let (Some(first), Some(parts)) = (reloads.first_mut(), &site.robots.parts) {
             first.append = parts.report();
         }
         reloads
     }
 
-    /// Reads the additional registry again, and applies it with the published one; `None` if there
-    /// is neither.
+    /// Reads the additional registry again, and applies it together with the published registry;
+    /// `None` if neither is configured.
     pub(crate) async fn reload_registry(self: Arc<Self>) -> Option<ReloadOutcome> {
         let RegistrySources { extra, published } = self.registry.clone();
         if extra.is_none() && published.is_none() {
             return None;
         }
-        // The order lock ensures that the source read last is applied last.
+        // This lock ensures that the registry that is read last is also applied last.
         let RobotsOpener { registry_order: order, followed, .. } = self.opener();
         let loading = async {
             let order = order.lock_owned().await;
@@ -146,7 +146,8 @@ impl Sites {
         let sources = &self.registry;
         let (event, outcome, message) = match loaded {
             Ok((registry, _order)) => {
-                // The sites of another config may replace these in the meantime.
+                // The sites of another config may have replaced these sites meanwhile, so the
+                // registry is applied to the successors, too.
                 let mut next = Some(Arc::clone(&self));
                 while let Some(sites) = next {
                     sites.set_registry(&registry);
@@ -154,7 +155,7 @@ impl Sites {
                     sites.renew_registry(&registry).await;
                     next = sites.successor_with_registry();
                 }
-                (LogEvent::Registry, "published", format!("{sources}: is in force"))
+                (LogEvent::Registry, "published", format!("{sources}: the registry is in force"))
             }
             Err(message) => {
                 let message = format!("{message}; the one before stays in force");
@@ -179,9 +180,10 @@ impl Sites {
         .await;
     }
 
-    /// Runs work for a site on a blocking thread, after earlier work for it has ended. `None` if
-    /// that takes longer than [`PATIENCE`] or panics; late work still runs to its end. A site whose
-    /// files hang therefore keeps one thread, however often it is requested.
+    /// Runs work for a site on a blocking thread, after earlier work for the site has ended.
+    /// Returns `None` if this takes longer than [`PATIENCE`], or if the work panics; work that
+    /// takes longer still runs to its end. If the files of a site hang, the site therefore blocks
+    /// only one thread, however often it is reloaded.
     async fn blocking<R: Send + 'static>(
         self: &Arc<Self>,
         number: usize,
@@ -195,13 +197,14 @@ impl Sites {
                 let _order = order;
                 this.iter().nth(number).map(|site| work(&this, site))
             };
-            // The panic hook has reported a panic.
+            // An error can be ignored here: the panic hook has already reported the panic.
             spawn_blocking(work).await.ok().flatten()
         };
         timeout(PATIENCE, working).await.ok().flatten()
     }
 
-    /// Renews the gate of a site, and reports whether its expectations could be used.
+    /// Creates the gate of a site again and applies it. Returns whether the expectations could be
+    /// used.
     fn renew_gate(&self, site: &ServedSite) -> bool {
         let gate = site.gate.gate(&self.opener().registry);
         let gate = gate.inspect_err(|why| site.gate.reject_expectations(why));
@@ -213,10 +216,10 @@ fn late() -> String {
     format!("still being read after {} s", PATIENCE.as_secs())
 }
 
-/// Reads a robots.txt again, after the previous reading under the same lock has ended.
+/// Reads a robots.txt again, after the previous read under the same lock has ended.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();
-    // A separate task, so that the reading continues if the answer does not wait for it.
+    // The read needs its own task, so that it continues if the response no longer waits for it.
     let reading = tokio::spawn(async move {
         let _order = OptionFuture::from(order.map(Mutex::lock_owned)).await;
         robots.reload().await
@@ -233,8 +236,8 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     SiteReload { name, grace_end, grace_rules, outcome, hash, message, append: Vec::new() }
 }
 
-/// Runs work for all items, at most [`AT_ONCE`] at a time. The results are in the order of the
-/// items.
+/// Runs work for all items, for at most [`AT_ONCE`] of them at a time. Returns the results in the
+/// order of the items.
 fn in_windows<T, F: Future>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,
@@ -242,7 +245,8 @@ fn in_windows<T, F: Future>(
     let numbered = |(number, working): (usize, F)| async move { (number, working.await) };
     let working: Vec<_> = items.into_iter().map(work).enumerate().map(numbered).collect();
     async {
-        // Unordered, so that a slow item does not delay others.
+        // The stream is unordered, so that a slow item does not delay others. The results are
+        // sorted afterwards.
         let mut results: Vec<_> = stream::iter(working).buffer_unordered(AT_ONCE).collect().await;
         results.sort_unstable_by_key(|(number, _)| *number);
         results.into_iter().map(|(_, result)| result).collect()

@@ -1,5 +1,5 @@
-//! Opens the robots.txt of a site from the source that its config names, with the listener that is
-//! notified of each version.
+//! Opens the robots.txt of a site from the source in its config, and defines the listener that
+//! announces each new version to webhooks.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,33 +27,33 @@ use crate::config::{Config, Remote, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
 use crate::webhooks::{Notice, PublishHooks};
 
-/// The resources that all sites of the process share: registry, state, watcher, compile cache,
-/// fetcher and the gate of the config.
+/// The resources that all sites of a config share: registry, state, watcher, compile cache, fetcher
+/// and gate.
 #[derive(Clone, Debug)]
 pub(super) struct RobotsOpener {
     pub(super) registry: Arc<Registry>,
     pub(super) state: StateHandle,
     pub(super) watcher: Watcher,
-    /// The listener that sends requests when a version goes live; `None` if sites are opened but
-    /// not served.
+    /// Creates the listeners that send webhooks when a version goes live; `None` if sites are
+    /// opened but not served.
     pub(super) publish: Option<PublishListener>,
     /// The parts that are appended to the robots.txt being opened.
     parts: Option<AppendedParts>,
-    /// Time until which opening sites may wait for parts that were never fetched.
+    /// Deadline for parts that were never fetched: until then, opening a site waits for them.
     parts_until: Instant,
     gate: Option<Gate>,
-    /// What new sites inherit.
+    /// The state that new sites inherit.
     inheritance: Weak<Inheritance>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     occasion: OpeningOccasion,
-    /// Held while a registry is read again and applied.
+    /// Locked while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
-    /// The followed registry that is published at a URL, if any.
+    /// The registry that is published at a URL and followed, if one is configured.
     pub(super) followed: Option<FollowedRegistry>,
     /// Notified when the published registry has changed.
     pub(super) registry_changed: Arc<Notify>,
-    /// The log of reloads and problems of opened sites.
+    /// The log for the reloads and problems of the opened sites.
     log: Log,
 }
 
@@ -62,12 +62,12 @@ pub(super) struct RobotsOpener {
 enum OpeningOccasion {
     /// The process starts.
     Start,
-    /// Another config names them.
+    /// A new config is applied.
     OtherConfig,
 }
 
 impl RobotsOpener {
-    /// Opens the robots.txt of a site that has only one, whatever its source.
+    /// Opens the robots.txt of a site with a single robots.txt.
     fn open_one<S: SiteSource>(
         &self,
         builder: LiveBuilder<S>,
@@ -77,7 +77,8 @@ impl RobotsOpener {
         let builder = builder.when_missing(when_missing).compile_cache(&self.compile_cache);
         let builder = self.configured(builder, site, &site.name, settings, &counts);
         let live = builder.open().map_err(|rejection| match &rejection.pending {
-            // The rest of the library's message is for programs.
+            // The full message of the library is not used, because it is written for users of the
+            // library.
             Some(pending) => {
                 format!("{}: version {} waits to be accepted: {pending}", rejection.origin, pending.hash().short())
             }
@@ -106,34 +107,34 @@ impl RobotsOpener {
         }
     }
 
-    /// Returns the opener for another config; watcher, caches and state stay the same.
+    /// Returns the opener for a new config, with the same watcher, caches and state.
     pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));
         Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }
     }
 
-    /// Returns an opener whose sites inherit from these. The inheritance applies as long as it is
-    /// held, because a folder opens files later, too.
+    /// Returns an opener whose sites inherit state according to `inheritance`. The opener only has
+    /// a weak reference, so that files of a folder that are opened later, when the inheritance is
+    /// dropped, inherit nothing.
     pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
         Self { inheritance: Arc::downgrade(inheritance), ..self }
     }
 
-    /// Returns an opener for a dry run, which writes nothing, with a read-only state. Watcher and
+    /// Returns an opener for a dry run, with a read-only state and without logging. Watcher and
     /// caches are shared.
     pub(super) fn for_rehearsal(&self, state: StateHandle) -> Self {
         Self { state, publish: None, log: Log::nowhere(), ..self.clone() }
     }
 
-    /// Follows the published registry of a config, if it names one.
+    /// Starts to follow the published registry of a config, if one is configured.
     pub(super) fn follow_registry(&self, config: &Config) -> Result<Option<FollowedRegistry>, String> {
         let Some(settings) = &config.registry.published else { return Ok(None) };
         let changed = Arc::clone(&self.registry_changed);
         FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, &self.log).map(Some)
     }
 
-    /// Returns the settings of a site's gate. The watched pages are those of the gate `before`, if
-    /// there is one.
+    /// Returns the settings of a site's gate. If `before` is given, its watched pages are kept.
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) if before.site == site.name => before.pages.clone(),
@@ -151,7 +152,7 @@ impl RobotsOpener {
         GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher, self.state.fleet.as_ref())
     }
 
-    /// Returns the file that keeps the pages of a site's sitemaps across restarts.
+    /// Returns the file that stores the pages of a site's sitemaps across restarts.
     pub(super) fn saved_pages(&self, site: &str) -> SavedPages {
         SavedPages::of(self.state.directory.as_ref().map(StateDir::path), site)
     }
@@ -165,8 +166,9 @@ impl RobotsOpener {
         }
     }
 
-    /// Opens a site's robots.txt and joins it to the switch of the site. Blocks: it reads files,
-    /// and waits for a fetch if `when_missing` requires an answer. Every reload is logged.
+    /// Opens a site's robots.txt, and joins it to the switch of the site. Every reload is logged.
+    /// Blocks while it reads files and, if `when_missing` requires a response, while it waits for a
+    /// fetch.
     pub(super) fn open(
         &self,
         site: &SiteConfig,
@@ -192,8 +194,8 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        // At a reload, the switches of the previous sites may change until these sites replace
-        // them.
+        // This is done only at a start. At a reload, the switches of the previous sites may change
+        // while sources are opened, so `Sites::renew` adopts them afterwards.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
         }
@@ -234,7 +236,7 @@ impl RobotsOpener {
         let on_event = {
             let (name, log) = (site.name.clone(), self.log.clone());
             move |event: &DirectoryEvent<'_>| match event {
-                // The listener of its reloads has logged its start.
+                // The listener of the file's reloads has already logged its first reload.
                 DirectoryEvent::Added { .. } => {}
                 event => log_events::directory(&log, &name, event),
             }
@@ -257,7 +259,7 @@ impl RobotsOpener {
     ) -> Result<LiveBuilder<RemoteSource>, String> {
         let schedule = Schedule { every: remote.refresh, hold: remote.hold, ..Schedule::default() };
         let fetcher = fetcher_trusting(remote.ca.as_ref(), || self.fetcher());
-        let fetcher = fetcher.map_err(|error| format!("nothing can be fetched: {error}"))?;
+        let fetcher = fetcher.map_err(|error| format!("the fetcher cannot be started: {error}"))?;
         Ok(builder.schedule(schedule).fetcher(&fetcher))
     }
 
@@ -271,7 +273,8 @@ impl RobotsOpener {
         }
     }
 
-    /// Configures everything that does not depend on the source; `name` is that of the robots.txt.
+    /// Configures everything that does not depend on the kind of source. `name` is the name of the
+    /// robots.txt.
     fn configured<S>(
         &self,
         builder: LiveBuilder<S>,
@@ -302,7 +305,8 @@ impl RobotsOpener {
     }
 }
 
-/// Opens a robots.txt by its name as the next start would, to change one that no process serves.
+/// Opens the robots.txt with this name as the next start would, to change the state of a robots.txt
+/// that no process serves.
 pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<LiveSite, String> {
     let state = StateHandle::open(config).map_err(|error| error.to_string())?;
     let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
@@ -312,18 +316,17 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     let robots = opener.open(site, settings, WhenMissing::Unavailable)?;
     opener.state.directory.iter().for_each(|state| inheritance::settle(state, site));
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);
-    live.ok_or_else(|| "its folder has no such file".to_owned())
+    live.ok_or_else(|| "its folder does not contain such a file".to_owned())
 }
 
-/// Version string of a site that no longer has a robots.txt.
+/// Version in notices about a site that no longer has a robots.txt.
 const NONE: &str = "none";
 
-/// The hooks of all sites, for the sites opened with one config.
+/// Creates the listeners that announce new versions of the sites of one config.
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
     pub(super) hooks: Arc<PublishHooks>,
-    /// Whether the opened sites are served. Nothing is announced until then, and nothing at all if
-    /// the config is dropped.
+    /// Whether the opened sites are served. Before that, no version is announced.
     is_serving: Arc<AtomicBool>,
 }
 
@@ -332,15 +335,16 @@ impl PublishListener {
         Self { hooks, is_serving: Arc::default() }
     }
 
-    /// Returns a listener for the reloads of a robots.txt. `name` is the robots.txt's own: `SITE`,
-    /// or `SITE/HOST`.
+    /// Returns a listener for the reloads of a robots.txt. `name` is the name of the robots.txt:
+    /// `SITE`, or `SITE/HOST`.
     pub(super) fn listen(&self, site: &str, name: &str) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
         let (own, site, name) = (self.clone(), site.to_owned(), name.to_owned());
         move |reload, snapshot| {
             let version = || own.version(&site, &name, snapshot);
             if reload.cause.is_opening() {
-                // The live version may be the one from before a restart, whatever the source
-                // returned. A folder opens files later.
+                // At its first reload, a robots.txt may go live with a version from before a
+                // restart. If the sites are already served, as for a new file of a folder, this
+                // version must be passed to the hooks here.
                 if own.is_serving.load(Ordering::Acquire) && snapshot.content.is_some() {
                     own.hooks.serves(&version());
                 }
@@ -350,8 +354,8 @@ impl PublishListener {
         }
     }
 
-    /// Notes that the opened sites are served from now on, and announces their versions. Reads the
-    /// state directory.
+    /// Records that the opened sites are served from now on, and passes their versions to the
+    /// hooks. Reads the state directory.
     pub(super) fn serves(&self, lives: impl Iterator<Item = (String, LiveSite)>) {
         self.is_serving.store(true, Ordering::Release);
         for (site, live) in lives {

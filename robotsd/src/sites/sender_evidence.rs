@@ -1,4 +1,4 @@
-//! The evidence about who sends requests, if the config has `[identity]`.
+//! The evidence that is used to verify the senders of requests, if the config has `[identity]`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 /// Name of the folder for lists and keys in the state directory.
 pub(crate) const EVIDENCE_FOLDER: &str = "evidence";
 
-/// The evidence about the senders of requests, on every site. Cheap to clone; clones share the
-/// evidence.
+/// The evidence about the senders of requests, which all sites share. Clones are cheap and share
+/// the evidence.
 #[derive(Clone, Debug)]
 pub(super) struct SenderEvidence {
     verifier: Verifier,
@@ -28,8 +28,8 @@ pub(super) struct SenderEvidence {
 }
 
 impl SenderEvidence {
-    /// Starts to gather evidence if the config has `[identity]`. No request leaves the machine
-    /// before that.
+    /// Starts to gather evidence if the config has `[identity]`. Without it, no lists are fetched
+    /// and no names are resolved.
     pub(super) fn start(config: &Config, registry: &Arc<Registry>, log: &Log) -> Result<Option<Self>, String> {
         let Some(settings) = &config.identity else { return Ok(None) };
         let failed = |error: &dyn std::fmt::Display| format!("[identity]: {error}");
@@ -53,9 +53,9 @@ impl SenderEvidence {
         Ok(Some(Self { verifier, settings: settings.clone() }))
     }
 
-    /// Returns the evidence of a config that replaces another; evidence with the same sources is
-    /// kept. Its registry and settings take effect with [`apply`](Self::apply), because the config
-    /// can still be refused.
+    /// Returns the evidence for a new config. If the sources of evidence are the same, the previous
+    /// evidence is kept. The new registry and settings take effect only when [`apply`](Self::apply)
+    /// is called, because the config may still be rejected.
     pub(super) fn renewed(
         before: Option<&Self>,
         config: &Config,
@@ -71,18 +71,20 @@ impl SenderEvidence {
         }
     }
 
-    /// Applies the registry that it was created for, and the settings about requests.
+    /// Applies a registry, and the settings about requests.
     pub(super) fn apply(&self, registry: &Registry) {
-        // The registry was checked before, or evidence that started with it follows it already.
+        // The result can be ignored: the registry was already checked, or the evidence was started
+        // with it.
         let _ = self.verifier.follow(registry);
         self.verifier.set_trusted_proxies(self.settings.trusted_proxies.iter().copied());
     }
 
-    /// Follows the lists, names and directories of another registry.
+    /// Follows the lists, host names and key directories of another registry.
     ///
     /// # Errors
     ///
-    /// If a row names something that cannot be read. The previous evidence stays in use.
+    /// Returns an error if a value in the registry is invalid. In this case, the previous evidence
+    /// stays in use.
     pub(super) fn follow(&self, registry: &Registry) -> Result<(), String> {
         self.verifier.follow(registry).map_err(|error| error.to_string())
     }
@@ -94,16 +96,15 @@ impl SenderEvidence {
         layer.verifier(check.listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?)))
     }
 
-    /// Reports that impostors are allowed although the config tags or refuses them, because nothing
-    /// can refute a claim. Lists that refute nothing while names do are in the
-    /// [report](Self::report).
+    /// Returns a problem if the config tags or refuses impostors, but the evidence cannot refute
+    /// any claim. Problems of single lists are in the [report](Self::report).
     pub(super) fn problem(&self) -> Option<String> {
         let status = self.verifier.status();
         let is_ineffective = status.can_refute == Some(false) && self.settings.impostors != Impostors::Observe;
         status.ineffective_reason().filter(|_| is_ineffective)
     }
 
-    /// Reports the current evidence.
+    /// Returns the report about the evidence for the status.
     pub(super) fn report(&self) -> IdentityReport {
         let status = self.verifier.status();
         let problems = status.problems();
@@ -142,16 +143,16 @@ impl SenderEvidence {
         }
     }
 
-    /// Reports whether these settings have the same sources of evidence. How requests use the
-    /// evidence may differ.
+    /// Reports whether the settings have the same sources of evidence. Settings about how requests
+    /// use the evidence may differ.
     fn has_sources_of(&self, settings: &IdentityConfig) -> bool {
         let IdentityConfig { impostors, wait, trusted_proxies, .. } = self.settings.clone();
         self.settings == IdentityConfig { impostors, wait, trusted_proxies, ..settings.clone() }
     }
 }
 
-/// The addresses of listeners as text. Each worker has its own copy, so that requests do not wait
-/// for each other.
+/// A cache of the addresses of listeners as strings. Each worker has its own cache, so that workers
+/// do not wait for each other.
 #[derive(Debug, Default)]
 struct ListenerNames(Mutex<Vec<(SocketAddr, Arc<str>)>>);
 

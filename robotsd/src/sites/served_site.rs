@@ -1,4 +1,4 @@
-//! One site: its live robots.txt, its backend, and the outcomes of its requests.
+//! A served site: its live robots.txt, its backend, and the outcomes of its requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -26,22 +26,23 @@ use crate::report::{RequestsReport, is_of};
 use crate::request::{PaceStore, SiteJudge};
 use crate::shared_rate::SharedRate;
 
-/// One open site of a config.
+/// An open site of a config.
 #[derive(Debug)]
 pub(crate) struct ServedSite {
     pub(crate) name: SiteName,
     pub(super) hosts: Vec<String>,
     pub(super) robots: Arc<SiteRobots>,
     pub(super) gate: GateSettings,
-    /// The settings that it was opened with; their source is that of `robots`.
+    /// The settings of the site. Their source is that of `robots`, even if the config has a new
+    /// source that cannot be used.
     pub(super) settings: SiteConfig,
-    /// The evidence that checks the senders of its requests.
+    /// The evidence that is used to verify the senders of requests.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The outcomes of its requests, including those under earlier configs.
+    /// The outcomes of requests to the site, including requests under earlier configs.
     pub(super) outcomes: SiteOutcomes,
-    /// `None` if the config disables the board.
+    /// The recorders of the board; `None` if the config disables the board.
     pub(super) recorders: Option<Arc<SiteRecorders>>,
-    /// `None` if no listener forwards requests.
+    /// The backend; `None` if no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
     pub(super) log: Log,
     pub(super) privacy: LogPrivacy,
@@ -52,8 +53,8 @@ impl ServedSite {
         *self.name == *name
     }
 
-    /// Returns the robots.txt of this name, if it belongs to the site: `SITE`, or `SITE/HOST` with
-    /// a directory.
+    /// Returns the robots.txt with this name, if it belongs to the site. The name is `SITE`, or
+    /// `SITE/HOST` if the site has a directory.
     pub(super) fn live(&self, name: &str) -> Option<LiveSite> {
         let lives = if is_of(&self.name, name) { self.lives() } else { Vec::new() };
         lives.into_iter().find(|live| live.name == name)
@@ -65,18 +66,18 @@ impl ServedSite {
         lives.map(|live| LiveSite { pages: pages(), ..live }).collect()
     }
 
-    /// Reports whether the switch of any of its robots.txt files is off.
+    /// Reports whether the switch of any robots.txt of the site is off.
     pub(super) fn is_off(&self) -> bool {
         self.lives().iter().any(|live| live.robots.status().switch == Enforcement::Off)
     }
 
-    /// Returns the host patterns for a host map: `*` if the site names no hosts.
+    /// Returns the host patterns of the site for a host map: `*` if the config lists no hosts.
     pub(crate) fn host_patterns(&self) -> impl Iterator<Item = &str> {
         host_patterns(&self.hosts)
     }
 
-    /// Returns the layer that decides about its requests on one worker. Requests wait at most
-    /// `wait` for evidence. All layers of a site read the same snapshots.
+    /// Returns the layer that decides about requests to the site on one worker. Requests wait at
+    /// most `wait` for evidence. All layers of a site use the same snapshots.
     pub(crate) fn judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>, wait: Duration) -> SiteJudge {
         let layer = self.observed_layer().with_crawler_records();
         let layer = if store.is_some() { layer.counted_in_store() } else { layer };
@@ -87,15 +88,15 @@ impl ServedSite {
         });
         let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups()));
         let evidence = VerifyLayer::new(&counting, wait);
-        // Both layers look up the agent of a request, and only the first lookup is counted: that of
-        // `evidence`, or of `layer` if requests do not wait.
+        // Both layers look up the agent of a request, but it must be counted once. The layer that
+        // comes first counts: `evidence`, or `layer` if requests do not wait.
         let layer = if wait.is_zero() { counting } else { layer };
         let services = self.recorders.as_ref().map(|recorders| Arc::clone(&recorders.services));
         let name = self.name.clone();
         SiteJudge { name, counts: Arc::clone(counts), layer, evidence, store, services }
     }
 
-    /// Returns the maximum time that a request waits for evidence about its sender.
+    /// Returns the maximum time that a request to the site waits for evidence about its sender.
     pub(crate) fn wait(&self) -> Duration {
         self.evidence.as_ref().map_or(Duration::ZERO, |evidence| evidence.settings.wait)
     }
@@ -105,29 +106,30 @@ impl ServedSite {
             log_events::request(self.name.clone(), self.settings.policy.clone(), self.log.clone(), self.privacy);
         let layer = match self.evidence {
             Some(_) => self.quiet_layer().on_crawler(observer),
-            // Without evidence, requests that robots.txt allows are not logged.
+            // Without evidence, allowed requests need no observer, because they are not logged.
             None => self.quiet_layer().on_disallowed(observer),
         };
         let Some(recorder) = self.recorders.as_deref().map(SiteRecorders::recorder) else { return layer };
         layer.on_crawler(move |event| recorder.observe(event))
     }
 
-    /// Reports whether it has a directory with a robots.txt for each host.
+    /// Reports whether the site has a directory with a robots.txt for each host.
     pub(super) const fn has_directory(&self) -> bool {
         matches!(self.settings.robots, RobotsSource::Directory { .. })
     }
 
-    /// Returns the counts of its crawlers since the last call, for the board.
+    /// Returns the counts of crawlers since the last call, for the board.
     pub(super) fn board_moment(&self, now: Second, registry: &Arc<Registry>) -> Option<SiteMoment> {
         let recorders = self.recorders.as_ref()?;
         recorders.services.follow(registry);
-        // A site with a robots.txt for each host has no single version to judge crawlers by.
+        // If each host has its own robots.txt, crawlers cannot be judged, because the site has no
+        // single version.
         let robots = self.robots.only();
         if let Some(robots) = robots {
             recorders.follow(robots, now);
         }
         let content = robots.and_then(|robots| robots.with(|snapshot| snapshot.content.clone()));
-        // Enforcement may have been switched on again since.
+        // `has_missed` shows that enforcement was off since the last call, even if it is on again.
         let was_off = recorders.has_missed.swap(false, Ordering::AcqRel);
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
         let sight = if is_off || was_off { Sight::Blind } else { Sight::Clear };
@@ -138,23 +140,23 @@ impl ServedSite {
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
-    /// Notes for the board that enforcement was switched off, and with it the recognition of
-    /// crawlers.
+    /// Tells the board that enforcement was switched off, so that crawlers were not recognised for
+    /// some time.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
 
-    /// Notes for the board that the site serves other hosts from now on.
+    /// Tells the board that the hosts of the site have changed.
     pub(super) fn has_other_hosts(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_new_hosts.store(true, Ordering::Release));
     }
 
-    /// Returns counters for one worker.
+    /// Returns the outcome counters for one worker.
     pub(crate) fn outcome_counts(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
         self.outcomes.of_worker(agent_lookups)
     }
 
-    /// Returns a layer that logs nothing.
+    /// Returns a layer without logging.
     pub(crate) fn quiet_layer(&self) -> RobotsLayer {
         let layer = self
             .robots
@@ -176,15 +178,15 @@ impl ServedSite {
         self.backend.as_ref().map(|source| source.backend(workers, before))
     }
 
-    /// Keeps the source of the previous site in the settings, because the new one cannot be used.
-    /// The next config is compared with the open source.
+    /// Copies the source settings of the previous site to this one, because the new source cannot
+    /// be used. As a result, the next config is compared with the source that is open.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
         let SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
-    /// Applies a registry. The checks depend on it: they know which of its crawlers the site
-    /// refuses.
+    /// Applies a registry. The options of the check depend on the registry, because they contain
+    /// the crawlers that the site refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }
@@ -203,20 +205,21 @@ impl ServedSite {
     }
 }
 
-/// The counts of a site. Cheap to clone; clones share the counts.
+/// The outcome counts of a site. Clones are cheap and share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteOutcomes(Arc<Mutex<OutcomeParts>>);
 
 #[derive(Debug, Default)]
 struct OutcomeParts {
     workers: Vec<Arc<OutcomeCounts>>,
-    /// The sums of workers that no longer count for the site.
+    /// The sums of the workers that no longer serve the site.
     ended: SiteTotals,
     combinations: Arc<CrawlerCombinations>,
 }
 
 impl SiteOutcomes {
-    /// Returns counters for one worker. The worker counts lookups of agents for all sites together.
+    /// Creates outcome counters for one worker. `agent_lookups` counts the worker's lookups of
+    /// agents for all sites together.
     pub(crate) fn of_worker(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
         let mut parts = self.0.lock();
         let OutcomeParts { workers, ended, combinations } = &mut *parts;
@@ -236,8 +239,8 @@ impl SiteOutcomes {
         self.totals().report()
     }
 
-    /// Returns the visitors sent by services, and the pages that crawlers got, since the process
-    /// started.
+    /// Returns the numbers of visitors from services and of pages that crawlers received, since the
+    /// process started.
     fn given_and_taken(&self) -> (VisitorTotals, PageTotals) {
         let parts = self.0.lock();
         let (mut visitors, mut pages) = (parts.ended.visitors.clone(), parts.ended.pages.clone());

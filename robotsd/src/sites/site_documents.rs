@@ -1,13 +1,13 @@
-//! Documents of a site, read from where it serves them: its upstreams or its folder.
+//! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder.
 //!
-//! Names of public hosts are not resolved, and nothing is read from other hosts. The number of
-//! bytes, redirects and servers, and the time, are limited.
+//! The public host names of the site are not resolved, and nothing is read from other hosts. The
+//! number of bytes, redirects and servers, and the time, are limited.
 //!
-//! The pages that gates watch are refreshed from these documents, together with the pages that
-//! search engines request most. Nothing waits for that: a version is compared with the pages known
-//! at that time. If a sitemap cannot be read, the known pages stay, and a note reports it. If a
-//! sitemap lists less than half of them, its pages nevertheless replace them, and a note reports
-//! that.
+//! The pages that a gate watches are refreshed from the sitemaps, and from the paths that search
+//! engines request most. Publishing a version does not wait for this: the gate uses the pages that
+//! are known at that time. If a sitemap cannot be read, the known pages are kept, and a note
+//! reports this. A sitemap that lists less than half of the known pages still replaces them, but a
+//! note reports this.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -44,14 +44,14 @@ pub(super) const WITHIN: Duration = Duration::from_secs(10);
 /// Maximum number of redirects for one document.
 const REDIRECTS: usize = 3;
 
-/// Maximum number of servers tried for one document.
+/// Maximum number of servers that are tried for one document.
 const SERVERS: usize = 3;
 
-/// Header with the scheme that visitors of the site use. Without it, an application might redirect
-/// to that scheme.
+/// Header with the scheme that visitors of the site use. Without this header, an application might
+/// redirect the request to that scheme.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Reads the documents of one site for a limited time. Blocks its thread.
+/// Reads the documents of one site for a limited time. Blocks the thread.
 #[derive(Debug)]
 pub(super) struct SiteDocuments {
     place: DocumentPlace,
@@ -67,8 +67,9 @@ enum DocumentPlace {
 }
 
 impl SiteDocuments {
-    /// Returns `None` if the site has no backend here, or one that documents cannot be read from:
-    /// only Unix sockets, a certificate for another name, or HTTP/2 only.
+    /// Returns `None` if the site has no backend in this process, or only upstreams that documents
+    /// cannot be read from: upstreams with a Unix socket, with a certificate for another name, or
+    /// with HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,
@@ -92,7 +93,7 @@ impl SiteDocuments {
         Ok(Some(Self { place, hosts, end: Instant::now() + WITHIN, runtime }))
     }
 
-    /// Opens a document, which is read while it arrives; `None` if the site has none there (404,
+    /// Opens a document, which is read while it is received; `None` if it does not exist (404,
     /// 410).
     pub(super) fn open(&self, url: &FetchUrl) -> Result<Option<Box<dyn Read + '_>>, String> {
         let mut url = url.clone();
@@ -124,14 +125,15 @@ impl SiteDocuments {
         Err(format!("{url}: more than {REDIRECTS} redirects"))
     }
 
-    /// Returns the answer of the first server that can be connected to.
+    /// Returns the response of the first server that accepts a connection.
     fn answer(
         &self,
         fetcher: &Fetcher,
         servers: &[FetchUrl],
         url: &FetchUrl,
     ) -> Result<(FetchAnswer, FetchBody), String> {
-        let host = HeaderValue::try_from(url.authority()).map_err(|_| format!("{url}: no host for a request"))?;
+        let host = HeaderValue::try_from(url.authority())
+            .map_err(|_| format!("{url}: the host cannot be used in a request"))?;
         let mut problem = String::new();
         for server in servers {
             let scheme = if url.is_https() { "https" } else { "http" };
@@ -139,7 +141,7 @@ impl SiteDocuments {
             request.headers.insert(HOST, host.clone());
             request.headers.insert(SCHEME, HeaderValue::from_static(scheme));
             request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-            // One byte more shows that the document is too large.
+            // One byte more is requested, to detect that the document is too large.
             request.most = MAX_BYTES as u64 + 1;
             let left = self.end.saturating_duration_since(Instant::now());
             let (fetching, body) = fetcher.stream(request);
@@ -157,7 +159,7 @@ impl SiteDocuments {
     }
 }
 
-/// The body of an answer, read while it arrives and until a time.
+/// The body of a response. It is read while it is received, but only until `end`.
 struct ArrivingBody<'a> {
     body: FetchBody,
     part: Bytes,
@@ -168,7 +170,8 @@ struct ArrivingBody<'a> {
 impl Read for ArrivingBody<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.part.is_empty() {
-            // The limit also applies to a server that never stops sending, and to a slow reader.
+            // The deadline is checked for every part, so that it also applies to a server that
+            // never stops sending, and to a slow reader.
             let left = left_until(self.end)?;
             let part = self.runtime.block_on(async { timeout(left, self.body.part()).await });
             match part.map_err(|_| late())? {
@@ -182,7 +185,7 @@ impl Read for ArrivingBody<'_> {
     }
 }
 
-/// A file that is read until a time.
+/// A file that can be read until `end`.
 struct TimelyFile {
     file: File,
     end: Instant,
@@ -207,7 +210,7 @@ fn late() -> io::Error {
     )
 }
 
-/// Opens the file for a path as static files are served.
+/// Opens the file that is served for a path; `None` if no file is served for it.
 fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String> {
     let Some(path) = path_below(url.target().path()) else { return Ok(None) };
     let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
@@ -226,8 +229,8 @@ fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String
     }
 }
 
-/// Returns a path below a folder. `None` for paths that a sitemap has no reason to have: with dot
-/// segments or escapes.
+/// Returns the relative file path for a URL path. Returns `None` for paths with dot segments or
+/// escapes, which sitemaps do not need.
 fn path_below(path: &str) -> Option<PathBuf> {
     let path = Path::new(path.strip_prefix('/')?);
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -235,23 +238,24 @@ fn path_below(path: &str) -> Option<PathBuf> {
     (is_plain && !is_escaped).then(|| path.to_owned())
 }
 
-/// Interval between reads of sitemaps, in addition to every requested reload.
+/// Interval between two reads of sitemaps. They are also read at every requested reload.
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// Maximum time that the next sites wait for one site. Its documents take less, unless a file
-/// system hangs.
+/// Maximum time that the other sites wait for one site. Reading the documents of a site takes less
+/// time, unless a file system hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {
-    /// Reads the pages of the sites that are due, one site after another, so that only one site's
-    /// pages are in memory twice.
+    /// Reads the pages of the sites that are due. Sites are read one after another, so that only
+    /// the pages of one site are in memory twice.
     pub(crate) async fn refresh_pages(self: Arc<Self>, board: Option<Arc<Board>>) {
         let is_due = |site: &ServedSite| site.gate.is_on() && !site.has_directory() && site.gate.pages.take_due(EVERY);
         let due: Vec<usize> =
             self.iter().enumerate().filter(|(_, site)| is_due(site)).map(|(number, _)| number).collect();
         for number in due {
             let Some(pages) = self.iter().nth(number).map(|site| site.gate.pages.clone()) else { continue };
-            // A site whose files hang keeps one thread, however often it is due.
+            // If another read of the site is still in progress, for example because a file system
+            // hangs, the site is skipped, so that it blocks only one thread.
             let Some(reading) = pages.begin_reading() else { continue };
             let (this, board, runtime) = (Arc::clone(&self), board.clone(), Handle::current());
             let refresh = move || {
@@ -271,7 +275,7 @@ impl Sites {
         }
     }
 
-    /// Reads the sitemaps of a site. Blocks for as long as its documents take, which is limited.
+    /// Reads the sitemaps of a site. Blocks for at most [`WITHIN`], unless a file system hangs.
     fn refresh_sitemaps(&self, site: &ServedSite, runtime: Handle) {
         let pages = &site.gate.pages;
         if !site.gate.reads_sitemaps() {
@@ -293,15 +297,15 @@ impl Sites {
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
         let (of_named, read_of_named) = (walk.problem(), walk.read);
         walk.walk(usual.map(SitemapSource::Url), fetch);
-        // A site without a sitemap may answer the default URL with something else, such as an
-        // application's page. That is not a problem.
+        // A site without sitemaps may respond to the default URL with something else, such as a
+        // page of the application. This does not count as a problem.
         let has_usual = walk.read > read_of_named;
         let mut problem = if known > 0 || has_usual { walk.problem() } else { of_named };
         let (has_read, listed) = (walk.read > 0, walk.listed());
         let read = walk.into_pages();
         let mut unsaved = None;
         if (problem.is_none() && (has_read || known == 0)) || read.len() > known {
-            // A site without sitemaps has nothing to save.
+            // Without old or new pages, nothing is saved.
             if known > 0 || !read.is_empty() {
                 unsaved = opener.saved_pages(&site.name).save(&read).err();
             }
@@ -322,7 +326,7 @@ impl Sites {
         pages.note(NoteAbout::Sitemaps, unread.or(unsaved));
     }
 
-    /// Returns the memory that the pages of a site's sitemaps may take, in bytes.
+    /// Returns the maximum memory for the pages of a site's sitemaps, in bytes.
     fn room_for_pages_of(&self, site: &ServedSite) -> usize {
         let others = self.iter().filter(|other| !std::ptr::eq(*other, site));
         let others =
@@ -331,8 +335,8 @@ impl Sites {
     }
 }
 
-/// Returns the sitemaps on the site's own hosts that the live and the pending version name. Also
-/// returns `/sitemap.xml`, if it is not one of them and the host to request it from is known.
+/// Returns the sitemaps on the site's own hosts that are listed in the live or pending version.
+/// Also returns the URL of `/sitemap.xml`, unless it is listed, or no host of the site is known.
 fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<FetchUrl>) {
     let mut named: Vec<FetchUrl> = Vec::new();
     if let Some(live) = site.robots.only() {

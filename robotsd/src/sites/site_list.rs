@@ -1,4 +1,4 @@
-//! The open sites of a config, with their store of rates, and the hosts that moved between sites.
+//! The open sites of a config, with the rate store that they share.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;
@@ -29,39 +29,41 @@ use crate::report::{IdentityReport, KindCount, RateStoreReport, RegistryReport};
 use crate::shared_rate::{SharedRate, StoreCount, StoreReport, StoreUsage};
 use crate::webhooks::{PublishHooks, RetryPlan, SiteHooks, Turns};
 
-/// Name of the folder in the state directory that records what was sent.
+/// Name of the folder in the state directory with the delivery records of webhooks.
 const PUBLISH_FOLDER: &str = "on_publish";
 
-/// All sites of a config, in its order.
+/// All sites of a config, in the order of the config.
 #[derive(Debug)]
 pub(crate) struct Sites {
     sites: Vec<ServedSite>,
-    /// The sources of the registry in addition to the built-in rows.
+    /// The sources of registry rows in addition to the built-in ones.
     pub(super) registry: RegistrySources,
-    /// Why the registry of the config could not be read again; a restart would fail.
+    /// Why the registry of the config could not be read again. With this registry, a restart would
+    /// fail.
     pub(super) registry_problem: Mutex<Option<String>>,
     pub(crate) state: StateHandle,
-    /// The evidence that checks the senders of requests, if the config has `[identity]`.
+    /// The evidence that is used to verify the senders of requests, if the config has `[identity]`.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The store that processes share to count the requests of crawlers; `None` if each process
-    /// counts for itself.
+    /// The rate store, which processes use to count the requests of crawlers together; `None` if
+    /// each process counts for itself.
     pub(crate) rate_store: Option<SharedRate>,
-    /// Why the store is never asked; `None` if it is asked.
+    /// Why the rate store is never used; `None` if it is used.
     unasked: Option<&'static str>,
-    /// Whether the config names the replicas that commands ask.
+    /// Whether the config lists replicas in `fleet.replicas`, which commands with `--fleet` reach.
     has_replicas: bool,
-    /// Locked only briefly, never while a file is read.
+    /// The opener of the sites. It is locked only briefly, never while a file is read.
     opener: Mutex<RobotsOpener>,
-    /// The sites that replace these.
+    /// The sites that have replaced these sites.
     successor: Mutex<Weak<Self>>,
     pub(super) log: Log,
-    /// The privacy settings of the log at the start: a new config does not change the log.
+    /// The privacy settings of the log. They are those of the start, because a reload does not
+    /// change the log.
     pub(super) privacy: LogPrivacy,
 }
 
 impl Sites {
-    /// Opens every site. A robots.txt that cannot be used prevents the start only with `strict` or
-    /// if the config requires it. Blocks.
+    /// Opens every site. An unusable robots.txt causes an error only with `strict`, or if the
+    /// config requires it. Blocks.
     pub(crate) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
         let mut state = StateHandle::open(config).map_err(|error| error.to_string())?;
         state.log_problems(log);
@@ -134,7 +136,7 @@ impl Sites {
         self.sites.iter()
     }
 
-    /// Returns the hooks that are sent when a version goes live.
+    /// Returns the webhooks.
     pub(super) fn hooks(&self) -> Option<Arc<PublishHooks>> {
         self.opener.lock().publish.as_ref().map(|publish| publish.hooks.clone())
     }
@@ -144,8 +146,8 @@ impl Sites {
         self.iter().map(|site| (site.name.to_string(), HostsOfSite::of(&site.settings))).collect()
     }
 
-    /// Notes that these sites are served from now on, also for the next start, and announces live
-    /// versions that were not announced. Blocks.
+    /// Records that these sites are served from now on, and stores their hosts for the next start.
+    /// Then announces the live versions that were not announced yet. Blocks.
     pub(crate) fn announce(&self) {
         if let Some(publish) = self.opener().publish {
             publish.serves(
@@ -155,24 +157,25 @@ impl Sites {
         self.state.directory.iter().for_each(|state| inheritance::keep(state, &self.hosts()));
     }
 
-    /// Prevents hooks from being sent to these addresses, which belong to the admin interface.
+    /// Prevents webhooks from being sent to these addresses of the admin interface.
     pub(crate) fn keep_hooks_from(&self, admin: Vec<SocketAddr>) {
         self.hooks().iter().for_each(|hooks| hooks.keep_from(admin.clone()));
     }
 
-    /// Stops announcing versions, because another process does so, until these sites are renewed.
+    /// Stops announcing versions, because another process now does this. A renewal of the sites
+    /// would start it again.
     pub(crate) fn stop_announcing(&self) {
         self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }
 
-    /// Waits briefly for requests being sent, because the process ends.
+    /// Waits briefly for webhooks that are being sent, when the process ends.
     pub(crate) async fn finish_hooks(&self) {
         if let Some(hooks) = self.hooks() {
             hooks.finish().await;
         }
     }
 
-    /// Returns the counts of crawlers until now, by site. Does not wait for files.
+    /// Returns the counts of crawlers since the last call, by site. Does not wait for files.
     pub(crate) fn board_moments(&self, now: Second) -> impl Iterator<Item = SiteMoment> {
         let registry = Arc::clone(&self.opener.lock().registry);
         self.iter().filter_map(move |site| site.board_moment(now, &registry))
@@ -183,10 +186,10 @@ impl Sites {
         self.state.fleet.is_some() || self.has_replicas
     }
 
-    /// Returns the extra flags of commands that decide about versions, and of commands that switch
-    /// enforcement. With `--fleet` these commands reach every replica, so that all of them keep
-    /// serving the same. If the fleet has a name, its off switches are separate from those of the
-    /// replicas, so commands that switch get no flag.
+    /// Returns the additional flags for suggested commands: first for commands that accept or roll
+    /// back a version, then for commands that switch enforcement. With `--fleet`, a command reaches
+    /// every replica, so that all replicas serve the same version. If the fleet has a name, it has
+    /// its own off switches, so commands that switch enforcement get no flag.
     pub(super) fn fleet_flags(&self) -> [CommandFlags; 2] {
         let is_for_all = [self.is_of_fleet(), self.has_replicas && self.state.fleet.is_none()];
         is_for_all.map(|is_for_all| -> CommandFlags {
@@ -194,18 +197,18 @@ impl Sites {
         })
     }
 
-    /// Returns every robots.txt, in the order of the config; for sites with a directory, one for
+    /// Returns every robots.txt, in the order of the config. Sites with a directory have one for
     /// each host.
     pub(crate) fn lives(&self) -> impl Iterator<Item = LiveSite> {
         self.iter().flat_map(ServedSite::lives)
     }
 
-    /// Returns the robots.txt of this name, `SITE` or `SITE/HOST`, and its site.
+    /// Returns the robots.txt with this name, `SITE` or `SITE/HOST`, and its site.
     pub(super) fn live(&self, name: &str) -> Option<(&ServedSite, LiveSite)> {
         self.iter().find_map(|site| Some((site, site.live(name)?)))
     }
 
-    /// Returns the current opener of sites.
+    /// Returns a copy of the opener of these sites.
     pub(super) fn opener(&self) -> RobotsOpener {
         self.opener.lock().clone()
     }
@@ -215,8 +218,9 @@ impl Sites {
         self.opener.lock().registry.clone_from(registry);
     }
 
-    /// Hands over to the sites that replace these. The registry may have changed since they were
-    /// opened. A registry that is set from now on must be set for the successor, too.
+    /// Records the sites that replace these sites. They get the current registry, which may have
+    /// changed since they were opened. From now on, a new registry must be set for the successor,
+    /// too.
     pub(super) fn hand_over(&self, next: &Arc<Self>) {
         let opener = self.opener.lock();
         *self.successor.lock() = Arc::downgrade(next);
@@ -226,12 +230,13 @@ impl Sites {
         }
     }
 
-    /// Returns the sites that replace these, if they have the same registry.
+    /// Returns the sites that have replaced these sites, if they have the same sources of the
+    /// registry.
     pub(super) fn successor_with_registry(&self) -> Option<Arc<Self>> {
         self.successor.lock().upgrade().filter(|next| next.registry == self.registry)
     }
 
-    /// Reports the store of rates, for the status.
+    /// Returns the report about the rate store for the status.
     pub(crate) fn rate_store_report(&self) -> Option<RateStoreReport> {
         use StoreCount::{Allowed, Alone, Answered, Denied, Failed, KnownDenied, Late, Outages};
         let StoreReport { place, usage, problem, counts } = self.rate_store.as_ref()?.report();
@@ -249,7 +254,7 @@ impl Sites {
         })
     }
 
-    /// Reports the known crawlers.
+    /// Returns the report about the registry.
     pub(crate) fn registry_report(&self) -> RegistryReport {
         let RobotsOpener { registry, followed, .. } = self.opener();
         let published = followed.map(|followed| followed.report());
@@ -258,13 +263,13 @@ impl Sites {
         RegistryReport { crawlers: registry.crawlers().len(), checked: days.len(), last_checked, published }
     }
 
-    /// Reports the evidence that checks the senders of requests.
+    /// Returns the report about the evidence; `None` if it is not configured.
     pub(crate) fn identity_report(&self) -> Option<IdentityReport> {
         self.evidence.as_ref().map(SenderEvidence::report)
     }
 
-    /// Returns the problems that concern every site: those of the state directory, the registry,
-    /// the evidence and the store of rates.
+    /// Returns the problems that concern all sites: problems with the state directory, the
+    /// registry, the evidence and the rate store.
     pub(crate) fn problems(&self) -> Vec<String> {
         let directory = self.state.directory.iter().flat_map(StateDir::problems);
         let is_strict = self.iter().any(|site| site.settings.is_strict(SystemTime::now()));
@@ -274,23 +279,24 @@ impl Sites {
         directory.chain(self.registry_problems()).chain(evidence).chain(of_rates).collect()
     }
 
-    /// Returns the files of directories that belong to no host.
+    /// Returns messages about files of directories that do not belong to a host.
     pub(crate) fn ignored_files(&self) -> impl Iterator<Item = String> {
         self.iter().filter_map(|site| Some(format!("site {:?}: {}", site.name, site.robots.ignored()?)))
     }
 
-    /// Returns why the registry in use is not the one that the config names.
+    /// Returns the reasons why the registry in use differs from the sources in the config.
     pub(super) fn registry_problems(&self) -> impl Iterator<Item = String> {
         let of_url = |followed: FollowedRegistry| Some(format!("{}: {}", followed.report().url, followed.problem()?));
         self.registry_problem.lock().clone().into_iter().chain(self.opener().followed.and_then(of_url))
     }
 
-    /// Reports whether the state directory can be written; `None` if there is none.
+    /// Reports whether the state directory is writable; `None` if there is no state directory.
     pub(crate) fn is_state_writable(&self) -> Option<bool> {
         self.state.directory.as_ref().map(StateDir::is_writable)
     }
 
-    /// Returns why the switch of every site counts as off although nobody switched it off.
+    /// Returns why the switch of every site counts as off although nobody switched it off; `None`
+    /// if this is not the case.
     pub(crate) fn switch_problem(&self) -> Option<String> {
         let directory = self.state.directory.as_ref().filter(|_| self.enforcement() == Enforcement::Off);
         directory.and_then(StateDir::switch_problem)
@@ -301,20 +307,20 @@ impl Sites {
         self.opener().watcher
     }
 
-    /// Notes for the board which of these sites serve other hosts than before. To be called when
-    /// they replace the previous sites.
+    /// Tells the board which of these sites serve different hosts than before. Must be called when
+    /// these sites replace the sites `before`.
     pub(crate) fn note_moved_hosts(&self, before: &Self) {
         let changed = changed(&before.hosts(), &self.hosts());
         self.iter().filter(|site| changed.contains(&*site.name)).for_each(ServedSite::has_other_hosts);
     }
 
-    /// Returns the notification of changes of the published registry.
+    /// Returns the object that is notified when the published registry has changed.
     pub(crate) fn registry_changed(&self) -> Arc<Notify> {
         self.opener.lock().registry_changed.clone()
     }
 }
 
-/// Returns the hooks of every site, and those for events, which have no site.
+/// Returns the webhooks of every site, and those for events, which have an empty site name.
 pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHooks)> {
     let notify = (String::new(), SiteHooks { hosts: Vec::new(), hooks: config.notify.clone() });
     let of_sites = config.sites.iter().map(|site| {
@@ -324,18 +330,18 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
     of_sites.chain([notify])
 }
 
-/// Returns the message about a switch that is off in the state directory for a site that is not in
-/// the config.
+/// Returns the message about a switch that is off in the state directory, but belongs to a site
+/// that is not in the config.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
-        "{name:?} is switched off in the state directory, but no site has this name, so nothing is off \
-         because of it; `robotsd enforce off --site NAME` switches off a site that was renamed"
+        "{name:?} is switched off in the state directory, but no site has this name, so this has no effect (if the \
+         site was renamed, switch it off with `robotsd enforce off --site NAME`)"
     )
 }
 
 impl Drop for Sites {
-    /// Drops the sites on a blocking thread. A dropped site writes its state, and the file system
-    /// may hang.
+    /// Drops the sites on a blocking thread, because dropping a site writes its state, and the file
+    /// system may hang.
     fn drop(&mut self) {
         let sites = std::mem::take(&mut self.sites);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -344,8 +350,8 @@ impl Drop for Sites {
     }
 }
 
-/// Returns the sites whose patterns differ, and those whose patterns now match hosts that another
-/// site gave up.
+/// Returns the sites with different host patterns, and the sites whose patterns now match hosts
+/// that another site no longer has.
 fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     let set = |hosts: &HostsOfSite| -> BTreeSet<String> { hosts.patterns().map(str::to_owned).collect() };
     let is_other = |(name, hosts): &(&String, &HostsOfSite)| were.get(*name).map(set) != Some(set(hosts));
@@ -354,8 +360,8 @@ fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     are.iter().filter(is_other).map(|(name, _)| name).chain(next).cloned().collect()
 }
 
-/// Starts to use the config's store for counts of crawlers' requests, which processes share. If the
-/// store is the same as before, it stays in use.
+/// Starts to use the rate store in the config. If its settings are the same as before, the previous
+/// connection stays in use.
 pub(super) fn renewed_rate_store(
     before: Option<&SharedRate>,
     config: &Config,
@@ -371,16 +377,18 @@ pub(super) fn renewed_rate_store(
         store_message(&report).into_iter().for_each(|message| log.say_at(level, LogEvent::RateStore, message));
     };
     let store = SharedRate::start(settings.clone(), changed);
-    store.map(Some).map_err(|error| format!("the store of rates: no thread can be started: {error}"))
+    store
+        .map(Some)
+        .map_err(|error| format!("the rate store cannot be used, because a thread cannot be started: {error}"))
 }
 
-/// Reports whether the store of rates is asked, in the words of log and status; `None` before it
-/// has answered or failed.
+/// Describes whether the rate store is used, for the log and the status; `None` before it has
+/// responded or failed.
 fn store_message(report: &StoreReport) -> Option<String> {
     let (place, why) = (&report.place, report.problem.as_ref().map(|(_, why)| why));
     Some(match report.usage {
-        StoreUsage::Used => format!("{place} answers: crawlers are counted there"),
-        StoreUsage::Out => format!("{place} is not asked: {}; each process counts crawlers for itself", why?),
+        StoreUsage::Used => format!("{place} responds, and counts crawlers for all processes"),
+        StoreUsage::Out => format!("{place} is not used: {}; each process counts crawlers for itself", why?),
     })
 }
 
@@ -395,14 +403,15 @@ mod tests {
             (&[("a", &["a.test", "b.test"])], &[("a", &["b.test", "a.test"])], ""),
             (&[("a", &["a.test"])], &[("a", &["a.test", "b.test"])], "a"),
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"])], "a"),
-            // A host that moves, and a new site.
+            // A host moves to a new site.
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"]), ("b", &["b.test"])], "a b"),
-            // A site for every host, or for all hosts below a name, serves hosts that no other site
-            // has any more.
+            // A site for all hosts, or for a wildcard pattern, also serves hosts that another site
+            // no longer has.
             (&[("a", &["a.test"]), ("b", &["*"])], &[("b", &["*"])], "b"),
             (&[("a", &["a.x.test"]), ("b", &["*.x.test"]), ("c", &["*"])], &[("b", &["*.x.test"]), ("c", &["*"])], "b"),
             (&[("a", &["*.x.test"]), ("b", &["*"])], &[("a", &["y.test"]), ("b", &["*"])], "a b"),
-            // A host taken from it is no longer its own.
+            // The site for all hosts loses a host to a new site, but does not serve new hosts
+            // because of this.
             (&[("b", &["*"])], &[("a", &["a.test"]), ("b", &["*"])], "a"),
         ];
         for (were, are, want) in CASES {

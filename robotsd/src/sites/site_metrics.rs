@@ -1,4 +1,4 @@
-//! The metrics of sites, from the facts that their status reports.
+//! Writes the metrics of sites. The data is the same as in their status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ const STATES: [&str; 4] =
     [Condition::Live.as_str(), Condition::LastGood.as_str(), Condition::Gated.as_str(), Condition::None.as_str()];
 
 impl Sites {
-    /// Writes the metrics of every site, in the order of the config. `listeners` contains the
-    /// listeners' labels by number.
+    /// Writes the metrics of every site, in the order of the config. `listeners` contains the label
+    /// of each listener, by its number.
     pub(crate) fn write_metrics(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         if let Some(RateStoreReport { state, calls, requests, .. }) = self.rate_store_report() {
             exposition.holds(&family::RATE_STORE_UP, &[], state == "used");
@@ -62,7 +62,7 @@ impl Sites {
     }
 }
 
-/// Writes the counts of hooks. Hooks that send to the same host are counted together.
+/// Writes the counts of webhooks. Hooks with the same target host are counted together.
 fn write_hooks(
     exposition: &mut Exposition,
     family: &Family,
@@ -80,7 +80,7 @@ fn write_hooks(
     }
 }
 
-/// Writes whether hooks are pending, by host.
+/// Writes whether webhooks are pending, by target host.
 fn write_pending(exposition: &mut Exposition, site: &str, hooks: &[HookStatus]) {
     let mut targets: BTreeMap<&str, bool> = BTreeMap::new();
     for HookStatus { report, .. } in hooks {
@@ -99,7 +99,7 @@ impl ServedSite {
         }
     }
 
-    /// Writes the outcomes of its requests.
+    /// Writes the outcomes of requests to the site.
     fn write_requests(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         let totals = self.outcomes.totals();
         let site = ("site", &*self.name);

@@ -35,8 +35,9 @@ impl<'a> SiteOpener<'a> {
         Self { config, resources: SharedResources::system(), evidence, log, privacy }
     }
 
-    /// Opens the backend of a site before any robots.txt is published, so that a failure changes
-    /// nothing. It shares the servers of the site `before` if they are the same.
+    /// Opens the backend of a site. This is done before any robots.txt is published, so that an
+    /// error changes nothing. If the upstreams are the same as those of the site `before`, their
+    /// state is shared.
     pub(super) fn backend(
         &self,
         site: &SiteConfig,
@@ -49,13 +50,13 @@ impl<'a> SiteOpener<'a> {
         site.backend.as_ref().map(open).transpose()
     }
 
-    /// Fails if a site cannot be opened, before any site is logged or saved, so that a failed start
-    /// changes nothing. Sources that must be usable are read twice, and directories are listed
-    /// twice.
+    /// Checks that all sites can be opened, before anything is logged or saved, so that a failed
+    /// start changes nothing. As a consequence, sources that must be usable are read twice, and
+    /// directories are listed twice.
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
         let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
-        // A single site fails before it is published.
+        // A single site needs no rehearsal: if it cannot be opened, nothing was published before.
         if sites.len() < 2 {
             return Ok(());
         }
@@ -70,8 +71,8 @@ impl<'a> SiteOpener<'a> {
         })
     }
 
-    /// Creates the site from an open robots.txt and backend. It shares everything that is the same
-    /// with the site `before`.
+    /// Creates the site from an open robots.txt and backend. Shares the state of the site `before`,
+    /// as far as the settings are the same.
     pub(super) fn around(
         &self,
         site: &SiteConfig,
@@ -101,8 +102,8 @@ impl<'a> SiteOpener<'a> {
     }
 }
 
-/// Opens the robots.txt of a site when the process starts, and its gate. With `strict`, fails if
-/// there is no usable robots.txt.
+/// Opens the robots.txt and the gate of a site when the process starts. With `strict`, returns an
+/// error if there is no usable robots.txt.
 pub(super) fn robots_of(
     site: &SiteConfig,
     opener: &RobotsOpener,
@@ -113,7 +114,8 @@ pub(super) fn robots_of(
     let robots = opener.open(site, opener.site_settings(site, gate), when_missing);
     let robots = robots.map_err(|message| format!("site {:?}: {message}", site.name))?;
     if strict {
-        // A directory opens whatever its files contain.
+        // A directory opens without an error whatever its files contain, so its files are checked
+        // here.
         let lives = robots.lives(&site.name, &[]);
         if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content.is_none()) {
             return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload));
@@ -122,7 +124,7 @@ pub(super) fn robots_of(
     Ok((settings, robots))
 }
 
-/// Returns the gate of a site, and its settings.
+/// Returns the gate of a site, and the settings of the gate.
 fn gate_of(site: &SiteConfig, opener: &RobotsOpener) -> Result<(GateSettings, Gate), String> {
     let settings = opener.gate_settings(site, None);
     let gate = settings.gate(&opener.registry).map_err(|message| format!("site {:?}: {message}", site.name))?;

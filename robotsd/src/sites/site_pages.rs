@@ -1,5 +1,5 @@
-//! The pages that the gate of a site watches: the notes about their sources, their copies in the
-//! state directory, and the memory limit that all sites share.
+//! The pages that the gate of a site watches, the notes about the sources of these pages, their
+//! copies in the state directory, and the memory limit that all sites share.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,30 +22,32 @@ use crate::pages::{PageSet, held_octets};
 use crate::render::plural;
 use crate::report::WatchedPagesReport;
 
-/// Name of the pages that sitemaps list, as it follows the word "pages".
+/// Name of the list of pages from sitemaps. In messages, it follows the word "pages".
 const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Name of the pages that verified search engines request.
+/// Name of the list of pages that verified search engines request.
 const REQUESTED: &str = "that search engines request most";
 
-/// Delay of the first reading of sitemaps, so that it does not slow down the start.
+/// Delay of the first read of sitemaps after a start, so that it does not slow the start down.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// The pages of one site, and notes about sources that could not be read. They outlive configs.
+/// The pages of one site, and notes about sources that could not be read. They are kept when the
+/// config is reloaded.
 #[derive(Debug)]
 pub(super) struct SitePages {
     site: SiteName,
     pub(super) watched: WatchedPages,
-    /// Name of the operator's list.
+    /// Name of the operator's list of URLs; `None` if there is no list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// Number of pages in each list when it was last complete, by the name of the list.
+    /// Number of pages in each list when the list was last considered complete, by the name of the
+    /// list.
     whole: Mutex<BTreeMap<String, usize>>,
-    /// Memory that the pages of the sitemaps take, in bytes.
+    /// Memory used by the pages of the sitemaps, in bytes.
     held: AtomicUsize,
     /// Time of the next read of the sitemaps.
     due: Mutex<Instant>,
-    /// Held while the sitemaps are read.
+    /// Locked while the sitemaps are read.
     reading: Arc<tokio::sync::Mutex<()>>,
     log: Log,
 }
@@ -57,14 +59,14 @@ pub(super) enum NoteAbout {
     Baseline,
     Urls,
     Sitemaps,
-    /// Most of the operator's list is gone.
+    /// Most pages of the operator's list have disappeared.
     UrlsLost,
-    /// Most of the pages of the sitemaps are gone.
+    /// Most pages of the sitemaps have disappeared.
     SitemapsLost,
 }
 
 impl SitePages {
-    /// Creates an empty set of pages; sitemaps are read after a while for the first time.
+    /// Creates an empty set of pages. The first read of sitemaps is due after [`FIRST`].
     pub(super) fn new(site: &str, log: &Log) -> Self {
         Self {
             site: site.into(),
@@ -85,7 +87,7 @@ impl SitePages {
         Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
     }
 
-    /// Sets the operator's list, by the name of its file.
+    /// Sets the pages of the operator's list. `file` is the name of its file.
     pub(super) fn set_urls(&self, file: &str, pages: Vec<Page>) {
         let name = format!("of {file}");
         let before = self.urls.lock().replace(name.clone()).filter(|before| *before != name);
@@ -101,8 +103,8 @@ impl SitePages {
         self.forget([NoteAbout::Urls, NoteAbout::UrlsLost]);
     }
 
-    /// Sets the pages of the sitemaps. The sitemaps list `listed` pages; there may not be memory
-    /// for all of them.
+    /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps, which may
+    /// be more than fit into the memory limit.
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
         self.held.store(held_octets(&pages), Ordering::Relaxed);
         self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
@@ -116,7 +118,7 @@ impl SitePages {
         self.forget([NoteAbout::Sitemaps, NoteAbout::SitemapsLost]);
     }
 
-    /// Returns the memory that the pages of the sitemaps take, in bytes.
+    /// Returns the memory used by the pages of the sitemaps, in bytes.
     pub(super) fn held_of_sitemaps(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
@@ -135,7 +137,7 @@ impl SitePages {
         self.set(REQUESTED, pages);
     }
 
-    /// Sets a list, and logs it if it is new.
+    /// Sets the pages of a list. Logs a line if the list is new.
     fn set(&self, of: &str, pages: Vec<Page>) {
         let is_new = !pages.is_empty() && !self.counts().any(|(known, _)| known == of);
         let count = pages.len();
@@ -145,9 +147,9 @@ impl SitePages {
         }
     }
 
-    /// Notes that a list has less than half of its previous pages. The note stays until the list
-    /// has half of them again, or a reload is requested. A gate that watches hardly any pages would
-    /// hold nothing back.
+    /// Adds a note if a list has less than half of its previous pages, because a gate that watches
+    /// only few pages would let harmful versions pass. The note stays until the list has half of
+    /// the pages again, or a reload is requested.
     fn compare(&self, about: NoteAbout, of: &str, count: usize) {
         let mut whole = self.whole.lock();
         let had = whole.entry(of.to_owned()).or_insert_with(|| self.count_of(of));
@@ -158,8 +160,8 @@ impl SitePages {
         let note = is_lost.then(|| {
             let count = plural(count, "page");
             format!(
-                "the list of pages {of} has {count}, it had {had}: the gate does not watch pages that are not in it; \
-                 `robotsd reload` accepts the list as it is"
+                "the list of pages {of} has only {count} instead of {had}, so the gate does not watch the missing \
+                 pages: if this is intended, run `robotsd reload`"
             )
         });
         drop(whole);
@@ -178,8 +180,8 @@ impl SitePages {
         self.watched.counts().into_iter()
     }
 
-    /// Sets the note about a source that could not be read, and logs it if it is new. `None`
-    /// removes the note, which is logged, too.
+    /// Sets the note about a source that could not be read. `None` removes the note. Changes are
+    /// logged.
     pub(super) fn note(&self, about: NoteAbout, note: Option<String>) {
         let mut notes = self.notes.lock();
         let before = match &note {
@@ -187,7 +189,8 @@ impl SitePages {
             None => notes.remove(&about),
         };
         drop(notes);
-        // Without expectations the gate may hold versions back, or let them pass, by mistake.
+        // Unusable expectations are an error, because the gate may hold or publish the wrong
+        // versions without them.
         let level = if about == NoteAbout::Expectations { LogLevel::Error } else { LogLevel::Warn };
         match (note, before) {
             (Some(note), before) if before.as_ref() != Some(&note) => self.say(level, &note),
@@ -214,7 +217,7 @@ impl SitePages {
         self.counts().map(report).collect()
     }
 
-    /// Reports whether the sitemaps are due. If so, they are due again after `next`.
+    /// Reports whether the sitemaps are due. If they are, sets the next time to `next` from now.
     pub(super) fn take_due(&self, next: Duration) -> bool {
         let mut due = self.due.lock();
         let is_due = Instant::now() >= *due;
@@ -224,13 +227,13 @@ impl SitePages {
         is_due
     }
 
-    /// Returns a guard to hold while the sitemaps are read; `None` if another read is still in
-    /// progress.
+    /// Returns a guard, which must be held while the sitemaps are read; `None` if another read is
+    /// still in progress.
     pub(super) fn begin_reading(&self) -> Option<OwnedMutexGuard<()>> {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
-    /// Makes the sitemaps due now, and treats every list as complete.
+    /// Makes the sitemaps due now, and considers every list complete.
     pub(super) fn renew(&self) {
         self.whole.lock().clear();
         self.forget([NoteAbout::UrlsLost, NoteAbout::SitemapsLost]);
@@ -238,18 +241,20 @@ impl SitePages {
     }
 }
 
-/// Maximum memory for the pages of all sites, in bytes. The total limit is 64 MiB. It also has to
-/// hold the pages of one site being read again, a part of a sitemap, and what an allocator keeps of
-/// freed pages: 27 MiB were measured in addition to the pages of ten sites.
+/// Maximum memory for the pages of all sites, in bytes. The total limit is 64 MiB. The remaining
+/// memory is needed for the pages of a site that is being read again, for a part of a sitemap, and
+/// for freed memory that the allocator keeps. With ten sites, 27 MiB in addition to their pages
+/// were measured.
 const MAX_BYTES_OF_ALL: usize = 24 << 20;
 
-/// Maximum memory for the pages of one site, in bytes. While they are read again, the known ones
-/// stay in memory, too.
+/// Maximum memory for the pages of one site, in bytes. While the pages are read again, the known
+/// ones stay in memory, too.
 const MAX_BYTES_OF_SITE: usize = 8 << 20;
 
-/// Returns the memory that the pages of one site may take, in bytes, given the number of sites and
-/// what the others take. Half of the total is divided evenly, so that a site that is read late has
-/// room. The other half is given to sites that need more, in the order of their reading.
+/// Returns the maximum memory for the pages of one site, in bytes. `of_others` contains the memory
+/// used by the other sites. Half of the total is divided evenly among `sites` sites, so that memory
+/// is left for sites that are read late. The other half is given to sites that need more, in the
+/// order of their reads.
 pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
     let half = MAX_BYTES_OF_ALL / 2;
     let share = half / sites.max(1);
@@ -257,17 +262,18 @@ pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize
     MAX_BYTES_OF_SITE.min(share + half.saturating_sub(taken))
 }
 
-/// Name of the folder in the state directory.
+/// Name of the folder with saved pages in the state directory.
 const FOLDER: &str = "pages";
 
-/// Maximum size of a file, in bytes.
+/// Maximum size of a file with saved pages, in bytes.
 const MAX_FILE_BYTES: u64 = 128 << 20;
 
-/// Maximum length of a line, in bytes. Longer lines are not pages.
+/// Maximum length of a line, in bytes. Longer lines are ignored.
 const MAX_LINE_LENGTH: u64 = 4096;
 
-/// The file with one site's sitemap pages, kept across restarts, so that the watched pages do not
-/// depend on the upstream being reachable. It has no path without a state directory.
+/// The file that stores the sitemap pages of one site across restarts. With it, the gate knows the
+/// pages even if the upstream cannot be reached after a restart. If there is no state directory,
+/// `path` is `None`, and nothing is saved.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPages {
     path: Option<PathBuf>,
@@ -275,22 +281,22 @@ pub(super) struct SavedPages {
 }
 
 impl SavedPages {
-    /// Returns the file of a site. A site name may not be a valid file name, so the file is named
-    /// by its hash, and its first line contains the name.
+    /// Returns the file of a site. The file name is a hash of the site name, which may not be a
+    /// valid file name. The first line of the file contains the site name.
     pub(super) fn of(state_dir: Option<&Path>, site: &str) -> Self {
         let name = || format!("{}.txt", VersionHash::of(site.as_bytes()).short());
         Self { path: state_dir.map(|folder| folder.join(FOLDER).join(name())), site: site.to_owned() }
     }
 
-    /// Returns the pages that were saved last; empty if they cannot be read, because they are read
-    /// again soon. Blocks.
+    /// Returns the pages that were saved last. If they cannot be read, returns no pages, because
+    /// the sitemaps are read again soon. Blocks.
     pub(super) fn load(&self) -> Vec<Page> {
         let mut pages = PageSet::within(MAX_BYTES_OF_SITE);
         let read = |path| -> io::Result<()> {
             let mut lines = BufReader::new(File::open(path)?.take(MAX_FILE_BYTES));
             let mut line = Vec::new();
             while lines.by_ref().take(MAX_LINE_LENGTH).read_until(b'\n', &mut line)? > 0 {
-                // The last line may be cut off.
+                // A last line without a line feed may be truncated, so it is ignored.
                 if let Some(page) = line.strip_suffix(b"\n").filter(|page| page.starts_with(b"/")) {
                     pages.add_target(page);
                 }
@@ -304,7 +310,7 @@ impl SavedPages {
         }
     }
 
-    /// Saves pages, all or none. Blocks.
+    /// Saves pages. If this fails, the previous file stays unchanged. Blocks.
     pub(super) fn save(&self, pages: &[Page]) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         files::replace_by(path, |file| {
@@ -336,7 +342,7 @@ mod tests {
     fn sites_that_take_all_they_may_stay_within_the_whole_and_leave_the_others_a_share() {
         for sites in [1, 3, 10, 1000] {
             let mut taken = vec![0; sites];
-            // The room of each site stays the same in later rounds.
+            // The limit of each site must stay the same in later rounds.
             for round in 0..3 {
                 for site in 0..sites {
                     let others =
@@ -349,7 +355,11 @@ mod tests {
             }
             assert!(taken.iter().sum::<usize>() <= MAX_BYTES_OF_ALL);
         }
-        assert_eq!(room_for_pages(1000, std::iter::repeat_n(1000, 999)), MAX_BYTES_OF_SITE, "small sites leave room");
+        assert_eq!(
+            room_for_pages(1000, std::iter::repeat_n(1000, 999)),
+            MAX_BYTES_OF_SITE,
+            "small sites leave memory to others"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The status and the history of sites, as the admin interface reports them, and the message about
-//! search engines that are not refused.
+//! Builds the reports of the admin interface about the status and the history of sites, and the
+//! message about search engines that are not refused.
 
 use std::time::SystemTime;
 
@@ -34,12 +34,13 @@ pub(crate) struct WithoutRobots {
 }
 
 impl Sites {
-    /// Reports every robots.txt, in the order of the config.
+    /// Returns a report about every robots.txt, in the order of the config.
     pub(crate) fn report(&self) -> Vec<SiteReport> {
         let (hooks, flags) = (self.hooks(), self.fleet_flags());
         let of_site = |site: &ServedSite| {
             let (hooks, parts) = (hooks.clone(), site.robots.parts.clone());
-            // For a folder it is reported with the first file, as the traffic is.
+            // For a site with a folder, unanswered requests are reported with the first file only,
+            // like the traffic.
             let (name, mut unanswered) = (site.name.clone(), site.unanswered());
             site.lives().into_iter().map(move |live| {
                 let mut report = live.report(flags);
@@ -57,7 +58,7 @@ impl Sites {
         self.iter().flat_map(of_site).collect()
     }
 
-    /// Reports the hooks of `[[notify]]`, and their problems.
+    /// Returns the reports about the webhooks of `[[notify]]`, and their problems.
     pub(crate) fn notify_report(&self) -> (Vec<PublishHookReport>, Vec<String>) {
         let status = self.hooks().map(|hooks| hooks.notifying()).unwrap_or_default();
         let reports: Vec<_> = status.into_iter().map(|status| status.report).collect();
@@ -69,7 +70,7 @@ impl Sites {
         (reports, problems)
     }
 
-    /// Reports the requests and upstreams of every site, in the order of the config.
+    /// Returns the reports about requests and upstreams of every site, in the order of the config.
     pub(crate) fn traffic(&self) -> Vec<SiteTraffic> {
         self.iter().map(ServedSite::traffic).collect()
     }
@@ -81,17 +82,19 @@ impl Sites {
         Ok(HistoryReport { site: live.name, entries: entries.iter().map(recorded).collect() })
     }
 
-    /// Returns the appended parts that are missing, one per line.
+    /// Returns a message for each appended part that is missing.
     pub(crate) fn missing_parts(&self) -> Vec<String> {
         let missing = |site: &ServedSite| {
             let missing = site.robots.parts.as_ref().map(|parts| parts.appendix.missing()).unwrap_or_default();
             let name = site.name.clone();
-            missing.into_iter().map(move |title| format!("site {name:?}: {title:?} is not available and not appended"))
+            missing
+                .into_iter()
+                .map(move |title| format!("site {name:?}: the part {title:?} is not available and not appended"))
         };
         self.iter().flat_map(missing).collect()
     }
 
-    /// Returns the sites that have nothing to enforce yet, including single hosts of a folder.
+    /// Returns the sites without a robots.txt, including single hosts of a site with a folder.
     pub(crate) fn without_robots(&self) -> Vec<WithoutRobots> {
         let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_none());
         let mut without = Vec::new();
@@ -106,8 +109,8 @@ impl Sites {
         without
     }
 
-    /// Returns the search engines that sites with the mode `refuse` only tag, for people; `None` if
-    /// no site does.
+    /// Returns a message about the search engines that sites with the mode `refuse` only tag;
+    /// `None` if there are no such sites.
     pub(crate) fn spared_engines(&self) -> Option<String> {
         let registry = self.opener().registry;
         let sites = self.iter().map(|site| (&*site.name, &site.settings.policy));
@@ -122,14 +125,15 @@ impl WithoutRobots {
 }
 
 impl ServedSite {
-    /// Reports that no request was answered recently although a server is up. A server that is out
-    /// is reported separately, and a few unanswered requests may be for one slow page.
+    /// Returns a problem if no recent request was answered although a server is up. Servers that
+    /// are down are reported elsewhere. One or two unanswered requests are not a problem, because
+    /// they may be for one slow page.
     fn unanswered(&self) -> Option<String> {
         let origins = self.backend.as_ref().and_then(BackendSource::origins)?;
         let (count, last) = origins.unanswered().filter(|(count, _)| *count >= 3)?;
         let is_up = origins.status().iter().any(|server| server.outage.is_none());
         let last = format!("{}: {}", last.kind.as_str(), last.detail);
-        is_up.then(|| format!("none of the last {count} requests to an upstream was answered; the last: {last}"))
+        is_up.then(|| format!("none of the last {count} requests to an upstream was answered; the last error: {last}"))
     }
 
     fn traffic(&self) -> SiteTraffic {
@@ -180,7 +184,7 @@ impl LiveSite {
             switch_problem: status.state_problem(ProblemKind::UnreadSwitch).map(str::to_owned),
             hash: content.map(|content| content.hash().to_string()),
             since: content.map(|_| rfc3339(status.since)),
-            // If the clock was set back, the age is 0.
+            // The age is 0 if the clock was set back.
             age_seconds: content.map(|_| status.since.elapsed().map_or(0, |age| age.as_secs())),
             findings: Findings::of(|severity| content.map_or(0, |content| content.report().count(severity))),
             findings_summary: status.report.as_deref().and_then(Report::summary),
@@ -225,22 +229,22 @@ impl LiveSite {
     }
 }
 
-/// Returns what a version changed when it was published or held.
+/// Returns the effect of a version, as recorded when it was published or held.
 fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
     history.iter().rev().filter(|entry| entry.hash == Some(hash)).find_map(|entry| entry.effect.clone())
 }
 
-/// Describes what the source contains instead of the pending version: after a rollback, or after it
-/// was replaced by something that is not a valid robots.txt.
+/// Describes the content of the source if it is not the pending version, for example after a
+/// rollback, or because the source is not a valid robots.txt any more.
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();
-    let held = || format!("{} holds version {}, not the pending one{effect}", read.origin, hash.short());
+    let held = || format!("{} contains version {} instead of the pending one{effect}", read.origin, hash.short());
     (hash != pending.hash()).then(held)
 }
 
-/// Returns when the current run of failed reloads began: every reload since then has kept the
-/// previous version, whatever its error.
+/// Returns the time of the first of the consecutive failed reloads up to now, whatever their
+/// errors; `None` if the last reload did not fail.
 fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     use ReloadOutcomeKind::{Kept, ModeChanged, SwitchedOff, SwitchedOn};
     let is_reload = |entry: &&HistoryEntry| !matches!(entry.outcome, SwitchedOn | SwitchedOff | ModeChanged);
@@ -248,8 +252,8 @@ fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     reloads.take_while(|entry| entry.outcome == Kept).last().map(|entry| entry.when)
 }
 
-/// Returns the decision that published the live version, if no version was published since except
-/// at a start.
+/// Returns the decision of an operator that published the live version; `None` if it was published
+/// otherwise. Versions that are published again at a start do not count.
 pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Option<&HistoryEntry> {
     use ReloadOutcomeKind::{Absent, Published};
     let brought = |entry: &&HistoryEntry| matches!(entry.outcome, Published | Absent) && !entry.cause.is_opening();
@@ -261,7 +265,9 @@ pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Op
 fn hook_problem(hook: &PublishHookReport) -> Option<String> {
     let why = hook.problem.as_ref()?;
     Some(match &*hook.state {
-        "delivered" => format!("on_publish {}: a restart sends it again: {why}", hook.target),
+        "delivered" => {
+            format!("on_publish {}: the request will be sent again after a restart, because {why}", hook.target)
+        }
         "failed" => format!("on_publish {}: {why}; a cache may keep its copy until it expires", hook.target),
         _ => format!("on_publish {}: {why}; it is tried again", hook.target),
     })

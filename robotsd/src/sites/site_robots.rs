@@ -1,4 +1,5 @@
-//! The live robots.txt of a site, or a directory with one for each host, and the number of reloads.
+//! The live robots.txt of a site, or its directory with a robots.txt for each host. Also counts
+//! reloads.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,13 +17,13 @@ use super::appended_parts::AppendedParts;
 use super::site_pages::SitePages;
 use crate::report::ReloadCount;
 
-/// A site's robots.txt, or a directory of them.
+/// The robots.txt of a site, or a directory with a robots.txt for each host.
 #[derive(Debug)]
 pub(super) struct SiteRobots {
     kind: RobotsKind,
-    /// The parts that are appended to each of its robots.txt files.
+    /// The parts that are appended to each robots.txt of the site.
     pub(super) parts: Option<AppendedParts>,
-    /// Held while its files are read on request, by one reader at a time.
+    /// Locked while the files of the site are read on request.
     pub(super) order: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -32,7 +33,7 @@ pub(super) enum RobotsKind {
     /// A directory with a robots.txt for each host.
     Directory {
         directory: Directory,
-        /// For files that appear later.
+        /// The settings for files that are added later.
         settings: Arc<Mutex<SiteSettings>>,
         counts: Arc<HostCounts>,
     },
@@ -42,21 +43,21 @@ pub(super) enum RobotsKind {
 #[derive(Debug, Default)]
 pub(super) struct HostCounts(Mutex<HashMap<String, ReloadCounts>>);
 
-/// A live robots.txt: that of a site, or of one host if the site has a directory.
+/// The live robots.txt of a site, or of one host if the site has a directory.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveSite {
-    /// The site's name; with a directory `SITE/HOST`.
+    /// `SITE`, the name of the site, or `SITE/HOST` if the site has a directory.
     pub(crate) name: String,
-    /// Host patterns; empty for every host.
+    /// Host patterns; empty for all hosts.
     pub(crate) hosts: Vec<String>,
     pub(crate) robots: LiveRobots,
     pub(super) counts: ReloadCounts,
-    /// The pages that its gate watches, if it has a gate.
+    /// The pages that the gate watches, if there is a gate.
     pub(super) pages: Option<Arc<SitePages>>,
 }
 
-/// The state of every robots.txt of a previous site, by the part of its name after that of the
-/// site.
+/// The state of every robots.txt of a previous site. The key is the part of its name after the name
+/// of the site.
 pub(super) type FormerSite = HashMap<String, Remembered>;
 
 impl SiteRobots {
@@ -64,13 +65,14 @@ impl SiteRobots {
         Arc::new(Self { kind, parts, order: Arc::default() })
     }
 
-    /// Returns [`SiteRobots::order`] if there is a single robots.txt. The files of a directory are
-    /// read concurrently.
+    /// Returns [`SiteRobots::order`] if the site has a single robots.txt; `None` for a directory,
+    /// whose files are read concurrently.
     pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
         self.only().map(|_| Arc::clone(&self.order))
     }
 
-    /// Returns every robots.txt of the site, which has this name.
+    /// Returns every robots.txt of the site. `site` and `hosts` are the name and the hosts of the
+    /// site.
     pub(super) fn lives(&self, site: &str, hosts: &[String]) -> Vec<LiveSite> {
         match &self.kind {
             RobotsKind::One(robots, counts) => {
@@ -87,7 +89,7 @@ impl SiteRobots {
         }
     }
 
-    /// Returns the robots.txt, if there is one for the whole site.
+    /// Returns the robots.txt of the whole site; `None` for a directory.
     pub(super) fn only(&self) -> Option<&LiveRobots> {
         match &self.kind {
             RobotsKind::One(robots, _) => Some(robots),
@@ -103,14 +105,14 @@ impl SiteRobots {
         }
     }
 
-    /// Returns the remembered state of each robots.txt, for a site that replaces this one.
+    /// Returns the state of each robots.txt, for a site that inherits it.
     pub(super) fn former(&self) -> FormerSite {
         self.lives("", &[]).into_iter().map(|live| (live.name, live.robots.remembered())).collect()
     }
 
-    /// Takes over the switches, and the age of the live versions, from the robots.txt that this one
-    /// replaces. A new host is off if all previous ones are off. Blocks: it writes to the state
-    /// directory.
+    /// Adopts the switches and the ages of the live versions from the robots.txt that this one
+    /// replaces. Enforcement of a new host is off if it is off for all previous hosts. Blocks while
+    /// it writes to the state directory.
     pub(super) fn go_on_from(&self, before: &Self) {
         let before: HashMap<_, _> = before
             .lives("", &[])
@@ -135,8 +137,8 @@ impl SiteRobots {
         }
     }
 
-    /// Describes the ignored files of a directory: the first with the reason, and the number of the
-    /// others.
+    /// Describes the ignored files of a directory: the first file with the reason, and the number
+    /// of other files. Returns `None` if no file is ignored.
     pub(super) fn ignored(&self) -> Option<String> {
         let RobotsKind::Directory { directory, .. } = &self.kind else { return None };
         let ignored = directory.ignored();
@@ -147,7 +149,8 @@ impl SiteRobots {
         })
     }
 
-    /// Returns why changes of the directory or the file are found only by polling.
+    /// Returns why changes of the directory or the file are found only by polling; `None` if they
+    /// are watched.
     pub(super) fn watch_problem(&self) -> Option<String> {
         match &self.kind {
             RobotsKind::One(live, _) => live.status().watch_problem,
@@ -155,15 +158,16 @@ impl SiteRobots {
         }
     }
 
-    /// Looks for added and removed files. Blocks. The directory's listener logs errors.
+    /// Looks for added and removed files of a directory. Errors are logged by the listener of the
+    /// directory. Blocks.
     pub(super) fn rescan(&self) {
         if let RobotsKind::Directory { directory, .. } = &self.kind {
             let _ = directory.rescan();
         }
     }
 
-    /// Applies other settings. Blocks while the live version is compiled or checked again, if the
-    /// registry or the checks have changed.
+    /// Applies new settings. If the registry or the checks have changed, blocks while the live
+    /// version is compiled or checked again.
     pub(super) fn apply(&self, settings: &SiteSettings) {
         self.change(
             |held| held.clone_from(settings),
@@ -195,8 +199,8 @@ impl SiteRobots {
         self.change(|held| held.gate.clone_from(gate), |live| live.set_gate(gate.clone()));
     }
 
-    /// Changes the settings. Those for future files change first: a file opened in the meantime is
-    /// changed twice, but none is missed.
+    /// Changes the settings. The settings for files that are added later are changed first: a file
+    /// that is added meanwhile is changed twice, but no file is missed.
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match &self.kind {
             RobotsKind::One(robots, _) => live(robots),
@@ -209,7 +213,8 @@ impl SiteRobots {
 }
 
 impl HostCounts {
-    /// Returns the counts of a host. They are kept if its file is removed and added again.
+    /// Returns the counts of a host. The counts are kept even if the file of the host is removed
+    /// and added again.
     pub(super) fn of(&self, host: &str) -> ReloadCounts {
         self.0.lock().entry(host.to_owned()).or_default().clone()
     }
@@ -220,7 +225,8 @@ pub(super) fn host_name(site: &str, host: &str) -> String {
     format!("{site}/{host}")
 }
 
-/// The number of logged reloads of a site since the process started. Cheap to clone.
+/// The numbers of reloads of a robots.txt since the process started, by outcome. Clones are cheap
+/// and share the counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReloadCounts(Arc<Mutex<BTreeMap<(&'static str, &'static str), u64>>>);
 
@@ -245,7 +251,7 @@ impl ReloadCounts {
     }
 }
 
-/// The settings of a robots.txt, whatever its source.
+/// The settings of a robots.txt that do not depend on its source.
 #[derive(Clone, Debug)]
 pub(super) struct SiteSettings {
     pub(super) policy: Policy,

@@ -1,8 +1,9 @@
-//! State that outlives versions of sites and configs: the state directory, and every kill switch.
+//! State that is kept when sites are replaced at a reload: the state directory and the kill
+//! switches.
 //!
 //! **A kill switch belongs to the name of a site**, not to an object. A robots.txt that replaces
-//! another joins the switch of the name, under the lock that switching takes. While one robots.txt
-//! is being replaced by another, switching enforcement affects both.
+//! another one joins the switch of the same name. Joining and switching use the same lock. While
+//! one robots.txt is being replaced by another, switching enforcement affects both.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -19,32 +20,33 @@ use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent};
 use crate::report::is_of;
 
-/// The state directory, if there is one, the switch of every site, and that of each site. Cheap to
-/// clone; clones share the state.
+/// The state directory, if there is one, the switch for every site, and the switches of single
+/// sites. Clones are cheap and share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct StateHandle {
     pub(crate) directory: Option<StateDir>,
-    /// The switch of every site if there is no state directory. Otherwise the directory contains
-    /// it.
+    /// The switch for every site if there is no state directory. Otherwise, the state directory
+    /// contains this switch.
     all: KillSwitch,
-    /// The fleet that the process belongs to, if any. Its off switches disable enforcement, too.
+    /// The fleet that the process belongs to, if any. Off switches of the fleet disable
+    /// enforcement, too.
     pub(crate) fleet: Option<Arc<Fleet>>,
     /// Every robots.txt, by the name of its site.
     sites: Arc<Mutex<HashMap<String, Arc<Joined>>>>,
 }
 
 impl StateHandle {
-    /// Opens the state directory of a config, if it names one.
+    /// Opens the state directory of a config, if it has one.
     ///
     /// # Errors
     ///
-    /// If another process has it open.
+    /// Returns an error if another process has the state directory open.
     pub(super) fn open(config: &Config) -> Result<Self, StateError> {
         let directory = config.state_dir.as_ref().map(StateDir::open).transpose()?;
         Ok(Self { directory, ..Self::in_memory() })
     }
 
-    /// Logs the problems of the state directory, now and later.
+    /// Logs the current problems of the state directory, and all later ones.
     pub(super) fn log_problems(&self, log: &Log) {
         if let Some(directory) = &self.directory {
             directory.problems().into_iter().for_each(|problem| log.say(LogEvent::State, problem));
@@ -57,12 +59,13 @@ impl StateHandle {
         Self { directory: config.state_dir.as_ref().map(StateDir::read_only), ..Self::in_memory() }
     }
 
-    /// Returns a state that is lost when the process ends.
+    /// Returns a state without a state directory, which is lost when the process ends.
     pub(super) fn in_memory() -> Self {
         Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }
 
-    /// Adds the state of the robots.txt of this name, and the switch of every site, to a builder.
+    /// Adds the stored state of the robots.txt with this name, and the switch for every site, to a
+    /// builder.
     pub(super) fn attach<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let builder = match &self.directory {
             Some(state) => builder.state(state, name),
@@ -71,8 +74,8 @@ impl StateHandle {
         self.fleet.iter().fold(builder, |builder, fleet| fleet.join(builder, name))
     }
 
-    /// Joins a robots.txt to the switch of its site. It takes over the state of the one that joined
-    /// before it, if that still exists. Blocks.
+    /// Joins a robots.txt to the switch of its site. If the robots.txt that joined last still
+    /// exists, its switches and ages of versions are adopted. Blocks.
     pub(super) fn join(&self, site: &str, robots: &Arc<SiteRobots>) {
         let joined = self.joined(site);
         let mut joined = joined.lock();
@@ -83,16 +86,16 @@ impl StateHandle {
         joined.push(Arc::downgrade(robots));
     }
 
-    /// Returns the switch of every site.
+    /// Returns the state of the switch for every site.
     pub(super) fn switch(&self) -> Enforcement {
         self.directory.as_ref().map_or_else(|| self.all.enforcement(), StateDir::enforcement)
     }
 
-    /// Returns the sites whose switch is off in the state directory, but that are not in the
-    /// config, and whose state no new site inherits. Reads the directory.
+    /// Returns the sites whose switch is off in the state directory, but which are neither in the
+    /// config nor inherited by a new site. Reads the state directory.
     pub(super) fn switches_of_others(&self, config: &Config, inheritance: &Inheritance) -> Vec<String> {
         let Some(directory) = &self.directory else { return Vec::new() };
-        // Also matches `SITE/HOST`, for a site with a folder.
+        // `is_of` also matches `SITE/HOST`, for a site with a folder.
         let is_known =
             |name: &str| inheritance.has_heir(name) || config.sites.iter().any(|site| is_of(&site.name, name));
         let mut names = directory.site_names();
@@ -100,11 +103,12 @@ impl StateHandle {
         names
     }
 
-    /// Switches enforcement of every site. Blocks.
+    /// Sets the switch for every site. Blocks.
     ///
     /// # Errors
     ///
-    /// If the state directory could not be written. The switch has changed in this case, too.
+    /// Returns an error if the state directory could not be written. The switch has changed even in
+    /// this case.
     pub(super) fn turn(&self, to: Enforcement) -> Result<(), StateError> {
         match &self.directory {
             Some(state) => state.set_enforcement(to),
@@ -115,11 +119,12 @@ impl StateHandle {
         }
     }
 
-    /// Switches enforcement of one robots.txt by its name, `SITE` or `SITE/HOST`. Blocks.
+    /// Sets the switch of the robots.txt with this name, `SITE` or `SITE/HOST`. Blocks.
     ///
     /// # Errors
     ///
-    /// If the state directory could not be written. The switch has changed in this case, too.
+    /// Returns an error if the state directory could not be written. The switch has changed even in
+    /// this case.
     pub(super) fn turn_site(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
         let joined = self.joined(site);
         let joined = joined.lock();
@@ -134,10 +139,10 @@ impl StateHandle {
     }
 }
 
-/// Every robots.txt of one name. Locked while one joins or the switch changes, so only those of the
-/// same site wait for each other.
+/// All existing robots.txt objects of one site name. The list is locked while one of them joins or
+/// the switch changes.
 ///
-/// A config that gives a site another source opens a second robots.txt of the same name next to the
-/// served one, until the sites are swapped. Both have joined the switch of the name, so a change
-/// reaches both, and none is lost in between.
+/// If a new config changes the source of a site, a second object exists in addition to the served
+/// one until the sites are swapped. Both have joined the switch, so a change of the switch affects
+/// both, and is not lost during the swap.
 type Joined = Mutex<Vec<Weak<SiteRobots>>>;

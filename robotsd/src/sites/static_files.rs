@@ -1,8 +1,8 @@
-//! Static files of a site: decides which files of a folder are served, and their dates.
+//! Serves the static files of a site. This module decides which files of a folder are served.
 //!
-//! Only regular files are served: a file without an end would keep a thread for every request.
-//! Paths are checked when they are opened, after decoding, so no spelling of a request bypasses the
-//! check.
+//! Only regular files are served, because a pipe or device could block a thread for every request.
+//! Paths are checked when they are opened, after decoding, so that no encoding of a path can bypass
+//! the check.
 
 use std::future::{Future, Ready, ready};
 use std::io;
@@ -20,7 +20,7 @@ use crate::config::{Dotfiles, StaticFiles};
 use crate::date;
 use crate::files;
 
-/// The only folder whose name begins with a dot but that is meant to be served (RFC 8615).
+/// The only folder with a leading dot in its name that is meant to be served (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
 
 /// The service for the files of a folder.
@@ -29,7 +29,7 @@ pub(super) type ServeFiles = ServeDir<DefaultServeDirFallback, ServedFolder>;
 /// The files of a folder that are served.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedFolder {
-    /// The folder's path in the same form as `ServeDir` builds paths.
+    /// The path of the folder, in the same form as the paths that `ServeDir` builds.
     base: PathBuf,
     dotfiles: Dotfiles,
 }
@@ -41,8 +41,8 @@ pub(crate) struct OpenFile {
     metadata: std::fs::Metadata,
 }
 
-/// The metadata of a file. The date is left out if HTTP cannot express it, because `ServeDir` would
-/// panic.
+/// The metadata of a file. A modification time that HTTP dates cannot express is left out, because
+/// `ServeDir` would panic.
 #[derive(Debug)]
 pub(crate) struct Dated(std::fs::Metadata);
 
@@ -53,15 +53,15 @@ pub(super) fn serve(files: &StaticFiles) -> ServeFiles {
 }
 
 impl ServedFolder {
-    /// Reports whether a path is served if a file exists there.
+    /// Reports whether a file with this path may be served.
     fn serves(&self, path: &Path) -> bool {
         let Ok(inside) = path.strip_prefix(&self.base) else { return false };
         self.dotfiles == Dotfiles::Serve || inside.components().enumerate().all(|(depth, part)| is_plain(part, depth))
     }
 }
 
-/// Reports whether this part of a path is meant to be public: `.git`, `.env` and `.htpasswd` are
-/// not.
+/// Reports whether this part of a path may be public. Names with a leading dot, such as `.git`,
+/// `.env` and `.htpasswd`, may not.
 fn is_plain(part: Component<'_>, depth: usize) -> bool {
     let name = part.as_os_str();
     !name.as_encoded_bytes().starts_with(b".") || depth == 0 && name == WELL_KNOWN
@@ -72,8 +72,8 @@ fn hidden<T>() -> io::Result<T> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Converts an error to "not found" if no regular file can have this path: clients choose how long
-/// a path is.
+/// Converts an error to "not found" if it is caused by a path that no regular file can have, such
+/// as one that is too long. Clients can send any path.
 fn or_hidden(error: io::Error) -> io::Error {
     let is_nowhere = matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::ELOOP));
     if is_nowhere || error.kind() == io::ErrorKind::InvalidInput { io::ErrorKind::NotFound.into() } else { error }
@@ -216,7 +216,7 @@ mod tests {
                 assert_eq!(status(&all, &target).await, 200, "{target}");
             }
         }
-        // Not even the existence of such a folder shows.
+        // The response must not show that such a folder exists.
         let (status, head, _) = answer(&usual, Method::GET, "/.git").await;
         assert_eq!((status, head.get(LOCATION)), (404, None));
         assert_eq!(answer(&all, Method::GET, "/.git").await.0, 307);
@@ -245,7 +245,7 @@ mod tests {
             (UNIX_EPOCH + last, true),
             (UNIX_EPOCH + last + second, false),
         ] {
-            // Not every file system supports every date.
+            // Some file systems do not support every date.
             if file.set_modified(time).is_err() || file.metadata().unwrap().modified().unwrap() != time {
                 continue;
             }
@@ -267,7 +267,7 @@ mod tests {
         symlink(folder.path().join("outside"), root.join(".link")).unwrap();
         let files = serving(&root, Dotfiles::Hide);
         assert_eq!(answer(&files, Method::GET, "/link/page").await.2, "outside/page");
-        // The requested name counts, not the one that the link leads to.
+        // The name in the request decides, not the name of the link's target.
         assert_eq!(status(&files, "/shown/page").await, 200);
         assert_eq!(status(&files, "/.link/page").await, 404);
     }

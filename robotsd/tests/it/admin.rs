@@ -206,7 +206,7 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     let command = |arguments: &[&str]| folder.configured([arguments, &["--config"]].concat());
     // Before robotsd runs.
     let error = command(&["status"]).failed(2);
-    assert_has(error, &["robotsd.toml: no robotsd that runs with this config is found"]);
+    assert_has(error, &["robotsd.toml: no running robotsd uses this config"]);
 
     let mut running = folder.start();
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
@@ -226,18 +226,18 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     assert_has(text, &["site a site (site.test): last-good\n", "  not taken:  "]);
     running.end();
     assert!(!socket.exists(), "the socket is left behind");
-    assert_has(command(&["status"]).failed(2), &["no robotsd that runs with this config is found"]);
+    assert_has(command(&["status"]).failed(2), &["no running robotsd uses this config"]);
 }
 
 #[test]
 fn a_command_names_the_address_that_it_cannot_reach() {
     let (folder, _running) = config().tables("enabled = false").start();
     let error = folder.with_config(&["status"]).failed(2);
-    assert_has(error, &["no robotsd that runs with this config is found", "its admin interface with --admin PLACE"]);
+    assert_has(error, &["no running robotsd uses this config", "its admin interface with --admin PLACE"]);
     run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
     // A server that is not robotsd.
     let error = run(robotsd().args(["status", "--admin", &Origin::start().to_string()])).failed(2);
-    assert_has(error, &["this is not a response of robotsd"]);
+    assert_has(error, &["the response is not from robotsd"]);
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
     assert_eq!(fetching.get("/robots.txt", GPTBOT).status, 404);
     let refused = ask(admin, "GET /status", &format!("Host: {admin}\r\nUser-Agent: robotsd/0.1.0\r\n"));
     assert_eq!(refused.status, 403);
-    assert_has(refused.body, &["robotsd's own fetcher, and there is no robots.txt here"]);
+    assert_has(refused.body, &["robotsd's own fetcher requested a robots.txt from the admin interface"]);
 }
 
 /// HTTP/1.0 needs no `Host`, and a relay that speaks it drops the field. A web page must not gain
@@ -341,7 +341,7 @@ fn tokens_are_required_once_the_config_has_one() {
     // A config that names another address does not open the previous address to everyone.
     folder.configure(of("").replace("[admin]\naddress = \"127.0.0.1:0\"", "[admin]\nsocket = \"admin.sock\""));
     running.wait_for_message("config", "admin.token[a]");
-    running.wait_for_message("config", "with `robotsd upgrade` or a restart: admin");
+    running.wait_for_message("config", "changes that need `robotsd upgrade` or a restart: admin");
     assert_eq!(with(""), [401; 2]);
     assert_eq!(status_of(further, "GET /status"), 401);
 }

@@ -230,7 +230,7 @@ fn every_path_client_site_and_way_matches_the_table() {
     // No path is without a row: the server lists its paths.
     let known = scene.ask(Way::Token, 0, "GET /no-such-path", "").json()["error"].as_str().unwrap().to_owned();
     let mut known: Vec<_> = known
-        .split_once("the paths are /")
+        .split_once("use one of /")
         .map(|(_, paths)| format!("/{paths}"))
         .unwrap()
         .split(", ")
@@ -346,7 +346,7 @@ fn a_reloaded_config_uses_only_its_own_tokens() {
     scene.running.wait_for_message("config", "admin.token[operator].until: not set → 2020-01-01");
     let answer = scene.ask(Way::Token, operator, "POST /reload?site=shop", "");
     assert_eq!(answer.status, 403);
-    assert_has(&answer.body, &["operator: the access in [admin] has expired"]);
+    assert_has(&answer.body, &["the access of operator has expired"]);
     scene.running.wait_for_message("config-warning", "this token has expired: it has no effect any more");
     scene.folder.configure(text.replace(hash, &format!("hash = \"sha256:{}\"", "0".repeat(64))));
     scene.running.wait_for_message("config", "admin.token[operator].hash: …");
@@ -389,10 +389,13 @@ fn the_audit_says_who_did_what_and_who_was_refused() {
     let error = command(2, 3, &["enforce", "off"]).failed(2);
     assert_has(
         &error,
-        &["robotsd answered 403", "this needs the role operate for every site; shop-operator has operate for \"shop\""],
+        &[
+            "robotsd answered 403",
+            "this request needs the role operate for every site, but shop-operator has operate for \"shop\"",
+        ],
     );
     command(3, 2, &["enforce", "off"]).succeeded();
-    assert_has(command(4, 2, &["enforce", "on"]).failed(2), &["this needs the role admin for every site"]);
+    assert_has(command(4, 2, &["enforce", "on"]).failed(2), &["this request needs the role admin for every site"]);
     command(6, 5, &["enforce", "on", "--reason", "checked"]).succeeded();
     scene.folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     let waiting = scene.running.wait_for_event("gated", |line| line["site"] == "shop")["robots_hash"]
@@ -478,9 +481,13 @@ fn commands_use_tls_with_a_token_and_known_authorities() {
     let asked = scene.running.request("GET", "/private/x", &[("Host", "shop.test"), ("User-Agent", GPTBOT)]);
     assert_eq!(asked.status, 404, "it is off");
     for (token, ca, error) in [
-        (reader, "ca.pem", "robotsd answered 403: this needs the role operate for every site; reader has read"),
-        ("", "ca.pem", "robotsd answered 401: a token is needed"),
-        (&operator[1..], "ca.pem", "ROBOTSD_TOKEN: this is not a token of robotsd, or it was truncated"),
+        (
+            reader,
+            "ca.pem",
+            "robotsd answered 403: this request needs the role operate for every site, but reader has read",
+        ),
+        ("", "ca.pem", "robotsd answered 401: the request has no token"),
+        (&operator[1..], "ca.pem", "ROBOTSD_TOKEN: the value is not a token of robotsd, or is truncated"),
         (operator, "a.pem", "certificate"),
         (operator, "", "certificate"),
     ] {
@@ -518,7 +525,7 @@ fn a_client_without_existing_sites_is_told_so() {
     scene.folder.configure(scene.folder.read("robotsd.toml").replace("sites = [\"shop\"]", "sites = [\"shpo\"]"));
     wait_until("the config", || command(1, &["status"]).code == Some(1));
     let status = command(1, &["status", "--problems"]).ends_with(1).out;
-    assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", and there is no such site"]);
+    assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", but there is no such site"]);
     command(1, &["status", "--ready"]).succeeded();
     // Switches of sites that the client does not see are not shown as the switch of every site.
     for site in ["shop", "blog-1"] {
@@ -608,7 +615,10 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
         }
         assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off still");
         let problems = || unfolded(&running.command(&["status", "--problems"]).out);
-        assert_has(problems(), &["problem: ", "; accept, rollback and `enforce on` are refused until it can be"]);
+        assert_has(
+            problems(),
+            &["problem: ", "; accept, rollback and `enforce on` are refused until the audit can be written"],
+        );
         running.command(&["reload"]).succeeded();
         running.command(&["enforce", "off", "--site", "shop"]).succeeded();
         disk.free();

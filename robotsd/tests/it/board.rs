@@ -71,7 +71,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
         "last_read": { "is_newest": true }, "worst_line": { "line": 2, "pattern": "/private/" },
     });
     assert_part(&row, &part);
-    assert_has(output(&folder, &[]), &["GPTBot (claimed)\n", "not verified: these requests could be anyone's"]);
+    assert_has(output(&folder, &[]), &["GPTBot (claimed)\n", "not verified: anyone could have sent these requests"]);
     let table = output(&folder, &["--csv", "Shop 1"]);
     assert!(table.lines().nth(1).unwrap().starts_with("Shop 1,GPTBot,OpenAI,ai-training,claimed,,"), "{table}");
     assert_eq!(output(&folder, &["--csv", "--site", "Shop 1"]), table);
@@ -255,7 +255,7 @@ fn verdicts_are_the_same_after_a_restart_and_a_kill() {
         running.wait_for_end();
     }
     assert_has(folder.run(["board", "--merge", "state"]).out, &["Ignorer (verified): ignores\n"]);
-    assert_has(folder.run(["board", "--merge", "state", "state"]).error, &["is named twice"]);
+    assert_has(folder.run(["board", "--merge", "state", "state"]).error, &["is given twice"]);
 }
 
 /// The crawler reads on one replica and requests disallowed pages on another. Neither replica alone

@@ -97,7 +97,7 @@ fn the_board_is_accessible_and_no_other_page_can_read_it() {
     // A name that leads here but is not a name of this interface.
     browser.open(&format!("http://rebound.test:{}/board", admin.port()));
     let refusal = browser.run(text);
-    assert!(refusal.as_str().unwrap().contains("not a name or address of this interface"), "{refusal}");
+    assert!(refusal.as_str().unwrap().contains("is not a host of this admin interface"), "{refusal}");
 
     // A page of another origin.
     let other = Origin::answering(|_| response("200 OK", &["Content-Type: text/html"], "other"));

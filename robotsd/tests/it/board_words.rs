@@ -105,7 +105,7 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     });
     assert!(traffic["decision_p99_seconds"].as_f64().unwrap() > 0.0, "{traffic}");
     let page = running.ask_admin("GET /board").body;
-    assert_has(&page, &["a minute, 0.0 % refused</small></summary>", "p99 of a decision"]);
+    assert_has(&page, &["per minute, 0.0 % refused</small></summary>", "p99 of a decision"]);
 }
 
 /// Another site answered for the host in the meantime, and a read there is not known here.
@@ -218,7 +218,7 @@ fn behind_a_cache_no_crawler_is_accused() {
             return;
         }
         assert_eq!((&row["word"], &row["judged"]["undecided"]), (&Value::Null, &1.into()), "{row}");
-        assert!(row["no_word"].as_str().unwrap().starts_with("not every read is seen here"), "{row}");
+        assert!(row["no_word"].as_str().unwrap().starts_with("fetches of robots.txt may be missing here"), "{row}");
         assert!(!running.ask_admin("GET /board").body.contains(">ignores</em>"));
     };
     std::thread::scope(|scope| {

@@ -398,9 +398,9 @@ fn a_file_with_another_version_than_the_pending_one_is_reported() {
         format!("{own}: not this version, if that file is {file}"),
     );
     running.command(&["rollback", "shop"]).succeeded();
-    says(&[&this], &["not the pending one"]);
+    says(&[&this], &["instead of the pending one"]);
     running.command(&["rollback", "shop"]).succeeded();
-    says(&[&format!("{file} holds version {third}, not the pending one: "), "Googlebot", &that], &[&this]);
+    says(&[&format!("{file} contains version {third} instead of the pending one: "), "Googlebot", &that], &[&this]);
     folder.replace("robots.txt", "<!DOCTYPE html><html><body>Not found</body></html>\n");
     running.event("rejected");
     says(&["is an HTML page, not a robots.txt; ", &that], &[&this]);

@@ -88,7 +88,10 @@ fn every_replica_confirms_or_is_named() {
     let ended = fleet(&operator, &["enforce", "off", "--json"]).ends_with(2);
     let answers = ended.json();
     assert_eq!(answers[0]["answer"]["enforcement"], "off");
-    assert_has(answers[1]["error"].as_str().unwrap(), &["NOT REACHED: no answer after 10 s", "; it may still be done"]);
+    assert_has(
+        answers[1]["error"].as_str().unwrap(),
+        &["NOT REACHED: no answer after 10 s", "; the request may still take effect"],
+    );
     assert_has(answers[2]["error"].as_str().unwrap(), &["NOT REACHED: no process listens there"]);
     for (answer, replica) in answers.as_array().unwrap().iter().zip(replicas) {
         assert_eq!(answer["replica"], replica.to_string());
@@ -289,7 +292,7 @@ fn a_response_of_another_robotsd_version_is_named_and_not_counted() {
             "1 disallowed",
             "Counted: 1 of 4 replicas.",
             &format!("Not counted: {}: REFUSED: there is nothing here.", earlier.address),
-            &format!("Not counted: {}: NOT REACHED: this is not a response of robotsd: ", later.address),
+            &format!("Not counted: {}: NOT REACHED: the response is not from robotsd: ", later.address),
             &format!("Not counted: {}: NOT REACHED: no answer: the body exceeds the size limit.", large.address),
         ],
     );
@@ -347,7 +350,7 @@ fn the_board_of_all_shows_a_token_its_own_sites() {
     // A replica without a token is refused, by itself too.
     let board = wait_for("a refusal of each", || {
         let board = asked(&second.1, "/board.json?fleet=1", &field(&reader)).json();
-        let refused = board["notes"].to_string().matches("REFUSED: a token is needed").count();
+        let refused = board["notes"].to_string().matches("REFUSED: the request has no token").count();
         (refused == 2).then_some(board)
     });
     assert_eq!((&board["counted_replicas"], &board["replicas"]), (&json!(0), &json!(2)));

@@ -129,8 +129,8 @@ fn a_site_renamed_between_two_processes_keeps_its_file_and_switch() {
     assert_has(&checked, &["enforcement is switched off: `robotsd enforce on --site store` turns it on"]);
     assert_lacks(&checked, &["no site has this name"]);
     let running = folder.start();
-    let want =
-        "site \"store\" is new, has hosts of \"shop\" and continues from its versions, switched off as its hosts were";
+    let want = "site \"store\" is new, has hosts of \"shop\" and continues from its versions; enforcement is off, because it \
+         was off for its hosts";
     running.wait_for_message("config", want);
     running.request("GET", "/robots.txt", &[("Host", "a.test")]).comes_with(200, OPEN);
     assert_eq!(running.request("GET", "/drafts/x.html", &draft).status, 200);

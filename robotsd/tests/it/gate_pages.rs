@@ -208,13 +208,13 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     assert_eq!(status(&running)["problems"], json!([]));
 
     let lost = |of: &str, has: &str, had: usize| {
-        format!("the list of pages {of} has {has}, it had {had}: the gate does not watch pages that are not in it")
+        format!("the list of pages {of} has only {has} instead of {had}, so the gate does not watch the missing pages")
     };
     folder.replace("urls.txt", urls(7));
     let of_urls = lost("of urls.txt", "7 pages", 16);
     assert_has(warning(&running), &[&format!("shop: {of_urls}")]);
     watches(&running, "of urls.txt", 7);
-    let said = format!("problem: gate: {of_urls}; `robotsd reload` accepts the list as it is");
+    let said = format!("problem: gate: {of_urls}: if this is intended, run `robotsd reload`");
     wait_until(&said, || unfolded(&running.command(&["status"]).out).contains(&said));
     // A growing list is compared with its content while it was complete.
     folder.replace("urls.txt", urls(8));
@@ -316,7 +316,7 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     folder.write("urls.txt", "/\n/news/1\n/news/2\n");
     folder.write("sitemap.xml", urlset((0..400).map(|number| format!("https://shop.test/2026/{number}"))));
     let check = |more: &[&str]| folder.with_config(&[&["config", "check", "--gate"], more].concat());
-    let lacks_baseline = || assert_has(check(&[]).failed(1), &["there is no baseline to compare with: copy"]);
+    let lacks_baseline = || assert_has(check(&[]).failed(1), &["the baseline cannot be read: copy"]);
     lacks_baseline();
     folder.write("robots.accepted.txt", "<html>");
     lacks_baseline();
@@ -329,7 +329,7 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     let waits = check(&[]).ends_with(1);
     assert_has(waits.out, &["has versions that the gate would hold"]);
     let parts = [
-        "the version would wait at the gate:",
+        "the gate would hold the version:",
         "lose 2 of 3 pages of urls.txt",
         "robotsd.toml:",
         "\"/news/1\" by line 3, \"/news/\"",

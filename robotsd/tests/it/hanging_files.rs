@@ -84,7 +84,7 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
     }
     // Without the site its file is not needed.
     folder.write("robotsd.toml", well().to_string());
-    running.wait_for_message("config", "site \"hanging\" is gone");
+    running.wait_for_message("config", "site \"hanging\" is removed");
     assert_lacks(says(&["status"]), &["site hanging"]);
     assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (403, 421));
     running.end();

@@ -100,7 +100,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
         assert_has(said, &[place, why, "its last good copy stays in force"]);
         assert_eq!(report["is_kept"], true);
         running.wait_for_event("config-rejected", |line| message(line) == said);
-        assert_has(ready(&running, "").1, &["a file is refused since 20", place]);
+        assert_has(ready(&running, "").1, &["a file is rejected since 20", place]);
         assert_eq!(ready(&running, "?require=sites,config").0, 200);
         assert_has(unfolded(&folder.with_config(&["status"]).ends_with(1).out), &["FILE REFUSED since 20", place]);
         let checked = folder.configured(["config", "check"]).ends_with(2);
@@ -116,7 +116,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
     assert_eq!(ready(&running, "?require=sites").0, 200);
     running.wait_for_message("config-rejected", "b.toml:1:");
     folder.replace("sites.d/b.toml", file("b").replace("private/b", "private/mended"));
-    running.wait_for_message("config", "b.toml: the file is not refused any more");
+    running.wait_for_message("config", "b.toml: the file is not rejected any more");
     wait_until("the mended file", || is_of(&running, "b.example", "mended"));
     wait_until("that all is well", || folder.with_config(&["status"]).code == Some(0));
 }

@@ -85,7 +85,8 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     let extra = config().folder();
     let error = ended(&mut passing(&socket, "web", &extra.at("robotsd.toml")), b"").failed(2);
     let want = format!(
-        "robotsd: {address}: the supervisor passed a socket for this, called \"web\", but no [[listener]] and no [admin] has"
+        "robotsd: {address}: the supervisor passed a socket for this address, called \"web\", but neither a \
+         [[listener]] nor [admin] has"
     );
     assert!(error.starts_with(&want), "{error}");
     // A missing socket is opened.
@@ -94,7 +95,7 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     missing.configure(config().to_string().replace("[[listener]]", &first));
     let running = Running::spawn(&mut passing(&socket, "web", &missing.at("robotsd.toml")));
     running.wait_for_event("supervisor", |line| {
-        line["message"] == "127.0.0.1:0: no socket was passed for this listener: it is opened here"
+        line["message"] == "127.0.0.1:0: no socket was passed for this listener, so robotsd opens it"
     });
     wait_until("both", || running.events("listening") == 2);
     drop(running);
@@ -144,7 +145,10 @@ fn a_supervisor_is_notified_of_the_state() {
     }
     running.signal("TERM");
     let stopping = hears_but_pulse();
-    assert_eq!(stopping, "STOPPING=1\nSTATUS=no new connections; requests under way are finished\n");
+    assert_eq!(
+        stopping,
+        "STOPPING=1\nSTATUS=new connections are not accepted any more; requests in progress are finished\n"
+    );
     assert!(running.wait_for_end().success());
 }
 

@@ -68,7 +68,7 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
             for fields in [format!("Authorization: Bearer {none}\r\n"), "Authorization: Bearer\r\n".to_owned()] {
                 let answer = admin_answer_with(address, &format!("POST {path}"), &fields);
                 assert_eq!(answer.status, 401, "{path} {fields}");
-                assert_has(answer.json()["error"].as_str().unwrap(), &["this is not the token in "]);
+                assert_has(answer.json()["error"].as_str().unwrap(), &["the token is not the one in "]);
             }
         }
     }
@@ -113,14 +113,14 @@ fn with_tokens_the_local_one_does_not_count() {
     // A command sends the token anyway, because it cannot know. The response says which token is
     // needed, and no listener is locked for it.
     let command = |place: SocketAddr| run(robotsd().args(["enforce", "on", "--admin", &place.to_string()]));
-    assert_has(command(running.admin()).failed(2), &["robotsd answered 401: a token is needed"]);
+    assert_has(command(running.admin()).failed(2), &["robotsd answered 401: the request has no token"]);
     command(full).succeeded();
     // If the config allows it, anyone may still read.
     assert_eq!(admin_answer(running.admin(), "GET /status").status, 401);
     assert_eq!(admin_answer(reading, "GET /status").status, 200);
     let refused = admin_answer(reading, "POST /enforce?to=off");
     assert_eq!(refused.status, 401);
-    assert_has(refused.body, &["in ROBOTSD_TOKEN or ROBOTSD_TOKEN_FILE"]);
+    assert_has(refused.body, &["for commands set ROBOTSD_TOKEN_FILE"]);
     assert!(is_enforced(&running));
     assert_eq!(turn_off(&running, lines[0]), 200);
 }
@@ -159,12 +159,14 @@ fn a_token_that_others_may_know_is_replaced() {
     let mut running = folder.start();
     let mut last = token(&path);
     let damages: [(&str, &dyn Fn()); 5] = [
-        ("the mode of the file is 640, so others may know the token: it must be 600", &|| mode(&path, 0o640)),
+        ("the mode of the file is 640 instead of 600, so others may know the token", &|| mode(&path, 0o640)),
         ("the mode of the file is 604", &|| mode(&path, 0o604)),
-        ("not a token of robotsd, or it was truncated", &|| fs::write(&path, &token(&path)[..75]).unwrap()),
-        ("not a token of robotsd, or it was truncated", &|| fs::write(&path, "").unwrap()),
+        ("not a token of robotsd, or is truncated", &|| fs::write(&path, &token(&path)[..75]).unwrap()),
+        ("not a token of robotsd, or is truncated", &|| fs::write(&path, "").unwrap()),
         // Only root can try this.
-        ("the file belongs to user 1, but must belong to user 0", &|| drop(chown(&path, Some(1), None))),
+        ("the file belongs to user 1, but must belong to the user of robotsd, 0", &|| {
+            drop(chown(&path, Some(1), None))
+        }),
     ];
     for (what, damage) in damages {
         running.end();
@@ -175,7 +177,7 @@ fn a_token_that_others_may_know_is_replaced() {
         }
         running = folder.start();
         let said = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
-        assert_has(message(&said), &[path.to_str().unwrap(), what, "it contains a new token"]);
+        assert_has(message(&said), &[path.to_str().unwrap(), what, "the file now contains a new token"]);
         assert_ne!(token(&path), last, "{what}");
         assert_eq!(access(&path).1, 0o600);
         assert_eq!((turn_off(&running, &last), turn_off(&running, &token(&path))), (401, 200), "{what}");

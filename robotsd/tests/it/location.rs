@@ -47,9 +47,7 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
         assert_eq!(output.json()["pid"], running.id());
     }
     if !Path::new("/etc/robotsd/robotsd.toml").exists() {
-        let wants = [
-            "/etc/robotsd/robotsd.toml: no robotsd that runs with this config is found: name its config with --config",
-        ];
+        let wants = ["/etc/robotsd/robotsd.toml: no running robotsd uses this config: give its config with --config"];
         assert_has(status(&[]).failed(2), &wants);
     }
     // The runtime folder of another user, which root keeps after `su`, is not trusted. Only root
@@ -74,7 +72,7 @@ fn a_runtime_folder_writable_by_others_is_not_used_and_sites_are_still_served() 
     command.env("RUNTIME_DIRECTORY", runtime.path()).arg("serve").arg(folder.at("robotsd.toml"));
     let running = Running::spawn(&mut command);
     let event = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
-    assert_has(message(&event), &["others may write to the runtime folder"]);
+    assert_has(message(&event), &["the runtime folder is writable by other users"]);
     assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
     assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
 }
@@ -110,10 +108,7 @@ fn commands_use_the_default_socket_even_if_the_config_is_broken() {
     for fault in &faults {
         folder.write("robotsd.toml", fault);
         let said = run(&mut of_user(&["status"])).failed(2);
-        assert_has(
-            &said,
-            &["no robotsd that runs with this config is found", "its admin interface with --admin PLACE"],
-        );
+        assert_has(&said, &["no running robotsd uses this config", "its admin interface with --admin PLACE"]);
         // The switch is in the state directory, whose lock shows that no process uses it.
         let said = unfolded(&run(&mut of_user(&["enforce", "off"])).succeeded());
         assert_has(&said, &["is switched off in", "takes effect at the next start"]);
@@ -149,13 +144,13 @@ fn without_a_runtime_folder_the_state_directory_says_where_the_admin_interface_i
     // After a kill no request is sent, because another process may use the address.
     running.kill();
     assert!(folder.at("state/admin.place").exists());
-    assert_has(run(&mut of_user(&["status"])).failed(2), &["no robotsd that runs with this config is found"]);
+    assert_has(run(&mut of_user(&["status"])).failed(2), &["no running robotsd uses this config"]);
     // Without a state directory, only a person can name the address.
     folder.write("robotsd.toml", config.replace("state_dir = \"state\"\n", ""));
     let running = Running::spawn(&mut of_user(&["serve"]));
     let warning = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
-    let named = format!("commands find this process only with --admin {}, or ROBOTSD_ADMIN", running.admin());
-    assert_has(message(&warning), &["others may write to the runtime folder", &named]);
+    let named = format!("commands find this process only with --admin {} or ROBOTSD_ADMIN", running.admin());
+    assert_has(message(&warning), &["the runtime folder is writable by other users", &named]);
 }
 
 #[test]

@@ -72,24 +72,24 @@ const TABLE: &[Row] = &[
         key: "rate.store",
         at_start: Cells {
             config_check: SERVED,
-            problems: (1, " is not asked: "),
+            problems: (1, " is not used: "),
             ready: READY,
             metric: (&["robotsd_rate_store_up"], "0"),
-            log: ("rate-store", " is not asked: "),
+            log: ("rate-store", " is not used: "),
         },
         later: Cells {
             config_check: SERVED,
-            problems: (1, " is not asked: "),
+            problems: (1, " is not used: "),
             ready: READY,
             metric: (&["robotsd_rate_store_up"], "0"),
-            log: ("rate-store", " is not asked: "),
+            log: ("rate-store", " is not used: "),
         },
         mended: Cells {
             config_check: SERVED,
             problems: WELL,
             ready: READY,
             metric: (&["robotsd_rate_store_up"], "1"),
-            log: ("rate-store", " answers: crawlers are counted there"),
+            log: ("rate-store", " responds, and counts crawlers for all processes"),
         },
     },
     Row {
@@ -130,10 +130,10 @@ const TABLE: &[Row] = &[
                 1,
                 "the part \"ai.txt\" to be appended was not read yet; without it, crawlers named in it would pass",
             ),
-            problems: (1, "this is an HTML page, not a robots.txt; the last good one is appended"),
+            problems: (1, "this is an HTML page, not a robots.txt; the last good version is appended"),
             ready: READY,
             metric: (&["robotsd_append_part_state{", "\"last-good\""], "1"),
-            log: ("append", "this is an HTML page, not a robots.txt; the last good one stays"),
+            log: ("append", "this is an HTML page, not a robots.txt; the last good version stays in use"),
         },
         mended: Cells {
             config_check: SERVED,
@@ -212,7 +212,7 @@ const TABLE: &[Row] = &[
             problems: WELL,
             ready: READY,
             metric: (&["robotsd_registry_rejected"], "0"),
-            log: ("registry", "/crawlers.toml: is in force"),
+            log: ("registry", "/crawlers.toml: the registry is in force"),
         },
     },
     Row {
@@ -449,7 +449,7 @@ fn a_fleet_with_an_unreachable_store() {
         way.lead_to(store.address());
         wait_until("a document", || {
             let init = operator.with_config(&["fleet", "init"]);
-            init.code == Some(0) || init.error.contains("has a document already")
+            init.code == Some(0) || init.error.contains("already has a document")
         });
     };
     scene.plays(row("fleet"), mend, || way.cut());

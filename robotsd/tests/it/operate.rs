@@ -175,7 +175,7 @@ fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
     // The command that the status suggests, run as printed.
     type_in(&suggested(&operated.command(&["status"]).out, "robotsd enforce on --site 'the blog'")).succeeded();
     assert_eq!(operated.page("blog.test"), 403);
-    assert_eq!(operated.out(&["enforce", "on"]), "the switch of every site was on already\n");
+    assert_eq!(operated.out(&["enforce", "on"]), "the switch of every site was already on\n");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
     folder.configure(&config);
     let operated = Operated::start(&folder);
     let said = operated.out(&["enforce", "off"]);
-    assert!(said.ends_with("\nit is in effect until robotsd ends: its config has no state_dir\n"), "{said}");
+    assert!(said.ends_with("\nthe change is lost when robotsd ends: the config has no state_dir\n"), "{said}");
     assert_eq!(operated.pages(), [200, 200]);
     assert_eq!(operated.json(&["status"])["next"][0]["command"], json!(["robotsd", "enforce", "on"]));
     // A site that is added later is also off.
@@ -228,7 +228,7 @@ fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
     folder.write("state", "a file");
     for arguments in [&["enforce", "off"][..], &["enforce", "off", "--site", "shop"]] {
         let output = operated.command(arguments).ends_with(1);
-        assert_has(unfolded(&output.out), &["it is in effect until robotsd ends: ", "Not a directory"]);
+        assert_has(unfolded(&output.out), &["the change is lost when robotsd ends: ", "Not a directory"]);
         assert_eq!(operated.page("shop.test"), 200);
     }
     let site = operated.site(0);
@@ -270,7 +270,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
     assert_eq!(operated.robots(), OPEN);
     let parts = [
         "it was rolled back gate: watches no pages:",
-        "next: to bring it live again:",
+        "next: to make it live again:",
         "another version that passes the gate goes live automatically",
     ];
     assert_has(unfolded(&operated.command(&["status"]).ends_with(1).out), &parts);
@@ -331,7 +331,8 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
     folder.replace("robots.txt", SHUT);
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     let waiting = operated.waiting();
-    let want = format!("; {}, which waited, is compared again when its source is read next", short(&waiting));
+    let want =
+        format!("; version {}, which was pending, is compared again when its source is read next", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
     // As the output says.
     assert_eq!(operated.robots(), OPEN);
@@ -350,7 +351,8 @@ fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
     }
     operated.out(&["rollback", "shop"]);
     let waiting = operated.waiting();
-    let want = format!("; {}, which was rolled back before, does not come back by itself either", short(&waiting));
+    let want =
+        format!("; version {}, which was rolled back before, does not go live automatically either", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
     // As the output says.
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
@@ -485,7 +487,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
             let (elsewhere, operated, in_use) = (&elsewhere, &operated, &in_use);
             scope.spawn(move || {
                 let said = elsewhere(arguments).failed(2);
-                assert_has(&said, &["no robotsd that runs with this config is found", in_use]);
+                assert_has(&said, &["no running robotsd uses this config", in_use]);
                 let way_out = format!("otherwise stop it (`kill {}`), and switch before the next start", operated.id());
                 let is_said = said.contains(&way_out) && said.contains("--admin PLACE; ");
                 assert_eq!(is_said, arguments[0] == "enforce", "{said}");
@@ -514,7 +516,7 @@ fn a_rollback_preview_changes_nothing() {
     let (hash, before) = (site["hash"].as_str().unwrap(), site["before"].as_str().unwrap());
 
     let text = shown().ends_with(1).out;
-    let would = format!("a rollback would bring version {} live again; what it changes for crawlers: ", short(before));
+    let would = format!("a rollback would make version {} live again; effect on crawlers: ", short(before));
     assert_has(unfolded(&text), &[&would]);
     let json = operated.command(&["rollback", "shop", "--diff", "--json"]).ends_with(1).json();
     assert_part(&json, &json!({ "site": "shop", "hash": hash, "before": before }));
@@ -568,7 +570,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     let command = |arguments: &[&str]| folder.configured([arguments, &["--config"]].concat());
     let done = |arguments: &[&str]| {
         let said = unfolded(&command(arguments).succeeded());
-        assert_has(&said, &["no robotsd that runs with this config is found", "this takes effect at the next start"]);
+        assert_has(&said, &["no running robotsd uses this config", "this takes effect at the next start"]);
         said
     };
     let failed = |arguments: &[&str], want: &str| {

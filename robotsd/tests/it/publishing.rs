@@ -29,7 +29,7 @@ fn site_status(folder: &Folder) -> Value {
 fn omitted_rules_of_a_list_for_every_crawler_are_reported() {
     let list = format!("{LIST}\nUser-agent: *\nDisallow: /shared/\n");
     let (folder, running) = config("[[site.robots.append]]\npath = \"ai.txt\"").file("ai.txt", &list).start();
-    let said = "its rules for every crawler (User-agent: *) are left out";
+    let said = "the rules for User-agent: * in this list are not appended";
     running.wait_for_event("append", |line| line["level"] == "warn" && message(line).contains(said));
     assert_has(folder.with_config(&["config", "check"]).error, &["ai.txt: ", said]);
     assert_has(folder.with_config(&["explain", "--user-agent", "bingbot", "/shared/"]).error, &["ai.txt: ", said]);
@@ -72,7 +72,10 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     let before = served(&running);
     folder.replace("ai.txt", "<!doctype html><title>Not found</title>");
     let event = running.wait_for_event("append", |line| line["level"] == "error");
-    assert!(message(&event).ends_with("this is an HTML page, not a robots.txt; the last good one stays"), "{event}");
+    assert!(
+        message(&event).ends_with("this is an HTML page, not a robots.txt; the last good version stays in use"),
+        "{event}"
+    );
     assert_eq!(served(&running), before);
     let failed = site_status(&folder);
     assert_eq!(failed["append"][0]["state"], "last-good");

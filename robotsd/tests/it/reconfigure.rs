@@ -131,7 +131,7 @@ fn a_bad_config_changes_nothing_and_says_where_it_is_bad() {
     folder.configure(b(""));
     reload(&folder).succeeded();
     assert_eq!(asked(running.address, "b.test", "/page.html", FIREFOX).body, "hello");
-    assert_has(reload(&folder).out, &["nothing is different"]);
+    assert_has(reload(&folder).out, &["the config has not changed"]);
 }
 
 #[test]
@@ -228,8 +228,8 @@ fn unchangeable_settings_are_reported_and_limits_apply_to_new_connections() {
     folder.configure(other.replace("workers = 2", "workers = 3\nstate_dir = \"state\""));
     let event = running.event("config");
     let message = message(&event);
-    assert_has(message, &["other limits for new connections"]);
-    assert!(message.ends_with("; with `robotsd upgrade` or a restart: state_dir, workers"), "{message}");
+    assert_has(message, &["the limits for new connections have changed"]);
+    assert!(message.ends_with("; changes that need `robotsd upgrade` or a restart: state_dir, workers"), "{message}");
     assert_eq!(asked(running.address, "a.test", &long, FIREFOX).status, 414);
     assert_eq!(before.get(&long, FIREFOX).0, 404, "a connection has the limits it began with");
 }
@@ -253,8 +253,14 @@ fn the_status_names_settings_that_need_a_restart() {
         "              robotsd upgrade --config ",
     ];
     assert_has(folder.with_config(&["status"]).out, &parts);
-    let waits =
-        || reload(&folder).out.lines().next().unwrap().ends_with("; with `robotsd upgrade` or a restart: workers");
+    let waits = || {
+        reload(&folder)
+            .out
+            .lines()
+            .next()
+            .unwrap()
+            .ends_with("; changes that need `robotsd upgrade` or a restart: workers")
+    };
     assert!(waits() && waits(), "each reload says it, whatever was read last");
     folder.configure(&text);
     wait_until("nothing that waits", || next_start() == json!([]));
@@ -274,7 +280,7 @@ fn commands_find_the_admin_interface_where_it_is_whatever_place_the_config_names
     ] {
         folder.configure(text.replace(setting, other));
         let said = reload(&folder).out;
-        assert_has(&said, &[&format!("; with `robotsd upgrade` or a restart: {key}")]);
+        assert_has(&said, &[&format!("; changes that need `robotsd upgrade` or a restart: {key}")]);
         folder.with_config(&["enforce", "off"]).succeeded();
         folder.with_config(&["enforce", "on"]).succeeded();
         assert!(folder.at("admin.sock").exists() && !folder.at("other.sock").exists());

@@ -70,7 +70,7 @@ fn an_edit_of_the_template_goes_live_and_a_broken_one_does_not() {
     folder.replace("refused.txt", "second {{line}}\n");
     wait_for("the page after the edit", || shown("second 3\n"));
     let changed = running.event("config");
-    assert!(message(&changed).ends_with("site \"shop\" has another refusal"), "{changed}");
+    assert!(message(&changed).ends_with("site \"shop\" has changed: refusal"), "{changed}");
     folder.replace("refused.txt", "third\n  {{lime}}\n");
     let rejected = running.event("config-rejected");
     let message = message(&rejected);

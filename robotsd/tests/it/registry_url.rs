@@ -57,7 +57,7 @@ impl Published {
 fn a_published_registry_is_in_force_and_outlives_the_process() {
     let published = Published::new(HOUSE);
     let running = published.start();
-    running.wait_for_event("registry", |line| message(line) == format!("{}: is in force", published.url));
+    running.wait_for_event("registry", |line| message(line) == format!("{}: the registry is in force", published.url));
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
     let want = json!({"url": published.url, "origin": "fetched", "problem": null});
     assert_part(&published.status(), &want);
@@ -113,11 +113,11 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
 fn a_reload_fetches_the_registry_and_reports_the_outcome() {
     let published = Published::new("[[crawler]]\nname = \"OtherBot\"\ncategory = \"seo\"\n");
     let running = published.start();
-    running.wait_for_event("registry", |line| message(line) == format!("{}: is in force", published.url));
+    running.wait_for_event("registry", |line| message(line) == format!("{}: the registry is in force", published.url));
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 404);
     published.server.show(200, HOUSE);
     let said = published.with_config(&["reload"]).succeeded();
-    assert_has(said, &[&format!("registry: published: {}: is in force", published.url)]);
+    assert_has(said, &[&format!("registry: published: {}: the registry is in force", published.url)]);
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
 
     published.server.show(503, "");

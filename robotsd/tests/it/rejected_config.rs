@@ -72,7 +72,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     status(&folder).succeeded();
     assert_eq!(config_of(&folder), accepted);
     running.wait_for_event("config", |line| {
-        message(line).ends_with("the file is accepted again, and is the config that is served")
+        message(line).ends_with("the file is accepted again, and does not differ from the served config")
     });
 
     // Another accepted config has the same effect; a missing file is rejected, too.

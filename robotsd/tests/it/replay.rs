@@ -861,7 +861,7 @@ fn a_report_with_a_history_begins_with_the_judgements() {
         text.starts_with("by the versions that crawlers had read\n  no crawler is judged: a judgement requires"),
         "{text}"
     );
-    assert_has(&text, &["\n  2 names not judged (not verified: these requests could be anyone's): "]);
+    assert_has(&text, &["\n  2 names not judged (not verified: anyone could have sent these requests): "]);
     let requests = text.find("6 requests").unwrap();
     let note = "robots-2026-10-01.txt); the counts below use one robots.txt for all requests\n";
     assert!(text.find(note).unwrap() < requests, "{text}");
@@ -946,7 +946,7 @@ fn crawled_pages_are_compared_with_visitors() {
         line_at("192.0.2.9", 9000, "POST /a", "https://chatgpt.com/", FIREFOX),
     ];
     let output = Replay::of(log.concat()).text(&[]);
-    let want = "OpenAI: GPTBot (ai-training) took 2 pages; chatgpt.com sent 1 visitor: 2.0 pages for one visitor";
+    let want = "OpenAI: GPTBot (ai-training) fetched 2 pages; chatgpt.com sent 1 visitor: 2.0 pages per visitor";
     assert_has(&output, &["what crawling gives back, by operator", want]);
     let page = Replay::of(log.concat()).html(&[]);
     assert_has(&page, &["<h2>What crawling gives back</h2>", ">1 from chatgpt.com<"]);

@@ -209,7 +209,7 @@ fn a_start_waits_for_an_ending_process_and_names_a_running_one() {
     let folder = open().admin_socket().folder();
     let answering = UnixListener::bind(folder.at("admin.sock")).unwrap();
     let error = folder.configured(["serve", "--config"]).failed(2);
-    assert_has(error, &["admin.sock: cannot listen here: another process answers there"]);
+    assert_has(error, &["admin.sock: cannot listen here: another process already listens there"]);
     // The process ends after this start has noticed that it still responds.
     answering.set_nonblocking(true).unwrap();
     while answering.accept().is_ok() {}

@@ -51,12 +51,12 @@ fn a_worker_that_stands_still_is_named_until_it_goes_on() {
     assert_eq!((running.ask_admin("GET /livez").status, stalled()), (200, [false, false]));
     let Some(strace) = tamper(&running, "robotsd-1", "delay_enter=600s:when=1") else { return };
     let line = running.event("stalled");
-    assert_has(message(&line), &["the thread robotsd-1 has taken up no work for 6 s"]);
+    assert_has(message(&line), &["the thread robotsd-1 has been stalled for 6 s"]);
     assert_eq!(line["level"], "error");
     assert_eq!(stalled(), [false, true]);
     running.ask_admin("GET /livez").comes_with(503, "stalled: robotsd-1\n");
     let status = running.command(&["status"]);
-    assert_has(&status.out, &["problem", "robotsd-1 has taken up no work"]);
+    assert_has(&status.out, &["problem", "robotsd-1 has been stalled"]);
     assert_eq!((status.code, &running.json(&["status"])["stalled"]), (Some(1), &json!(["robotsd-1"])));
     // Without strace the call continues.
     drop(strace);

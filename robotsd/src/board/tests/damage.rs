@@ -1,5 +1,4 @@
-//! Damaged files: reading them never panics, their contents stay bounded, and they accuse no
-//! crawler.
+//! Damaged files must not cause a panic, exceed the limits, or accuse a crawler.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +17,7 @@ fn file(state: &Path, day: Second) -> PathBuf {
     files.remove(day as usize)
 }
 
-/// The read that would excuse a crawler may be in the lost line, or in the lost file.
+/// The fetch that would excuse a crawler may be in the lost line, or in the lost file.
 #[test]
 fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -43,7 +42,7 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
         fs::write(&path, damaged).unwrap();
         assert!(!accuses(&said_at_the_end(state)), "{what}: {:?}", said_at_the_end(state));
     }
-    // The next process that writes the file records that something was lost.
+    // The next process that writes the file must record that data was lost.
     fs::write(&path, without("\"late\"")).unwrap();
     let next = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
     let late = counted(START + 47 * HOUR, ("ignorer", ClaimResult::Verified), What::Private);
@@ -51,7 +50,7 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     next.write(START + 7 * DAY).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("{\"lost\":"));
     assert!(!accuses(&said_at_the_end(state)));
-    // Only that day is in doubt, and later requests that a read lost on that day could excuse.
+    // The other days are not affected, except requests that a fetch lost on that day could excuse.
     fs::write(&path, &text).unwrap();
     assert_eq!(said_at_the_end(state), week());
     fs::remove_file(&path).unwrap();
@@ -93,7 +92,7 @@ proptest! {
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
     }
 
-    /// Well-formed lines with arbitrary numbers and names.
+    /// Parses well-formed lines with arbitrary numbers and names.
     #[test]
     fn lines_of_any_numbers_are_read_and_accuse_no_crawler(
         lines in prop::collection::vec((0..6_u8, any::<u64>(), any::<u64>(), ".{0,40}"), 0..30)
@@ -127,7 +126,8 @@ proptest! {
         prop_assert_eq!((again, damage), (rows, Damage::None));
     }
 
-    /// No change to a file with a crawler that ignores robots.txt accuses another crawler.
+    /// Whatever is changed in a file with a crawler that ignores robots.txt, no other crawler must
+    /// be accused.
     #[test]
     fn a_file_in_which_anything_is_changed_accuses_no_crawler(
         at in any::<prop::sample::Index>(), with in any::<u8>(), how in 0..4_u8
@@ -135,7 +135,7 @@ proptest! {
         let (mut days, mut octets) = GUILTY.with(Clone::clone);
         let before: BTreeMap<String, u64> = ignored(&days).into_iter().collect();
         prop_assert!(before.values().any(|count| *count > 0));
-        // The final line feed has no meaning.
+        // The final line feed is not changed, because it has no meaning.
         let at = at.index(octets.len() - 1);
         match how {
             0 => octets[at] = if octets[at] == with { !with } else { with },
@@ -146,7 +146,7 @@ proptest! {
         let (rows, damage) = parse(&octets, START + DAY);
         prop_assert_eq!(damage, Damage::Some);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
-        // Nor on any other day.
+        // The changed day must not accuse other crawlers on other days either.
         days[1] = rows;
         for (crawler, count) in ignored(&days) {
             prop_assert!(count <= before.get(&crawler).copied().unwrap_or(0), "{crawler}: {count}");
@@ -169,7 +169,7 @@ fn what_a_file_has_is_bounded() {
     let many: String = (0..100_000).map(|at| watch(at) + &lost(at)).collect();
     let (rows, damage) = parse(many.as_bytes(), START);
     assert!(rows.watches.len() + rows.lost.len() < 300 && damage == Damage::Some);
-    // Written files are bounded, too: the oldest times count as lost.
+    // Files are also written within the limit: the oldest watches are recorded as lost.
     let mut rows = DayRows::default();
     for number in 0..2_000 {
         let at = START + number;

@@ -1,4 +1,4 @@
-//! Hours are folded into days, and old days are deleted. Nothing is lost or counted twice, whenever
+//! Hours are folded into days, and old days are deleted. No count may be lost or doubled, whenever
 //! the process is killed.
 
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ fn summed(board: &Board) -> SiteBoard {
     sum_up("shop", &[rows], Period::days(END, 30), Evidence::Complete, Some("2"))
 }
 
-/// Returns the parts that folding must not change: everything but the verdicts, because a day
-/// contains less information than its hours.
+/// Returns the parts of the board that folding must not change. These are all parts except the
+/// verdicts, because a folded day contains less information than its hours.
 fn counts(board: &SiteBoard) -> Vec<String> {
     let of = |crawler: &CrawlerBoard| {
         let bars: Vec<_> = crawler.trend.iter().map(|bar| (bar.allowed, bar.disallowed)).collect();
@@ -75,7 +75,7 @@ fn hours_become_days_and_every_count_stays() {
         assert!(!rows.days.is_empty() && !rows.rows.is_empty());
         let after = summed(&folding);
         assert_eq!(counts(&after), counts(&before), "a trend of 30 days is that of both");
-        // Folding accuses no crawler that was not accused before.
+        // Folding must not lead to more accusations.
         for (one, other) in after.crawlers.iter().zip(&before.crawlers) {
             assert!(one.judged.ignored <= other.judged.ignored, "{one:?} {other:?}");
         }
@@ -84,7 +84,7 @@ fn hours_become_days_and_every_count_stays() {
 }
 
 /// The process is killed before a file is written, during a write, between two files, and before
-/// the day is stored as folded.
+/// `mark_folded` is called.
 #[test]
 fn a_kill_at_any_step_loses_and_doubles_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
             stopped.insert((*path).clone(), folded[*path].clone());
         }
         if let Some(next) = changed.get(done) {
-            // Half of the file that was being written.
+            // A write was interrupted, so half of the temporary file exists.
             let half = &folded[*next][..folded[*next].len() / 2];
             stopped.insert(next.with_extension("tmp"), half.to_vec());
         }
@@ -116,7 +116,7 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
             assert_eq!(fs::read(path).unwrap(), *octets, "{}", path.display());
         }
     }
-    // A folded day is not read again, and later counts for it are added.
+    // Counts that are added to a folded day later must not be lost.
     let next = Board::new(keeping(2), Some(state), END);
     let late = counted(START + HOUR, ("late", ClaimResult::Verified), What::Public);
     next.add(END + HOUR, [moment(END + HOUR, vec![late])]);
@@ -128,7 +128,7 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
     assert_eq!(late(&summed(&next)), 18);
 }
 
-/// A process that ends writes its counts, and leaves old files to the next one.
+/// A process that ends must write its counts, and leave old files to the next process.
 #[test]
 fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
     let left = files(&state.join("board"));
     assert!(hours.iter().all(|(path, octets)| left[path] == *octets));
     assert!(next.rows("shop", END, END).rows.keys().any(|key| key.crawler == "last"));
-    // The next process folds the files.
+    // The next process must fold the files.
     Board::new(keeping(2), Some(state), END).write(END + HOUR).unwrap();
     assert!(!files(&state.join("board")).iter().all(|(path, octets)| hours.get(path) == Some(octets)));
 }

@@ -1,5 +1,5 @@
-//! Compares the fake store of the simulation with the script in a real store: the same writes have
-//! the same results and leave the same document.
+//! Compares the fake store of the simulation with the script in a real store. The same writes must
+//! have the same results and lead to the same document.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ use super::super::test_store::PlayedStore;
 const SEQUENCES: u64 = 60;
 const WRITES: usize = 50;
 
-/// A server on a Unix socket; killed when dropped.
+/// A server on a Unix socket. Dropping this kills the server.
 struct RealStore(Child, Connection, #[expect(dead_code)] TempDir);
 
 impl RealStore {
@@ -56,7 +56,7 @@ impl RealStore {
     fn document(&mut self) -> Option<Document> {
         let fields: Vec<(Vec<u8>, Vec<u8>)> = cmd("HGETALL").arg("doc").query(&mut self.1).unwrap();
         let mut document = Document::read(fields).unwrap();
-        // The fake store does not describe the damage.
+        // Descriptions are not compared, because the fake store does not describe damage.
         document.iter_mut().flat_map(|document| document.damaged.values_mut()).for_each(|damage| damage.why.clear());
         document
     }
@@ -69,7 +69,7 @@ impl Drop for RealStore {
     }
 }
 
-/// Splitmix: the same sequence for the same seed.
+/// A SplitMix generator, which returns the same sequence for the same seed.
 struct Dice(u64);
 
 impl Dice {
@@ -101,8 +101,8 @@ impl Dice {
                 Write::Accept(site, Accept { id, hash: format!("sha256:{:x}", self.roll(1 << 40)), stamp }, expected)
             }
         };
-        // Also large revs, as in a store that was restored. Beyond 2^53, no script counts exactly,
-        // but no rev comes near that.
+        // Some revs are large, as in a store that was restored. Numbers above 2^53 are not exact in
+        // Lua scripts, but no rev is that large.
         let floor = match self.roll(40) {
             0 => 1 << 40,
             1..10 => rev,
@@ -114,7 +114,7 @@ impl Dice {
     }
 }
 
-/// Damages one of the fields of both documents.
+/// Damages the same field in both documents.
 fn damage(dice: &mut Dice, real: &mut RealStore, played: &mut PlayedStore) {
     let Some(document) = &played.0 else { return };
     let entries = document.marks.keys().map(|name| format!("off:{name}"));

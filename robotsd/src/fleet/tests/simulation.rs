@@ -1,12 +1,12 @@
-//! A simulation of a fleet: replicas, one store, and the messages between them. Messages are lost,
-//! delayed and duplicated, and the store goes back to earlier states. Replicas restart with their
-//! disk, with an older state of it, or without. Single fields are damaged, IDs are reused, and
-//! floods of notices keep replicas busy. The members and the timers of their readers are real, and
-//! the store is a fake.
+//! A simulation of a fleet with replicas, one store, and the messages between them. Messages are
+//! lost, delayed and duplicated, and the store is reset to earlier states. Replicas restart with
+//! the current state of their disk, with an older state, or without their disk. Single fields are
+//! damaged, IDs are reused, and floods of notices keep replicas busy. The members and the timers of
+//! their readers are real, and the store is a fake.
 //!
-//! For each replica, the simulation tracks what the protocol requires, as sets of numbers: the off
-//! switches that the replica was shown, those that it was shown as lifted, and its accepts.
-//! [`Planted`] faults prove that the simulation detects violations.
+//! For each replica, the simulation tracks what it must know according to the protocol: the off
+//! switches that it has read, the tombstones that it has read, and its accepts. [`Planted`] faults
+//! check that the simulation detects violations.
 
 mod planted;
 mod shown;
@@ -24,20 +24,20 @@ use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, simulate, steps};
 
-/// Number of schedules and steps per schedule. An ordinary test run uses a twentieth of the
-/// schedules.
+/// Number of schedules. [`LENGTH`] is the number of steps per schedule. An ordinary test run uses a
+/// twentieth of the schedules.
 const SCHEDULES: u64 = 100_000;
 const LENGTH: usize = 24;
 
 /// Time within which an off switch in the store must take effect on every replica that reads it.
 const EVERYWHERE: Duration = Duration::from_secs(2);
 
-/// Number of earlier states that the store can go back to.
+/// Number of earlier states of the store that are kept, so that it can be reset to them.
 const REMEMBERED: usize = 12;
 
 struct Replica {
     timer: ReadTimer,
-    /// Time at which its notices end.
+    /// End of the flood of notices that keeps the replica busy.
     busy: Instant,
     member: Member,
     shown: Shown,
@@ -52,14 +52,14 @@ struct Fleet<const PLANT: usize> {
     before: Vec<Option<Document>>,
     replicas: Vec<Replica>,
     under_way: Vec<Message>,
-    /// Replicas that the step has changed.
+    /// Replicas that the current step has changed.
     changed: BTreeSet<usize>,
-    /// Counter for accepts, tags and epochs.
+    /// Counter that makes accepts, tags and epochs unique.
     number: u64,
-    /// The site and hash of the first accept of each ID.
+    /// The site and hash of each accept, by its ID.
     accepted: BTreeMap<String, (String, String)>,
     now: Instant,
-    /// Time since which each off switch has been in the store.
+    /// For each off switch in the store, the time when it was first there.
     since: BTreeMap<u8, Instant>,
 }
 
@@ -81,12 +81,12 @@ fn by() -> Stamp {
     Stamp { by: "p".to_owned(), ..Stamp::default() }
 }
 
-/// Returns what distinguishes two accepts of a site.
+/// Returns the rev and the ID, which together identify an accept of a site.
 fn identity(accept: &Accept) -> (u64, &str) {
     (accept.stamp.rev, &accept.id)
 }
 
-/// Returns a member with changed contents, for a planted fault.
+/// Returns a copy of a member whose JSON was changed, for a planted fault.
 fn changed(member: &Member, change: impl FnOnce(&mut serde_json::Value)) -> Member {
     let mut value = serde_json::to_value(member).unwrap();
     change(&mut value);
@@ -114,7 +114,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.under_way.extend(others.map(message));
     }
 
-    /// Stores what a replica knows, if its disk accepts writes.
+    /// Stores the member of a replica, unless the disk of the replica is full.
     fn save(&mut self, at: usize) {
         self.changed.insert(at);
         let replica = &mut self.replicas[at];
@@ -143,18 +143,18 @@ impl<const PLANT: usize> Fleet<PLANT> {
             [self.before.last().and_then(Option::as_ref), self.store.0.as_ref()].map(|of| of.unwrap_or(&none));
         let kept = bits(&now.marks) | bits(&now.lifted);
         if bits(&before.marks) & !kept != 0 || bits(&before.lifted) & !bits(&now.lifted) != 0 {
-            return Err(format!("the write {call:?} took a mark or a tombstone out of the document"));
+            return Err(format!("the write {call:?} removed an off switch or a tombstone from the document"));
         }
         let is_back =
             |(site, own): (&String, &Accept)| now.accepts.get(site).is_none_or(|new| new.stamp.rev < own.stamp.rev);
         if before.accepts.iter().any(is_back) {
-            return Err(format!("the write {call:?} took an accept back"));
+            return Err(format!("the write {call:?} reset an accept"));
         }
         self.look();
         Ok(())
     }
 
-    /// Records since when each off switch has been in the store.
+    /// Updates `since` after a change of the store.
     fn look(&mut self) {
         let there = self.store.0.as_ref().map_or(0, |document| bits(&document.marks));
         self.since.retain(|mark, _| there & 1 << mark != 0);
@@ -163,7 +163,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         }
     }
 
-    /// Lets time pass, during which replicas read.
+    /// Lets time pass. Replicas read the store whenever their timers are due.
     fn pass(&mut self, time: Duration) -> Result<(), String> {
         let until = self.now + time;
         loop {
@@ -191,13 +191,13 @@ impl<const PLANT: usize> Fleet<PLANT> {
             });
             if let Some(at) = late {
                 let time = self.now.duration_since(*since);
-                return Err(format!("the mark {mark} has been in the store for {time:?}, and replica {at} is late"));
+                return Err(format!("off switch {mark} has been in the store for {time:?}, but replica {at} is late"));
             }
         }
         Ok(())
     }
 
-    /// Delivers a document to a replica.
+    /// Delivers a document to a replica. Returns the writes for the lost entries.
     fn see(&mut self, to: usize, read: Option<&Document>) -> Vec<Write> {
         let replica = &mut self.replicas[to];
         let before = (Self::FAULT == Planted::AcceptEndsMark).then(|| replica.member.accepts().clone());
@@ -228,7 +228,8 @@ impl<const PLANT: usize> Fleet<PLANT> {
         seen.write_back
     }
 
-    /// Reads and writes back without interruption.
+    /// Lets a replica read the store and write back the lost entries, without other steps in
+    /// between. Returns whether nothing was lost.
     fn read(&mut self, at: usize) -> Result<bool, String> {
         let read = self.store.0.clone();
         let lost = self.see(at, read.as_ref());
@@ -246,11 +247,11 @@ impl<const PLANT: usize> Fleet<PLANT> {
         let Replica { member, shown, .. } = &mut self.replicas[at];
         let written = member.turn_off(&id(mark), scope(mark), by());
         if written.is_err() != (shown.lifted & 1 << mark != 0) {
-            return Err(format!("replica {at} was shown {shown:?}, and makes {written:?} of the mark {mark}"));
+            return Err(format!("replica {at} was shown {shown:?}, but returned {written:?} for off switch {mark}"));
         }
         let is_confirmed = written.is_ok() || Self::FAULT == Planted::ConfirmedUnseen;
         if is_confirmed && !member.is_off(site_of(mark)) {
-            return Err(format!("replica {at} confirms the mark {mark}, and is not off by any"));
+            return Err(format!("replica {at} confirms off switch {mark}, but enforces"));
         }
         if let Ok(write) = written {
             shown.off(mark);
@@ -292,7 +293,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.store.damage(&fields[number % fields.len()], b"\xff");
     }
 
-    /// Repairs the document from a replica that knows its epoch.
+    /// Repairs a damaged document through a replica.
     fn repair(&mut self, at: usize) -> Result<(), String> {
         let Some(document) = self.store.0.clone().filter(|document| !document.damaged.is_empty()) else {
             return Ok(());
@@ -308,14 +309,14 @@ impl<const PLANT: usize> Fleet<PLANT> {
         let tag = self.next().to_string();
         self.write(&WriteCall { epoch, floor: document.rev, tag, write })?;
         if is_own && self.store.0.as_ref().is_some_and(|document| !document.damaged.is_empty()) {
-            return Err(format!("it is mended, and damaged still: {:?}", self.store.0));
+            return Err(format!("the document is still damaged after the repair: {:?}", self.store.0));
         }
         self.send(at, writes);
         Ok(())
     }
 
-    /// Returns the replicas that `status` reports as synced: their state is current, and they have
-    /// what the document has.
+    /// Returns the replicas that `status` reports as synced: their state is current, and their
+    /// digest equals that of the document.
     fn synced(&self) -> Vec<&Replica> {
         let digest = self.store.0.as_ref().map(Document::digest);
         let is_equal =
@@ -324,7 +325,8 @@ impl<const PLANT: usize> Fleet<PLANT> {
         current.filter(is_equal).collect()
     }
 
-    /// Lets all replicas with the store's epoch converge.
+    /// Lets all replicas with the epoch of the store read until nothing changes, and checks that
+    /// they agree.
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..self.replicas.len() + 2 {
             for at in 0..self.replicas.len() {
@@ -333,7 +335,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         }
         for at in 0..self.replicas.len() {
             if !self.read(at)? {
-                return Err(format!("replica {at} has something to write back still"));
+                return Err(format!("replica {at} still has entries to write back"));
             }
         }
         let Some(document) = &self.store.0 else { return Ok(()) };
@@ -342,10 +344,14 @@ impl<const PLANT: usize> Fleet<PLANT> {
             .fold([0, 0], |[marked, lifted], Replica { shown, .. }| [marked | shown.marks, lifted | shown.lifted]);
         for replica in of_epoch() {
             if replica.shown.held() != marked & !lifted {
-                return Err(format!("marks are not everywhere: {:?} has not {:?}", replica.shown, marked & !lifted));
+                return Err(format!(
+                    "an off switch is missing on a replica: {:?}, expected {:?}",
+                    replica.shown,
+                    marked & !lifted
+                ));
             }
             if replica.standing == DocumentState::Current && replica.member.digest() != document.digest() {
-                return Err(format!("{:?} is current, and not the same as {document:?}", replica.member));
+                return Err(format!("{:?} is current, but differs from {document:?}", replica.member));
             }
         }
         self.compare()
@@ -361,7 +367,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
             let are_same = one.accepts().len() == other.accepts().len()
                 && one.accepts().iter().zip(other.accepts()).all(is_same_accept);
             if !are_same || !one.marks().keys().eq(other.marks().keys()) {
-                return Err(format!("both are synced: {one:?} and {other:?}"));
+                return Err(format!("two synced replicas differ: {one:?} and {other:?}"));
             }
         }
         Ok(())
@@ -374,30 +380,30 @@ impl<const PLANT: usize> Fleet<PLANT> {
             let counting = bits(member.marks());
             for mark in marks(shown.held()) {
                 if counting & 1 << mark == 0 || !member.is_off(site_of(mark)) {
-                    return Err(format!("replica {at} has the mark {mark}, which nobody lifted, and is not off"));
+                    return Err(format!("replica {at} enforces despite off switch {mark}, which was not lifted"));
                 }
             }
             if let Some(mark) = marks(shown.lifted & counting).next() {
-                return Err(format!("replica {at} saw that the mark {mark} was lifted, and is off by it"));
+                return Err(format!("replica {at} is off although it was shown that off switch {mark} was lifted"));
             }
             if let Some(mark) = marks(counting & !shown.held()).next() {
-                return Err(format!("replica {at} is off by the mark {mark}, of which nobody told it"));
+                return Err(format!("replica {at} is off because of off switch {mark}, which it was never shown"));
             }
             if member.epoch() != shown.epoch.as_deref()
                 || member.is_off("c")
                     != (shown.epoch.is_none() || marks(counting).any(|mark| scope(mark) == EVERY_SITE))
             {
-                return Err(format!("replica {at} is of another epoch than it saw, or enforces without one"));
+                return Err(format!("replica {at} has an epoch that it was not shown, or enforces without an epoch"));
             }
             for (site, (rev, id)) in &shown.accepts {
                 let now = member.accepts().get(site).map(identity);
                 if now.is_none_or(|(now, of)| now < *rev || now == *rev && of != id) {
-                    return Err(format!("replica {at}: the accept of {site} went from {rev} ({id}) to {now:?}"));
+                    return Err(format!("replica {at}: the accept of {site} was reset from {rev} ({id}) to {now:?}"));
                 }
             }
             for (site, accept) in member.accepts() {
                 if self.accepted.get(&accept.id) != Some(&(site.clone(), accept.hash.clone())) {
-                    return Err(format!("replica {at} has an accept of {site} that nobody made: {accept:?}"));
+                    return Err(format!("replica {at} has an unknown accept of {site}: {accept:?}"));
                 }
                 let (rev, id) = identity(accept);
                 if shown.accepts.get(site).is_none_or(|(known, _)| *known != rev) {
@@ -531,7 +537,7 @@ impl<const PLANT: usize> World for Fleet<PLANT> {
                 let Replica { disk, is_disk_full, .. } = &mut self.replicas[at];
                 let (disk, is_disk_full) = (disk.take().filter(|_| with_disk), *is_disk_full);
                 let (member, shown) = disk.clone().unwrap_or_default();
-                // The stored form, as in a state directory.
+                // The member is stored in its serialized form, as in a state directory.
                 let member = changed(&member, |member| {
                     if Self::FAULT == Planted::TombstonesForgotten {
                         member.as_object_mut().unwrap().remove("lifted");

@@ -1,9 +1,9 @@
-//! The messages between the two processes of an upgrade: one packet of JSON each, with a socket if
-//! the message names one.
+//! The messages between the two processes of an upgrade. Each message is a packet of JSON, and
+//! `Socket` messages carry a socket.
 //!
-//! **They communicate over a pair of sockets; one socket is the new process's standard input.**
-//! This needs neither `unsafe` nor a descriptor with a known number, and each process notices the
-//! end of the other.
+//! **The processes communicate over a pair of sockets. One of the sockets is the standard input of
+//! the new process.** This requires neither `unsafe` code nor a descriptor with an agreed number,
+//! and each process notices when the other one ends.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -18,15 +18,15 @@ use serde::{Deserialize, Serialize};
 
 use super::SocketPlace;
 
-/// Flags that keep the sockets from other programs started by this process.
+/// Flags that prevent other programs started by this process from inheriting the sockets.
 #[cfg(target_os = "linux")]
 const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::CLOEXEC, RecvFlags::CMSG_CLOEXEC);
 
-/// No successor is started on other systems.
+/// No flags are needed on other systems, because upgrades in place only work on Linux.
 #[cfg(not(target_os = "linux"))]
 const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::empty(), RecvFlags::empty());
 
-/// Maximum size of a packet, in bytes. Longer reasons are cut to fit.
+/// Maximum size of a packet, in bytes. Longer reasons in messages are truncated.
 const MAX_PACKET_BYTES: usize = 16 * 1024;
 
 /// A message. Fields may be added, but never change their meaning, because the two processes may
@@ -38,14 +38,14 @@ pub(super) enum UpgradeMessage {
     Socket { place: SocketPlace },
     /// From the old process: all sockets were sent.
     Start,
-    /// From the new process: its config is usable, and it is about to open what only one process
-    /// may have open.
+    /// From the new process: its config is usable, and it needs the resources that only one process
+    /// may have, such as the state directory.
     Prepared,
-    /// From the old process: it has given up what only one process may have.
+    /// From the old process: it has released the resources that only one process may have.
     Take,
-    /// From the new process: it serves, with a summary.
+    /// From the new process: it serves. Contains a summary.
     Serves { summary: String },
-    /// From the new process: it cannot serve.
+    /// From the new process: it cannot serve, with the reason.
     Failed { why: String },
 }
 
@@ -60,7 +60,7 @@ impl UpgradeChannel {
         Ok((Self(ours), theirs))
     }
 
-    /// Wraps the end that a process was started with.
+    /// Wraps the end that the new process was started with.
     pub(super) fn of(end: OwnedFd) -> Self {
         Self(end)
     }
@@ -77,20 +77,21 @@ impl UpgradeChannel {
         if let Some(sockets) = &sockets {
             control.push(SendAncillaryMessage::ScmRights(sockets));
         }
-        // std ignores SIGPIPE, the signal of a pipe without a reader.
+        // If the other process has ended, this returns an error: Rust programs ignore SIGPIPE.
         sendmsg(self.0.as_fd(), &[IoSlice::new(&octets)], &mut control, SendFlags::empty())?;
         Ok(())
     }
 
-    /// Waits for a message; `None` after the other process has ended. Blocks.
+    /// Waits for a message, and returns it with its socket; `None` if the other process has ended.
+    /// Blocks.
     pub(super) fn receive(&self) -> io::Result<Option<(UpgradeMessage, Option<OwnedFd>)>> {
         let mut octets = vec![0; MAX_PACKET_BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut room);
         let received = loop {
             match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, CLOSED_ON_EXEC.1) {
-                // The other process ended with unread packets. Its earlier messages can still be
-                // received, then the end.
+                // ECONNRESET means that the other process has ended with unread packets. Its
+                // earlier messages can still be received, so receiving is repeated.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received?,
             }
@@ -109,7 +110,8 @@ impl UpgradeChannel {
 }
 
 impl UpgradeMessage {
-    /// Creates the message that the new process cannot serve, with the reason cut to fit.
+    /// Creates the message that the new process cannot serve, with a reason that is truncated to
+    /// fit.
     pub(super) fn failed(why: &str) -> Self {
         let mut end = why.len().min(MAX_PACKET_BYTES / 8);
         while !why.is_char_boundary(end) {
@@ -140,7 +142,8 @@ mod tests {
         assert!(matches!(theirs.receive().unwrap().unwrap(), (UpgradeMessage::Start, None)));
         theirs.send(&UpgradeMessage::failed(&"\"é".repeat(MAX_PACKET_BYTES)), None).unwrap();
         assert!(matches!(ours.receive().unwrap().unwrap(), (UpgradeMessage::Failed { .. }, None)));
-        // Its last message is received, although it has not read ours.
+        // The last message of a process that has ended must be received, even if it has not read
+        // our message.
         ours.send(&UpgradeMessage::Take, None).unwrap();
         let serves = || UpgradeMessage::Serves { summary: "1 site".to_owned() };
         theirs.send(&serves(), None).unwrap();

@@ -15,22 +15,22 @@
 //! ```
 //!
 //! Until "serves", both processes have the same sockets, so every connection is accepted by one of
-//! them. If the new process fails before that, it ends, and the old one takes back what it gave up;
-//! it has served all the time. If the old process ends in between, the new one continues. After
-//! "serves" the new process is like any other: if it dies, its supervisor restarts it.
+//! them. If the new process fails before that, it ends, and the old process takes back the
+//! resources that it has released; it has served without interruption. If the old process ends
+//! before "serves", the new one continues. After "serves", the new process is like any other: if it
+//! ends, its supervisor restarts it.
 //!
-//! The two communicate over a pair of sockets; one socket is the new process's standard input
-//! ([`channel`]). [`processes`] contains each process as the other sees it.
+//! The two processes communicate over a pair of sockets ([`channel`]). [`processes`] contains the
+//! objects that represent each process in the other one.
 //!
-//! **The state directory is handed over, not shared**: it is flushed and unlocked, and later
-//! changes wait in memory in case it is taken back. A client that changes something at the admin
-//! interface waits, or asks the new process, because the sockets are handed over, too. Before
-//! "serves" the new process makes no changes, either, so a state directory that is taken back is
-//! complete.
+//! **The state directory is handed over, not shared.** The old process writes and unlocks it, and
+//! keeps later changes in memory in case it takes the directory back. Requests for changes at the
+//! admin interface wait until one of the processes serves alone. The new process makes no changes
+//! before "serves", so a state directory that is taken back is complete.
 //!
-//! **A connection is closed after a response that announces it.** Closing an idle connection could
-//! collide with its next request, so that is done only to connections that stay idle for half of
-//! `drain`. A process without a successor cannot direct its clients to another one, and closes idle
+//! **The old process closes a connection after a response that announces this.** Closing an idle
+//! connection could collide with its next request, so only connections that stay idle for half of
+//! `drain` are closed without an announcement. A process that ends without a successor closes idle
 //! connections at once.
 
 mod channel;
@@ -44,7 +44,7 @@ pub(super) use self::processes::{Predecessor, Successor};
 pub(super) enum SocketPlace {
     /// A listener, by its address in the config.
     Listener(std::net::SocketAddr),
-    /// An address of the admin interface, as the config writes it.
+    /// An address of the admin interface, as written in the config.
     Admin(std::net::SocketAddr),
     /// The socket of the admin interface. `is_made` is true if this process created the file, and
     /// not a supervisor.
@@ -54,13 +54,13 @@ pub(super) enum SocketPlace {
 /// Sockets that one process hands to the other.
 pub(super) type HandedSockets = Vec<(SocketPlace, std::os::fd::OwnedFd)>;
 
-/// An event of a new process.
+/// An event of the new process, for the old process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SuccessorEvent {
-    /// Its config can be used.
+    /// The config of the new process is usable.
     Prepared,
-    /// It serves, with this summary.
+    /// The new process serves, with this summary.
     Serves(String),
-    /// It cannot serve, and has ended.
+    /// The new process cannot serve, and has ended, with this reason.
     Failed(String),
 }

@@ -1,4 +1,5 @@
-//! The two processes of an upgrade, each as the other sees it.
+//! The objects that represent the two processes of an upgrade: the old process in the new one, and
+//! the new process in the old one.
 
 use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,32 +12,34 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::channel::{UpgradeChannel, UpgradeMessage};
 use super::{HandedSockets, SuccessorEvent};
 
-/// Environment variable that contains the ID of the process that a process replaces.
+/// Environment variable of the new process, with the ID of the process that it replaces.
 const UPGRADE: &str = "ROBOTSD_UPGRADE";
 
 /// The old process, which this one replaces.
 #[derive(Debug)]
 pub(in crate::serve) struct Predecessor {
     channel: UpgradeChannel,
-    /// Its process ID.
+    /// The process ID of the old process.
     pub(in crate::serve) process: u32,
 }
 
 impl Predecessor {
-    /// Returns the process that started this one as its replacement, and that process's listening
-    /// sockets. `None` if this process was started in another way. Blocks.
+    /// Returns the process that started this one as its replacement, and the listening sockets of
+    /// that process. Returns `None` if this process was started in another way. Blocks.
     ///
     /// # Errors
     ///
-    /// If the old process ends before it has handed over all sockets.
+    /// Returns an error if the old process ends before it has handed over all sockets.
     pub(in crate::serve) fn find() -> Result<Option<(Self, HandedSockets)>, String> {
         let named = std::env::var(UPGRADE).ok().and_then(|process| process.parse::<u32>().ok());
-        // Other processes may have inherited the variable.
+        // The variable counts only if it contains the parent process, because other child processes
+        // may have inherited the variable.
         let Some(process) = named.filter(|process| *process == std::os::unix::process::parent_id()) else {
             return Ok(None);
         };
-        let cut_off =
-            |why: &str| format!("the sockets of process {process}, which this one replaces, were not received: {why}");
+        let cut_off = |why: &str| {
+            format!("the sockets of process {process}, which this process replaces, were not received: {why}")
+        };
         let end = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| cut_off(&error.to_string()))?;
         let channel = UpgradeChannel::of(end);
         let mut sockets = Vec::new();
@@ -45,13 +48,14 @@ impl Predecessor {
                 Some((UpgradeMessage::Socket { place }, Some(socket))) => sockets.push((place, socket)),
                 Some((UpgradeMessage::Start, _)) => return Ok(Some((Self { channel, process }, sockets))),
                 Some(_) => {}
-                None => return Err(cut_off("it has ended")),
+                None => return Err(cut_off("the process has ended")),
             }
         }
     }
 
-    /// Asks for the resources that only one process may have, and waits until they are given up.
-    /// Returns whether the old process still exists; if not, its resources are free. Blocks.
+    /// Asks for the resources that only one process may have, and waits until the old process has
+    /// released them. Returns whether the old process still exists; if it does not, its resources
+    /// are free anyway. Blocks.
     pub(in crate::serve) fn take(&self) -> bool {
         if self.channel.send(&UpgradeMessage::Prepared, None).is_err() {
             return false;
@@ -67,7 +71,7 @@ impl Predecessor {
 
     /// Reports that this process serves.
     pub(in crate::serve) fn serves(&self, summary: &str) {
-        // If the old process has ended, nobody reads the message.
+        // The result can be ignored: sending fails only if the old process has ended.
         let _ = self.channel.send(&UpgradeMessage::Serves { summary: summary.to_owned() }, None);
     }
 
@@ -77,33 +81,35 @@ impl Predecessor {
     }
 }
 
-/// Maximum time that a process may take to end after closing its end of the channel.
+/// Maximum time that the new process may take to end after closing its end of the channel.
 const END: Duration = Duration::from_millis(500);
 
-/// The new process, which is to replace this one. Dropping it ends the process, unless it serves.
+/// The new process, which will replace this one. Dropping this kills the process, unless it serves.
 #[derive(Debug)]
 pub(in crate::serve) struct Successor {
     child: Child,
     channel: UpgradeChannel,
     said: mpsc::UnboundedReceiver<UpgradeMessage>,
-    /// Maximum time until its next message, and the resulting deadline.
+    /// Maximum time until the next message of the process, and the resulting deadline.
     patience: Duration,
     deadline: Instant,
-    /// The failure, while the process is being ended.
+    /// The reason of the failure, while the process is being ended.
     failure: Option<String>,
     serves: bool,
 }
 
 impl Successor {
-    /// Starts the program again with the path and the arguments of this process, and hands it the
-    /// sockets.
+    /// Starts the program with the path and the arguments of this process, and hands the sockets
+    /// over to it.
     pub(in crate::serve) fn start(sockets: HandedSockets, patience: Duration) -> Result<Self, String> {
         if cfg!(not(target_os = "linux")) {
-            return Err("an upgrade in place needs Linux: restart instead".to_owned());
+            return Err("upgrades in place are only supported on Linux: restart robotsd instead".to_owned());
         }
         if std::process::id() == 1 {
             return Err(
-                "this is the first process of its container, which ends with it: replace the container".to_owned()
+                "robotsd is the first process of its container, so the container would end with it: replace the \
+                 container instead"
+                    .to_owned(),
             );
         }
         let mut arguments = std::env::args_os();
@@ -112,17 +118,18 @@ impl Successor {
         let (channel, theirs) = UpgradeChannel::pair().map_err(cannot)?;
         let mut command = Command::new(&program);
         command.args(arguments).env(UPGRADE, std::process::id().to_string()).stdin(Stdio::from(theirs));
-        // These variables refer to descriptors of this process, and to the process that a
-        // supervisor started.
+        // These variables are only valid for this process, which a supervisor started.
         for variable in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"] {
             command.env_remove(variable);
         }
         let child = command.spawn().map_err(cannot)?;
-        // The command has a copy of the other end, which would keep the connection open.
+        // The command holds a duplicate of the other end, which would keep the connection open
+        // after the process has ended.
         drop(command);
         let (say, said) = mpsc::unbounded_channel();
         let thread = channel.try_clone().and_then(|channel| {
-            // On its own thread: a program that reads nothing must not block this one.
+            // The channel needs its own thread: if the new program does not read its messages,
+            // sending must not block the control thread.
             let converse = move || converse(&channel, sockets, &say);
             std::thread::Builder::new().name("upgrade".into()).spawn(converse)
         });
@@ -132,34 +139,35 @@ impl Successor {
         Ok(successor)
     }
 
-    /// Returns the ID of the process.
+    /// Returns the ID of the new process.
     pub(in crate::serve) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Tells it that the resources that only one process may have are free.
+    /// Notifies the new process that the resources that only one process may have are free.
     pub(in crate::serve) fn take(&mut self) {
         self.deadline = Instant::now() + self.patience;
-        // If it has ended, the missing next message reveals that.
+        // The result can be ignored: if the new process has ended, waiting for its next message
+        // fails.
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
 
-    /// Makes it read everything again, now that it serves.
+    /// Makes the new process read everything again, after it has begun to serve.
     pub(in crate::serve) fn reload(&self) {
         if let Some(process) = Pid::from_raw(self.child.id().cast_signed()) {
-            // A process that has ended reads nothing.
+            // The result can be ignored: the signal cannot be sent only if the process has ended.
             let _ = kill_process(process, Signal::HUP);
         }
     }
 
-    /// Ends the process, if it has not ended by itself.
+    /// Kills the new process, unless it has already ended, and waits for its end.
     pub(in crate::serve) fn stop(&mut self) {
         let _ = self.child.kill();
-        // A process cannot ignore the kill, so this wait is short.
+        // A process cannot ignore SIGKILL, so this wait is short.
         let _ = self.child.wait();
     }
 
-    /// Waits for the outcome. The future may be dropped and created again.
+    /// Waits for the next event of the new process. The future may be dropped and created again.
     pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
         while self.failure.is_none() {
             let why = match timeout_at(self.deadline, self.said.recv()).await {
@@ -170,10 +178,10 @@ impl Successor {
                 }
                 Ok(Some(UpgradeMessage::Failed { why })) => why,
                 Ok(Some(_)) => continue,
-                Ok(None) => "it ended before it served: its stderr shows why".to_owned(),
+                Ok(None) => "the process ended before it served: check its output on stderr".to_owned(),
                 Err(_) => {
                     let _ = self.child.kill();
-                    format!("it did not serve within {} s and was ended", self.patience.as_secs_f64())
+                    format!("the process did not serve within {} s, and was killed", self.patience.as_secs_f64())
                 }
             };
             self.failure = Some(why);
@@ -186,7 +194,7 @@ impl Successor {
         })
     }
 
-    /// Ends the process, unless it ends by itself within a moment.
+    /// Waits up to [`END`] until the process ends by itself, and then kills it.
     async fn end(&mut self) -> Option<ExitStatus> {
         let end = Instant::now() + END;
         loop {
@@ -209,7 +217,8 @@ impl Drop for Successor {
     }
 }
 
-/// Hands over the sockets, and forwards the messages of the new process until it serves or ends.
+/// Sends the sockets to the new process, and forwards the messages of the process until it serves
+/// or ends.
 fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::UnboundedSender<UpgradeMessage>) {
     for (place, socket) in sockets {
         if channel.send(&UpgradeMessage::Socket { place }, Some(socket.as_fd())).is_err() {
@@ -219,7 +228,8 @@ fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::Unboun
     if channel.send(&UpgradeMessage::Start, None).is_err() {
         return;
     }
-    // A packet that cannot be parsed is from another program.
+    // The loop also ends at a packet that cannot be parsed, because such a packet is not from
+    // robotsd.
     while let Ok(Some((message, _))) = channel.receive() {
         if say.send(message).is_err() {
             return;

@@ -13,17 +13,14 @@ impl Fleet {
         for replica in &self.replicas {
             replica.becomes("damaged");
             let said = unfolded(&replica.running.command(&["fleet", "status"]).ends_with(1).out);
-            assert_has(
-                said,
-                &["the document has fields that cannot be read: ", field, "`robotsd fleet restore --repair`"],
-            );
+            assert_has(said, &["the document has damaged fields: ", field, "`robotsd fleet restore --repair`"]);
         }
     }
 
     /// Switches off through the store alone, for replicas that are not told directly.
     fn follows_off(&self) {
         self.reach(&[0]);
-        assert_has(self.enforce("off").out, &["every site is switched off by the fleet"]);
+        assert_has(self.enforce("off").out, &["every site is off for the whole fleet"]);
         self.all(true);
     }
 
@@ -100,7 +97,7 @@ fn a_key_of_another_type_is_not_a_document_and_is_rewritten() {
         let fleet = Fleet::start(&store);
         fleet.switch("off");
         store.send(&format!("SET {DOCUMENT} x"));
-        fleet.names("the key has another type than hash");
+        fleet.names("the key must have the type hash");
         fleet.stay_off();
         fleet.repaired();
         fleet.stay_off();

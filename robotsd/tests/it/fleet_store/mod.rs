@@ -133,7 +133,7 @@ impl Fleet {
     fn init(&self) {
         wait_until("a document", || {
             let init = self.says(&["fleet", "init"]);
-            init.code == Some(0) || init.error.contains("has a document already")
+            init.code == Some(0) || init.error.contains("already has a document")
         });
     }
 
@@ -238,13 +238,13 @@ fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
         wait_until("the version of the second", || fleet.replicas[0].fleet()["replicas"][1]["sites"]["shop"] == short);
         let board = || fleet.says(&["board", "--fleet"]);
         fleet.reach(&[0, 1]);
-        let unasked = "Not counted: web-3: no place in fleet.replicas answers for it.";
+        let unasked = "Not counted: web-3: no address in fleet.replicas answers for it.";
         comes_to(board, 2, &["Counted: 2 of 3 replicas.", unasked]);
         fleet.reach(&[0, 1, 2]);
         comes_to(board, 0, &["Counted: 3 of 3 replicas."]);
         assert_has(fleet.replicas[0].running.ask_admin("GET /board").body, &[">All replicas</a>"]);
         let none = fleet.replicas[0].running.ask_admin("GET /board?fleet=1").body;
-        assert_has(unfolded(&none), &["Counted: 0 of 1 replica.", "fleet.replicas in the config names no replica."]);
+        assert_has(unfolded(&none), &["Counted: 0 of 1 replica.", "fleet.replicas in the config is empty."]);
     });
 }
 
@@ -259,7 +259,7 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         fleet.all(true);
         assert_has(
             telling,
-            &["every site is switched off by the fleet", " of 3 replicas synced", "1 reached directly, 0 not"],
+            &["every site is off for the whole fleet", " of 3 replicas synced", "1 reached directly, 0 not"],
         );
         fleet.synced_are(3);
         fleet.replicas.push(Replica::start("web-4", &store, ""));
@@ -268,7 +268,7 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         comes_to(|| fleet.says(&["fleet", "status"]), 0, &["an outage", "web-4: synced"]);
         assert_has(fleet.replicas[1].running.command(&["status"]).out, &["enforce on --fleet"]);
         let said = fleet.replicas[1].running.command(&["enforce", "on"]).out;
-        assert_has(unfolded(&said), &["; still switched off by the fleet: `robotsd enforce on --fleet`"]);
+        assert_has(unfolded(&said), &["; still off for the whole fleet: `robotsd enforce on --fleet`"]);
         assert_has(fleet.switch("on"), &["off switches lifted: 1", " of 4 replicas synced"]);
         fleet.synced_are(4);
         fleet.all(false);
@@ -302,7 +302,7 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
         };
         assert_has(
             own(&["--site", "shop"]),
-            &["; still switched off by the fleet: `robotsd fleet status` names the switch"],
+            &["; still off for the whole fleet: `robotsd fleet status` shows the switch"],
         );
         assert_has(own(&[]), &["; `robotsd enforce on --site SITE --fleet`): \"shop\""]);
         assert_has(fleet.enforce("on").out, &["off switches lifted: 0; still off", "shop"]);
@@ -379,7 +379,9 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         );
         let new = Replica::start("web-4", &store, "");
         assert!(new.is_off());
-        let unknown = message(&new.running.wait_for_message("fleet", "its document is not known")).to_owned();
+        let unknown =
+            message(&new.running.wait_for_message("fleet", "nothing is enforced until the document is read from"))
+                .to_owned();
         let off = format!("enforcement of every site is switched off: {unknown}");
         assert_eq!(new.running.json(&["history", "shop"])["entries"][0]["message"], off);
         assert_eq!(new.fleet()["state"], "unknown");
@@ -404,7 +406,10 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         store.signal("STOP");
         fleet.replicas[2].running.kill();
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(unfolded(&said), &["the store does not have it yet: ", "NOT REACHED", "2 reached directly, 1 not"]);
+        assert_has(
+            unfolded(&said),
+            &["the change is not in the store yet: ", "NOT REACHED", "2 reached directly, 1 not"],
+        );
         assert_has(unfolded(&said), &[" of 3 replicas synced, as last read, after 3 s: "]);
         // Whether the others are well is reported, too.
         let gone = fleet.replicas[2].running.admin().to_string();
@@ -437,7 +442,7 @@ fn a_store_that_is_wiped_gets_its_marks_back_and_the_rest_from_a_person() {
             &["went-back", "accept of site \"shop\"", "`robotsd fleet restore`", "web-1: went-back: ", "robotsd 0.1.0"],
         );
         assert_has(fleet.says(&["fleet", "init"]).failed(2), &["document"]);
-        assert_has(fleet.says(&["fleet", "restore"]).succeeded(), &["in the store again"]);
+        assert_has(fleet.says(&["fleet", "restore"]).succeeded(), &["were written back to the store"]);
         fleet.synced();
         fleet.all(true);
         // Without switches nothing is written back, and the document is reported as missing.
@@ -471,7 +476,10 @@ fn no_accept_of_an_older_copy_is_taken() {
         fleet.replicas.iter().for_each(|replica| replica.becomes("went-back"));
         fleet.stay_off();
         fleet.serves(&live);
-        assert_has(fleet.says(&["accept", "shop", &first[..16], "--fleet"]).failed(2), &["another entry"]);
+        assert_has(
+            fleet.says(&["accept", "shop", &first[..16], "--fleet"]).failed(2),
+            &["the entry in the store has changed"],
+        );
         fleet.says(&["fleet", "restore"]).succeeded();
         fleet.synced();
         fleet.serves(&live);
@@ -596,7 +604,7 @@ fn two_processes_with_one_name_are_a_problem_of_both() {
         for replica in [&fleet.replicas[1], &twin] {
             replica.becomes("doubled");
             let said = unfolded(&replica.running.command(&["status", "--problems"]).ends_with(1).out);
-            assert_has(said, &["another process has the name of this replica: give each of them its own `replica`"]);
+            assert_has(said, &["another process uses the name of this replica: set a different `replica`"]);
         }
         wait_until("the word of a third", || fleet.says(&["fleet", "status"]).code == Some(1));
         twin.running.kill();
@@ -636,7 +644,7 @@ fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_
         let keys = format!("store = \"{}\"\ncluster = true", cluster.0[0].url());
         let start = |name| Replica::start_at(name, Forwarder::start(cluster.0[0].address()), &keys, ROBOTS, "");
         let fleet = Fleet::of(["web-1", "web-2", "web-3"].map(start).into());
-        assert_has(fleet.enforce("off").out, &["every site is switched off by the fleet"]);
+        assert_has(fleet.enforce("off").out, &["every site is off for the whole fleet"]);
         fleet.all(true);
         fleet.synced();
         let slot = cluster.0[0].send(&format!("CLUSTER KEYSLOT {DOCUMENT}"));
@@ -677,7 +685,10 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
         fleet.all(false);
         fleet.reach(&[2]);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(unfolded(&said), &["the store does not have it yet: ", "may not write robotsd:fleet:{shop}:doc"]);
+        assert_has(
+            unfolded(&said),
+            &["the change is not in the store yet: ", "may not write robotsd:fleet:{shop}:doc"],
+        );
         assert!(fleet.replicas[2].is_off() && !fleet.replicas[0].is_off());
         // Once it has permission, it writes back what it has.
         store.send("ACL SETUSER reader ~robotsd:fleet:{shop}:*");
@@ -704,7 +715,7 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         assert_eq!(fleet.replicas[2].running.ask_admin("GET /readyz").status, 200);
         fleet.reach(&[0, 1, 2]);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(said, &["3 reached directly, 0 not", "the store does not have it yet"]);
+        assert_has(said, &["3 reached directly, 0 not", "the change is not in the store yet"]);
         fleet.stay_off();
         wait_until("a replica that is missing", || fleet.replicas[0].fleet()["replicas"][2]["state"] == "missing");
         comes_to(|| fleet.says(&["status", "--fleet"]), 1, &["web-3: missing: silent for"]);
@@ -736,7 +747,10 @@ fn nothing_is_taken_from_another_fleet_or_a_document_of_a_later_version() {
         fleet.replicas.iter().for_each(|replica| replica.becomes("foreign"));
         fleet.all(false);
         let said = fleet.enforce("off").ends_with(1).out;
-        assert_has(unfolded(&said), &["foreign", "the document in the store is of another fleet, epoch other"]);
+        assert_has(
+            unfolded(&said),
+            &["foreign", "the document in the store belongs to another fleet, with epoch other"],
+        );
         fleet.stay_off();
         store.send(&format!("COPY {DOCUMENT}:old {DOCUMENT} REPLACE"));
         fleet.synced();
@@ -777,7 +791,7 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
         let old = Replica::start_with("web-5", &store, "", ROBOTS, "");
         let (status, why) = ready(&old);
         assert_eq!(status, 503);
-        assert_has(&why, &["waits to be accepted: it would be the first version here", &hash[..12]]);
+        assert_has(&why, &["waits to be accepted: this replica has no earlier version", &hash[..12]]);
         assert_eq!(old.running.get("/robots.txt", GPTBOT).status, 503, "it has none");
         // The version goes live as soon as the source contains what the fleet has accepted.
         old.folder.replace("robots.txt", closed);
@@ -801,7 +815,7 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
         fleet.all(true);
         assert_eq!(enforce("to=on&site=shop&mark=m2").status, 200);
         fleet.all(false);
-        used("to=off&site=shop&mark=m1", "was lifted before");
+        used("to=off&site=shop&mark=m1", "was already lifted by");
         assert!(!fleet.replicas[0].is_off());
         assert_eq!(enforce("to=off&mark=m2").status, 200);
         fleet.all(true);
@@ -831,7 +845,7 @@ fn the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill() {
         store.kill();
         disk.fill();
         for (to, is_off) in [("off", true), ("on", false), ("off", true)] {
-            assert_has(unfolded(&fleet.enforce(to).out), &["the store does not have it yet"]);
+            assert_has(unfolded(&fleet.enforce(to).out), &["the change is not in the store yet"]);
             fleet.replicas[0].restart();
             fleet.reach(&[0]);
             assert_eq!(fleet.replicas[0].is_off(), is_off, "{to}");

@@ -340,8 +340,8 @@ fn an_upgrade_that_fails_changes_nothing_and_says_why() {
     upgraded.folder.configure(config);
     assert_eq!(noted(), Value::Null, "the cause is gone");
     for (program, want) in [
-        ("#!/bin/sh\nexit 3\n", "it ended before it served: its stderr shows why (exit status: 3)"),
-        ("#!/bin/sh\nkill -SEGV $$\n", "it ended before it served: its stderr shows why (signal: 11"),
+        ("#!/bin/sh\nexit 3\n", "the process ended before it served: check its output on stderr (exit status: 3)"),
+        ("#!/bin/sh\nkill -SEGV $$\n", "the process ended before it served: check its output on stderr (signal: 11"),
         ("no program\n", "cannot be started: "),
     ] {
         upgraded.replace_program(program);
@@ -357,7 +357,8 @@ fn an_upgrade_that_fails_changes_nothing_and_says_why() {
 #[test]
 fn a_new_process_that_says_nothing_is_ended() {
     let upgraded = Upgraded::start("[limits]\nupgrade = \"1s\"");
-    let fails_in_time = || fails(&upgraded, "it did not serve within 1 s and was ended (signal: 9 (SIGKILL))");
+    let fails_in_time =
+        || fails(&upgraded, "the process did not serve within 1 s, and was killed (signal: 9 (SIGKILL))");
     upgraded.replace_program("#!/bin/sh\nexec sleep 600\n");
     fails_in_time();
     upgraded.replace_program_by_one_that_never_serves();
@@ -372,7 +373,7 @@ fn released_resources_are_taken_back_if_the_new_process_cannot_serve() {
     let config = upgraded.folder.read("robotsd.toml");
     let address = taken.local_addr().unwrap();
     upgraded.folder.configure(format!("{config}[[admin.listener]]\naddress = \"{address}\"\n"));
-    upgraded.running.wait_for_message("config", "with `robotsd upgrade` or a restart: admin");
+    upgraded.running.wait_for_message("config", "changes that need `robotsd upgrade` or a restart: admin");
     fails(&upgraded, "cannot listen here for [admin]");
     upgraded.folder.configure(config);
     upgraded.command(&["reload"]);
@@ -405,7 +406,7 @@ fn one_upgrade_at_a_time() {
     upgraded.running.signal("USR2");
     let first = wait_for("the first", || upgraded.started().first().copied());
     let said = upgraded.upgrade().ends_with(1).out;
-    assert_has(said, &[&format!("an upgrade to process {first} is in progress already")]);
+    assert_has(said, &[&format!("an upgrade to process {first} is already in progress")]);
     assert_eq!(upgraded.json(&["status"])["upgrade"]["state"], "under-way");
     // The new process is killed, and the next upgrade is not delayed.
     signal("KILL", first);
@@ -472,7 +473,7 @@ fn the_admin_interface_listens_where_the_config_says_since_the_last_upgrade() {
     upgraded.upgraded();
     assert!(answers(before) && !upgraded.path("admin.sock").exists());
     upgraded.folder.configure(at(after));
-    assert_has(upgraded.command(&["reload"]).out, &["; with `robotsd upgrade` or a restart: admin"]);
+    assert_has(upgraded.command(&["reload"]).out, &["; changes that need `robotsd upgrade` or a restart: admin"]);
     assert!(answers(before) && !answers(after));
     // Commands find it throughout, and `enforce off` takes effect.
     upgraded.command(&["enforce", "off"]).succeeded();

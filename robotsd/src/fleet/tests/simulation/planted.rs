@@ -3,25 +3,25 @@
 use super::super::harness::{first_failure, simulate};
 use super::{Fleet, LENGTH, SCHEDULES};
 
-/// A planted fault, next to which the protocol itself is correct.
+/// A fault that is added to the correct protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Planted {
     None,
-    /// Accepting a version writes the whole document as it was read before.
+    /// Accepting a version overwrites the whole document with the state that was read before.
     AcceptOverwritesDocument,
-    /// A replica that takes an accept forgets that the site is off.
+    /// A replica that adopts an accept forgets that the site is off.
     AcceptEndsMark,
-    /// Tombstones are not stored on disk.
+    /// Tombstones are not stored on the disk.
     TombstonesForgotten,
-    /// An accept is taken whatever its rev.
+    /// A replica adopts an accept even if its rev is lower.
     AnyAccept,
     /// A replica counts as synced if its state is current, even with another digest.
     SyncedWithoutDigest,
     /// Requests about notices restart the timer of the reader.
     NoticesRestartTimer,
-    /// A document with an unreadable field is not read at all.
+    /// A document with a damaged field is ignored as a whole.
     DamageHidesDocument,
-    /// Off is confirmed even if the switch failed.
+    /// A replica confirms an off switch even if turning enforcement off failed.
     ConfirmedUnseen,
 }
 
@@ -48,12 +48,12 @@ fn found<const PLANT: usize>(why: &str) {
 
 #[test]
 fn faults_that_are_planted_are_found() {
-    found::<1>("out of the document");
-    found::<2>("which nobody lifted, and is not off");
-    found::<3>("was lifted, and is off by it");
-    found::<4>("the accept of");
-    found::<5>("both are synced");
+    found::<1>("from the document");
+    found::<2>("which was not lifted");
+    found::<3>("is off although it was shown that");
+    found::<4>("was reset from");
+    found::<5>("two synced replicas differ");
     found::<6>("is late");
-    found::<7>("which nobody lifted, and is not off");
-    found::<8>("confirms the mark");
+    found::<7>("which was not lifted");
+    found::<8>("confirms off switch");
 }

@@ -1,4 +1,4 @@
-//! The off switches of a schedule, by number, and what a replica was shown of them.
+//! The off switches of a schedule, which have numbers, and the record of what a replica was shown.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,14 @@ use super::super::super::document::{Document, EVERY_SITE};
 pub(super) const MARKS: u8 = 15;
 pub(super) const SCOPES: [&str; 3] = [EVERY_SITE, "a", "b"];
 
-/// What a replica has been shown. Each bit stands for the off switch with that number.
+/// The off switches, tombstones and accepts that a replica was shown. Each bit represents the off
+/// switch with its number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     pub(super) epoch: Option<String>,
     pub(super) marks: u16,
     pub(super) lifted: u16,
-    /// Rev and ID of each site's accept.
+    /// Rev and ID of the last accept of each site.
     pub(super) accepts: BTreeMap<String, (u64, String)>,
 }
 
@@ -26,13 +27,13 @@ pub(super) fn scope(mark: u8) -> &'static str {
     SCOPES[usize::from(mark) % SCOPES.len()]
 }
 
-/// Returns the off switches with these names, as bits.
+/// Returns the bits of the off switches with these names.
 pub(super) fn bits<V>(names: &BTreeMap<String, V>) -> u16 {
     let bit = |name: &str| 1 << (0..MARKS).find(|mark| format!("{}:{}", scope(*mark), id(*mark)) == name).unwrap();
     names.keys().fold(0, |bits, name| bits | bit(name))
 }
 
-/// Returns a site in the scope of an off switch.
+/// Returns a site that is in the scope of an off switch.
 pub(super) fn site_of(mark: u8) -> &'static str {
     if scope(mark) == EVERY_SITE { "any" } else { scope(mark) }
 }
@@ -60,7 +61,7 @@ impl Shown {
         }
     }
 
-    /// Returns the off switches in force.
+    /// Returns the off switches that must be in force.
     pub(super) const fn held(&self) -> u16 {
         self.marks & !self.lifted
     }

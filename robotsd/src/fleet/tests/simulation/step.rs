@@ -4,14 +4,14 @@ use super::super::super::document::{Document, WriteCall};
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// An operator turns a scope off at one replica. With `direct`, the other replicas are called,
-    /// too.
+    /// An operator turns a scope off on one replica. With `direct`, the request is sent to the
+    /// other replicas, too.
     Off {
         at: usize,
         mark: u8,
         direct: bool,
     },
-    /// An operator lifts all off switches of one replica.
+    /// An operator lifts all off switches that one replica knows.
     On {
         at: usize,
         direct: bool,
@@ -20,24 +20,24 @@ pub(super) enum Step {
         at: usize,
         site: usize,
     },
-    /// An operator restores the entries of a replica into the store.
+    /// An operator writes the entries of a replica back to the store.
     Restore {
         at: usize,
     },
-    /// An operator repairs the fields that cannot be read.
+    /// An operator repairs the damaged fields.
     Repair {
         at: usize,
     },
     /// A field of the document is damaged.
     Damage(usize),
-    /// Hooks of a replica send requests about notices for some milliseconds, without a pause.
+    /// Hooks of a replica send requests about notices without a pause, for some milliseconds.
     Notices {
         at: usize,
         time: u64,
     },
-    /// Some milliseconds pass, and replicas read when it is time.
+    /// Some milliseconds pass, and replicas read when their timers are due.
     Pass(u64),
-    /// A replica reads the store, and writes back what is lost.
+    /// A replica reads the store, and writes back the lost entries.
     Read {
         at: usize,
     },
@@ -49,12 +49,12 @@ pub(super) enum Step {
     Deliver(usize),
     Lose(usize),
     Double(usize),
-    /// The store loses everything, or goes back to an earlier state.
+    /// The store loses everything, or (`GoBack`) is reset to an earlier state.
     Wipe,
     GoBack(usize),
-    /// Somebody replaces the document with another one.
+    /// The document is replaced with a new one, which has another epoch.
     Replace,
-    /// The disk of a replica stops or resumes accepting writes.
+    /// The disk of a replica becomes full, or accepts writes again.
     Disk {
         at: usize,
         works: bool,
@@ -64,13 +64,13 @@ pub(super) enum Step {
         at: usize,
         with_disk: bool,
     },
-    /// Somebody checks which replicas are synced.
+    /// An operator checks which replicas are synced.
     Status,
-    /// Each replica reads until nothing is left to be written back.
+    /// Each replica reads until no entry is left to write back.
     Settle,
 }
 
-/// A message that has not arrived yet.
+/// A message that is not delivered yet.
 #[derive(Clone, Debug)]
 pub(super) enum Message {
     Document { to: usize, read: Option<Document> },
