@@ -347,7 +347,7 @@ mod tests {
             (Crawler { tokens: ["A", ""].map(ProductToken::new).into(), ..row() }, "tokens", "write the name"),
             (checked_on("yesterday"), "checked", "2026-11-22"),
             (checked_on("2026-13-01"), "checked", "2026-11-22"),
-            (Crawler { is_reverse_dns_weak: true, ..row() }, "weak", "add rdns"),
+            (Crawler { is_reverse_dns_weak: true, ..row() }, "weak", "add \"rdns\""),
             (Crawler { obeys_crawl_delay: Obeys::Partial, ..row() }, "crawl_delay", "write \"yes\""),
         ] {
             let (wrong, message) = row.checked().unwrap_err();

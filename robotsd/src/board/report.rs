@@ -346,8 +346,8 @@ mod tests {
             refused_share: 0.125,
             decision_p99_seconds: p99,
         };
-        assert_eq!(traffic(0.5, None).rate(), "0.5 a minute, 12.5 % refused");
-        assert_eq!(traffic(12_345.0, None).rate(), format!("{} a minute, 12.5 % refused", grouped(12_345)));
+        assert_eq!(traffic(0.5, None).rate(), "0.5 per minute, 12.5 % refused");
+        assert_eq!(traffic(12_345.0, None).rate(), format!("{} per minute, 12.5 % refused", grouped(12_345)));
         for (seconds, want) in [
             (None, None),
             (Some(2.5e-7), Some("250 ns")),

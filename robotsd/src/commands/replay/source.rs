@@ -225,7 +225,7 @@ mod tests {
             (b"PK\x03\x04\x14", "zip"),
             (b"7z\xBC\xAF\x27\x1C\0", "7-Zip"),
             (b"\x1F\x9D\x90", "compress"),
-            (b"\x50\x2A\x4D\x18\x04\0\0\0", "zstd, with"),
+            (b"\x50\x2A\x4D\x18\x04\0\0\0", "zstd and begins"),
         ] {
             std::fs::write(&path, start).expect("a file");
             let fault = open(&path, &ProgressBar::hidden()).err().expect(packer).to_string();

@@ -171,7 +171,12 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
             b"-----BEGIN PRIVATE KEY-----\nMIH0\n-----END PRIVATE KEY-----\n",
             &paths.key,
         ),
-        ("cannot be read", b"-----BEGIN CERTIFICATE-----\nMIH0\n-----END CERTIFICATE-----\n", &key, &paths.chain),
+        (
+            "the first certificate is invalid",
+            b"-----BEGIN CERTIFICATE-----\nMIH0\n-----END CERTIFICATE-----\n",
+            &key,
+            &paths.chain,
+        ),
         ("larger than 1 MiB", &vec![b'x'; (1 << 20) + 1], &key, &paths.chain),
         ("the key does not match the first certificate", &chain, &other.1, &paths.key),
     ] {
