@@ -30,7 +30,7 @@ tables! {
         refresh: Option<Spanned<Span>> => bound(Span::seconds(60)..=Span::days(1), "refresh may be from \"1m\" to \"24h\""),
         hold: Option<Spanned<Span>>,
         max_age: Spanned<Span> = unplaced(Span(LiveRobots::DEFAULT_MAX_AGE)) => bound(
-            Span::NONE..=Span(LiveRobots::MAX_MAX_AGE),
+            Span::NONE..=Span(LiveRobots::MAX_AGE_LIMIT),
             "max_age is longer than crawlers may keep a robots.txt, \"24h\"",
         ),
         on_missing: OnMissing,
