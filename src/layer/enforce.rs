@@ -116,7 +116,7 @@ impl Enforcer {
     /// Finds the site of a request and judges the request. A request without a site passes.
     pub(super) fn judge(&self, request: OriginalRequest<'_>) -> Judged {
         let sites = self.sites.load();
-        let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else {
+        let Some(live) = sites.find(|| request.site_key()) else {
             #[cfg(feature = "tracing")]
             self.notes.no_site.get_or_init(|| {
                 tracing::warn!(
@@ -169,7 +169,7 @@ impl Enforcer {
     /// Returns the answer to a request for the robots.txt, whatever its path.
     pub(super) fn answer_robots_txt(&self, request: OriginalRequest<'_>) -> Answer {
         let sites = self.sites.load();
-        let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return Answer::pass() };
+        let Some(live) = sites.find(|| request.site_key()) else { return Answer::pass() };
         let answer = || {
             let snapshot = live.load();
             self.robots_txt(live, &snapshot, enforced_content(&snapshot), &request)
@@ -233,7 +233,7 @@ impl Enforcer {
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
         let sites = self.sites.load();
-        let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return false };
+        let Some(live) = sites.find(|| request.site_key()) else { return false };
         let snapshot = live.load();
         let Some(content) = enforced_content(&snapshot) else { return false };
         // Panics of the application's functions are ignored here, because the layer counts them

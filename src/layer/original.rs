@@ -123,6 +123,11 @@ impl<'a> OriginalRequest<'a> {
             && Self::has_grpc_type(self.headers)
     }
 
+    /// Returns the host and scheme that select the site; `None` if the request has no host.
+    pub(super) fn site_key(&self) -> Option<(&'a [u8], Option<Scheme>)> {
+        Some((self.host_octets()?, self.scheme()))
+    }
+
     pub(super) fn host_octets(&self) -> Option<&'a [u8]> {
         match (self.host, self.uri.authority()) {
             (HostIs::Given(host), _) => host,

@@ -55,7 +55,7 @@ impl LiveRobots {
     pub const DEFAULT_MAX_AGE: Duration = super::site::DEFAULT_MAX_AGE;
 
     /// Upper limit of the maximum age of `/robots.txt` in caches (RFC 9309, section 2.4).
-    pub const MAX_MAX_AGE: Duration = super::site::MAX_MAX_AGE;
+    pub const MAX_AGE_LIMIT: Duration = super::site::MAX_AGE_LIMIT;
 
     /// Maximum number of history entries that are kept per site.
     pub const MAX_HISTORY: usize = super::reload::MAX_HISTORY;

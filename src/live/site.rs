@@ -478,7 +478,7 @@ fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
 
 /// Default and largest maximum age of `/robots.txt` in caches.
 pub(super) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
-pub(super) const MAX_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+pub(super) const MAX_AGE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 /// The settings of a site, whatever its source. Defaults are defined only here.
 pub(crate) struct SiteSettings {

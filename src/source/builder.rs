@@ -76,10 +76,10 @@ impl<S> LiveBuilder<S> {
 
     /// Sets how long clients and proxies may cache `/robots.txt`. Default: one hour
     /// ([`LiveRobots::DEFAULT_MAX_AGE`](crate::live::LiveRobots::DEFAULT_MAX_AGE)). Maximum: 24
-    /// hours ([`LiveRobots::MAX_MAX_AGE`]; RFC 9309, section 2.4). A second call replaces the
+    /// hours ([`LiveRobots::MAX_AGE_LIMIT`]; RFC 9309, section 2.4). A second call replaces the
     /// first.
     pub fn max_age(self, max_age: Duration) -> Self {
-        self.with_settings(|settings| settings.max_age = max_age.min(LiveRobots::MAX_MAX_AGE))
+        self.with_settings(|settings| settings.max_age = max_age.min(LiveRobots::MAX_AGE_LIMIT))
     }
 
     /// Sets the behaviour if there is no usable robots.txt at the start. Default:

@@ -23,7 +23,7 @@ const RECORD: &str = "live";
 
 /// Maximum size of the history file, in bytes. A larger file is rewritten with only the newest
 /// entries.
-const MAX_HISTORY_OCTETS: u64 = 128 << 10;
+const MAX_HISTORY_BYTES: u64 = 128 << 10;
 
 /// Reads and writes the state of one site. One thread writes for all sites. Dropping this value
 /// also writes the changes that are not written yet.
@@ -338,7 +338,7 @@ impl SiteStore {
     /// is too large is rewritten with only its last entries.
     fn append(&self, entries: &VecDeque<HistoryEntry>) -> (usize, Result<(), StateError>) {
         let path = self.folder.join(HISTORY);
-        let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_OCTETS);
+        let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_BYTES);
         if is_grown {
             let mut history = self.load_history();
             entries.iter().cloned().for_each(|entry| history.push(entry));

@@ -60,7 +60,7 @@ const GONE: &str = "HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n";
 const TROUBLE: &str = "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n";
 
 #[test]
-fn a_year_of_problem_and_a_day_of_absence() {
+fn a_year_of_failures_and_a_day_of_absence() {
     let answer = Arc::new(Mutex::new(GOOD));
     let says = |now| *answer.lock() = now;
     let time = TestClock::new();

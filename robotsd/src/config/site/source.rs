@@ -31,7 +31,7 @@ tables! {
         refresh: Option<Spanned<Span>> => bound(Span::seconds(60)..=Span::days(1), "\"refresh\" is {}: write a duration from \"1m\" to \"24h\""),
         hold: Option<Spanned<Span>>,
         max_age: Spanned<Span> = unplaced(Span(LiveRobots::DEFAULT_MAX_AGE)) => bound(
-            Span::NONE..=Span(LiveRobots::MAX_MAX_AGE),
+            Span::NONE..=Span(LiveRobots::MAX_AGE_LIMIT),
             "\"max_age\" is {}: write at most \"24h\", because crawlers may not keep a robots.txt for longer",
         ),
         on_missing: OnMissing,
