@@ -135,14 +135,14 @@ fn crawler(site: &str, crawler: &str, outcome: &str) -> String {
 }
 
 #[test]
-fn every_family_is_in_the_chapter() {
-    const CHAPTER: &str = include_str!("../../src/docs/monitoring.md");
+fn every_family_is_in_the_handbook() {
+    const PAGE: &str = include_str!("../../../docs/src/reference/metrics.md");
     let origin = Origin::start();
     let (_folder, running) = start(&origin);
     play(&running);
     let text = scrape(running.admin(), "text/plain").body;
     let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE robotsd_")?.split(' ').next());
-    let missing: Vec<_> = families.filter(|family| !CHAPTER.contains(&format!("`{family}`"))).collect();
+    let missing: Vec<_> = families.filter(|family| !PAGE.contains(&format!("`{family}`"))).collect();
     assert_eq!(missing, Vec::<&str>::new());
 }
 

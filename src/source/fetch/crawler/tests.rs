@@ -1,4 +1,4 @@
-//! Tests of every transition, each named after what it shows; the table in `src/docs/fetch.md`
+//! Tests of every transition, each named after what it shows; the table in `docs/src/explanation/fetching.md`
 //! names these tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};

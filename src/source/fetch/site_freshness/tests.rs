@@ -1,4 +1,4 @@
-//! Tests of every transition for a site, each named after what it shows; `src/docs/fetch.md` names
+//! Tests of every transition for a site, each named after what it shows; `docs/src/explanation/fetching.md` names
 //! these tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
