@@ -115,8 +115,8 @@ fn sections(shipped: &str) -> Vec<Section> {
         let is_key = text.contains('=') && toml::from_str::<toml::Table>(text).is_ok();
         if text.is_empty() {
             comment.clear();
-        } else if line.starts_with("#     ") {
-            section.list.push_str(&line["#     ".len()..]);
+        } else if let Some(listed) = line.strip_prefix("#     ") {
+            section.list.push_str(listed);
             section.list.push('\n');
         } else if text.starts_with('[') && text.ends_with(']') && !text.contains(' ') {
             let path = text.trim_matches(['[', ']']).to_owned();
