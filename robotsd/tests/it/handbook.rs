@@ -9,7 +9,7 @@ const COMMANDS: &str = "# Commands
 
 <!-- Generated from the program by robotsd/tests/it/handbook.rs. -->
 
-Find an option or an exit status. The texts are those of `robotsd COMMAND --help`.
+Find an option or an exit status. Each block is the output of `robotsd COMMAND --help`.
 
 These exit statuses are common to all commands: 0 is success, 1 is a negative result, and 2 means that the command could not run.
 ";

@@ -1,10 +1,11 @@
-//! The transcripts in README, in the handbook and in the page of the lints: each command prints the lines below it.
+//! The transcripts in README and the handbook: each command prints the lines below it.
 
 use std::path::{Path, PathBuf};
 
 use crate::harness::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
 /// A command and its output. A line `…` matches any number of lines.
 struct Transcript {
     line: usize,
