@@ -2,7 +2,8 @@
 //! robots.txt.
 //!
 //! **This API is internal**: it contains what the program, its tests, benches and fuzz targets
-//! need, and changes without notice. Applications use [`tower_robots`]; operators read [`docs`].
+//! need, and changes without notice. Applications use [`tower_robots`]; operators read the handbook,
+//! `docs/` in the repository.
 //!
 //! This crate uses only the public API of `tower_robots`. Its main modules:
 //!
