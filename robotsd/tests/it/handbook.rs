@@ -263,6 +263,14 @@ fn the_page_of_the_config_has_every_key() {
     compare("config.md", &page);
 }
 
+/// What `robotsd check --explain` prints about a lint: why it matters, a bad and a good example.
+fn explanation(code: &str) -> String {
+    let text = run(robotsd().args(["check", "--explain", code])).succeeded();
+    // How to turn it off is described once for all lints.
+    let (text, _) = text.trim_end().rsplit_once("\n\n").unwrap();
+    format!("\n### Example: `{code}`\n\n```text\n{text}\n```\n")
+}
+
 /// Findings link to pages of the documentation of the libraries, which therefore remain there.
 #[test]
 fn the_pages_that_findings_link_to_are_copied() {
@@ -271,6 +279,12 @@ fn the_pages_that_findings_link_to_are_copied() {
         let (title, rest) = text.split_once('\n').unwrap();
         let rest = rest.replace(HANDBOOK, "../");
         assert!(!rest.contains("::"), "{chapter}: a link to an item works in rustdoc only");
-        compare(page, &format!("{title}\n\n<!-- A copy of {chapter} by robotsd/tests/it/handbook.rs. -->\n{rest}"));
+        let mut copy = format!("{title}\n\n<!-- Generated from {chapter} by robotsd/tests/it/handbook.rs. -->\n{rest}");
+        if page == "lints.md" {
+            let codes = rest.split("<a id=\"").skip(1).filter_map(|row| row.split('"').next());
+            copy.push_str("\n## Examples\n");
+            codes.for_each(|code| copy.push_str(&explanation(code)));
+        }
+        compare(page, &copy);
     }
 }
