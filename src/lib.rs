@@ -4,22 +4,34 @@
 // included before it, so that the same links refer to the items here: if a link is defined twice,
 // the first definition counts.
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("docs/crate_links.md"))]
-#![cfg_attr(
-    all(feature = "axum08", feature = "watch", feature = "tls"),
-    doc = "[`docs::crawlers`]: mod@crate::docs::crawlers\n"
-)]
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("../CRATE.md"))]
 #![cfg_attr(
     not(all(feature = "axum08", feature = "watch")),
     doc = "Serve, check, reload and enforce a site's robots.txt. The full page and the chapters need all features."
 )]
 
-#[cfg(all(feature = "layer", feature = "watch"))]
 pub mod docs;
 #[cfg(feature = "layer")]
 pub mod layer;
 pub mod live;
 pub mod source;
+
+/// The code on the pages of the handbook compiles, and does what the page says.
+#[cfg(all(doctest, feature = "axum08", feature = "verify", feature = "watch"))]
+mod handbook {
+    #[doc = include_str!("../docs/src/start/axum.md")]
+    mod axum {}
+    #[doc = include_str!("../docs/src/start/crawler.md")]
+    mod crawler {}
+    #[doc = include_str!("../docs/src/howto/library.md")]
+    mod library {}
+    #[doc = include_str!("../docs/src/howto/rate-limits.md")]
+    mod rate_limits {}
+    #[doc = include_str!("../docs/src/howto/test-a-policy.md")]
+    mod test_a_policy {}
+    #[doc = include_str!("../docs/src/explanation/identity.md")]
+    mod identity {}
+}
 
 #[doc(hidden)]
 pub use robots_core::rate;

@@ -53,7 +53,7 @@ python3 "$packaging/finish_wheel.py" "$stage"/wheel/*.whl "$out" "$stage/notices
 
 # The files of the packages. The program itself generates its manual pages and completions.
 mkdir -p "$stage"/usr/{bin,lib/systemd/system} "$stage"/usr/share/{bash-completion/completions,fish/vendor_completions.d} \
-    "$stage"/{debian,doc/chapters,doc/examples,etc/logrotate.d,etc/robotsd,licenses,man1}
+    "$stage"/{debian,doc/examples,etc/logrotate.d,etc/robotsd,licenses,man1}
 install -m 755 "$robotsd" "$stage/usr/bin/robotsd"
 "$robotsd" man "$stage/man1"
 "$robotsd" completions bash > "$stage/usr/share/bash-completion/completions/robotsd"
@@ -78,8 +78,8 @@ sed 's| production.toml$||' "$project/config/production.toml" > "$stage/etc/robo
 cp "$project/config/robots.txt" "$stage/etc/robotsd/robots.txt"
 cp "$project/config/logrotate.conf" "$stage/etc/logrotate.d/robotsd"
 
-python3 "$packaging/chapters.py" "$project/robotsd/src/docs" "$stage/doc/chapters" "$VERSION"
-cp "$project/robotsd/src/docs/log.schema.json" "$stage/doc/chapters"
+cp -r "$project/docs/src" "$stage/doc/handbook"
+cp "$project/robotsd/src/docs/log.schema.json" "$stage/doc"
 cp -r "$project"/config/{beside,ci,monitoring,kubernetes.yaml,robotsd.toml} "$stage/doc/examples"
 gzip -9nc "$project/CHANGELOG.md" > "$stage/doc/changelog.gz"
 gzip -9nc "$out/robotsd-$VERSION.cdx.json" > "$stage/doc/robotsd.cdx.json.gz"

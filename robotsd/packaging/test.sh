@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the packages, runs the linters for each format, installs each package into an empty root file system and runs the program there.
-# Also runs the commands of the chapter `install` exactly as written.
+# Also runs the commands of docs/src/howto/install.md exactly as written.
 #
 # Usage: robotsd/packaging/test.sh ROBOTSD OUT        arguments as for build.sh, whose results stay in OUT
 #
@@ -135,15 +135,9 @@ for program in "$folder/packages/wheel/"*.data/scripts/robotsd "$folder"/package
 done
 pass "no folder names of this machine"
 
-# The chapters must link only to one another and to docs.rs, not to Rust items.
-chapters=$folder/packages/deb/usr/share/doc/robotsd/chapters
-if grep -nE '\]\([^)]*::' "$chapters"/*.md; then fail "a chapter links to a Rust item, which is not a file"; fi
-grep -ohE '\]\([a-z]+\.md' "$chapters"/*.md | sort -u > "$folder/links"
-[ "$(wc -l < "$folder/links")" -gt 5 ] || fail "the chapters contain too few links to other chapters"
-while read -r link; do [ -f "$chapters/${link#??}" ] || fail "a chapter links to $link, which does not exist"; done < "$folder/links"
-grep -qF "https://docs.rs/tower-robots/${version#robotsd }/tower_robots/layer/struct.RobotsLayer.html#method.target_from" "$chapters/deployment.md" ||
-    fail "a chapter does not link to a method on the page of its type"
-pass "links of the chapters"
+# The pages of the handbook, whose links CI checks.
+diff -r "$project/docs/src" "$folder/packages/deb/usr/share/doc/robotsd/handbook" || fail "the deb contains other pages"
+pass "handbook"
 # The image uses the latest packages of Alpine, because Alpine soon removes older versions.
 hadolint --failure-threshold style --ignore DL3018 "$project/config/Containerfile"
 pass "hadolint"
@@ -205,10 +199,10 @@ trap - EXIT
 NET
 }
 
-# Prints the shell code in a section of a chapter, as one script.
+# Prints the shell code in a section of a page, as one script.
 section() { sed -n "/^## $2\$/,/^## [^#]/p" "$1" | sed -n '/^```sh$/,/^```$/{/^```/!p}'; }
 
-# Debian: an empty system with apt, and then the commands of the chapter, exactly as written.
+# Debian: an empty system with apt, and then the commands of the page, exactly as written.
 root=$folder/debian
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 mmdebstrap --quiet --variant=minbase "$suite" "$root" > "$folder/mmdebstrap.log" 2>&1 || { cat "$folder/mmdebstrap.log" >&2; fail mmdebstrap; }
@@ -219,13 +213,12 @@ chmod 755 "$root/usr/bin/systemctl"
 cp "$deb" "$out/SHA256SUMS" "$root/root"
 cp "$project/examples/access.log" "$root/var/log/nginx/access.log"
 cp "$project/examples/site/robots.txt" "$root/var/www/html/robots.txt"
-chapter=$project/robotsd/src/docs/install.md
-section "$chapter" "From a package to a report on your own log" > "$root/root/chapter.sh"
-grep -q 'apt-get install' "$root/root/chapter.sh" || fail "the chapter does not install the package"
+section "$project/docs/src/howto/install.md" "From a package to a report on your own log" > "$root/root/page.sh"
+grep -q 'apt-get install' "$root/root/page.sh" || fail "the page does not install the package"
 began=$SECONDS
-chroot "$root" env DEBIAN_FRONTEND=noninteractive sh -euc 'cd; . ./chapter.sh' > "$folder/chapter.log" 2>&1 ||
-    { cat "$folder/chapter.log" >&2; fail "a command of the chapter failed"; }
-grep -q '^36 of 165 requests by crawlers' "$folder/chapter.log" || fail "the report does not show what was disallowed"
+chroot "$root" env DEBIAN_FRONTEND=noninteractive sh -euc 'cd; . ./page.sh' > "$folder/page.log" 2>&1 ||
+    { cat "$folder/page.log" >&2; fail "a command of the page failed"; }
+grep -q '^36 of 165 requests by crawlers' "$folder/page.log" || fail "the report does not show what was disallowed"
 grep -q '<title>' "$root/root/report.html" || fail "the report is not an HTML page"
 pass "from a package to a report, in $((SECONDS - began)) s"
 
@@ -237,16 +230,16 @@ mkdir "$folder/units"
 for unit in robotsd.service robotsd.socket; do
     sed "s|/usr/bin/robotsd|$root/usr/bin/robotsd|" "$root/usr/lib/systemd/system/$unit" > "$folder/units/$unit"
 done
-# Adds the lines that the chapters add to the units.
-for text in "$project"/robotsd/src/docs/{install,deployment}.md; do
+# Adds the lines that the pages add to the units.
+for text in "$project"/docs/src/howto/{install,services}.md; do
     for kind in Socket Service; do
         unit=$folder/units/robotsd.$(echo "$kind" | tr '[:upper:]' '[:lower:]')
         mkdir -p "$unit.d"
         sed -n '/^```ini$/,/^```$/{/^```/!p}' "$text" | awk -v kind="[$kind]" '/^\[/ { on = $0 == kind } on' > "$unit.d/$(basename "$text" .md).conf"
     done
 done
-grep -q '^ListenStream=$' "$folder/units/robotsd.socket.d/install.conf" || fail "the chapter does not change the port"
-grep -q '^LoadCredential=' "$folder/units/robotsd.service.d/deployment.conf" || fail "the chapter does not pass a secret to the service"
+grep -q '^ListenStream=$' "$folder/units/robotsd.socket.d/install.conf" || fail "the page does not change the port"
+grep -q '^LoadCredential=' "$folder/units/robotsd.service.d/services.conf" || fail "the page does not pass a secret to the service"
 # systemd before 253 keeps `Type=notify`, as the comment in the unit explains.
 systemd-analyze verify "$folder"/units/robotsd.{service,socket} 2>&1 | grep -v 'Failed to parse service type, ignoring: notify-reload' > "$folder/verify.log" || true
 [ ! -s "$folder/verify.log" ] || { cat "$folder/verify.log" >&2; fail "systemd-analyze verify reports problems"; }

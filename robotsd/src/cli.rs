@@ -36,23 +36,47 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum CliCommand {
     /// Serve and enforce robots.txt in front of sites
+    #[command(after_help = "Exit status: 0 after a stop or an upgrade, 2 if robotsd cannot start, or if a \
+            thread that serves ends.")]
     Serve(ServeArgs),
     /// Show the state of a running robotsd, and which of its sites need attention
+    #[command(after_help = "Exit status: 0 if robotsd serves what its config says. 1 if it is starting or \
+            draining, if the config or an included file was rejected, if a site is off or does \
+            not serve the version in its source, if the state directory is not writable, or if \
+            the client may not see any site; with --problems, also if anything else needs \
+            attention. 2 if robotsd cannot be reached.")]
     Status(StatusArgs),
     /// Make a running robotsd read its config, every robots.txt and their related files again, and
     /// show the result
+    #[command(after_help = "Exit status: 0 if everything was accepted, 1 if something was not, 2 if robotsd \
+            (with --fleet, any replica) could not be reached.")]
     Reload(ReloadArgs),
     /// Replace a running robotsd with a new process of the installed program
+    #[command(after_help = "Exit status: 0 if the new process serves, 1 if the old process continues, 2 if \
+            robotsd could not be reached.")]
     Upgrade(UpgradeArgs),
     /// Publish the pending version of a site's robots.txt
+    #[command(after_help = "Exit status: 0 if the version is live, 1 if it is live but could not be saved in \
+            the state directory, 2 if it failed. Without a hash: 0 if no version is pending, 1 \
+            if one is. With --fleet: 1 if a replica reports a problem, 2 if one could not be \
+            reached or refused.")]
     Accept(AcceptArgs),
     /// Restore the previous version of a site's robots.txt
+    #[command(after_help = "Exit status: 0 if the previous version is live, 1 if it is live but could not be \
+            saved in the state directory, 2 if it failed. With --diff: 1 if there is a \
+            version to restore. With --fleet: 1 if a replica reports a problem, 2 if one could not be \
+            reached or refused.")]
     Rollback(RollbackArgs),
     /// Switch enforcement off or on, for one site or for all
+    #[command(after_help = "Exit status: 0 if the switch was set, 1 if it was set but could not be saved in \
+            the state directory, 2 if it failed. With --fleet: 1 if a replica reports a \
+            problem, 2 if one could not be reached or refused.")]
     Enforce(EnforceArgs),
     /// Show the reloads of a site and their results
+    #[command(after_help = "Exit status: 0, or 2 if robotsd could not be reached.")]
     History(RunningSite),
     /// Show who changed what, and whose changes were refused
+    #[command(after_help = "Exit status: 0, or 2 if there is no audit or no such site.")]
     Audit(AuditArgs),
     /// Create, restore or show the document that the replicas of a fleet share
     #[command(subcommand)]
@@ -61,27 +85,48 @@ enum CliCommand {
     #[command(subcommand)]
     Token(TokenCommand),
     /// Show which crawlers read robots.txt, and what they requested afterwards
+    #[command(after_help = "Exit status: 0, or 2 if robotsd or a replica could not be reached, or a file could \
+            not be read.")]
     Board(BoardArgs),
     /// Check robots.txt files before they are published
+    #[command(after_help = "Exit status: 0 if there is no finding of the severity of --deny or worse (with \
+            --format sarif also otherwise), 1 if there is one, 2 if a file could not be read \
+            (the others are still checked) or correcting it took too long.")]
     Check(CheckArgs),
     /// Explain what a robots.txt means for a crawler and a URL
+    #[command(after_help = "Exit status: 0, or 2 if a file or a question could not be read.")]
     Explain(ExplainArgs),
     /// Show what changes for crawlers between two robots.txt files
+    #[command(after_help = "Exit status: 0 whether or not something changes. 1 if something changes that \
+            --forbid names, or if a search engine loses more than --max-loss. 2 if a file \
+            could not be read, --forbid names a crawler that does not exist, or comparing the \
+            files took too long.")]
     Diff(DiffArgs),
     /// Block crawlers from a site, or allow them, with the smallest edit of its robots.txt
+    #[command(after_help = "Exit status: 0 if the file is now as requested, 1 if --diff shows an edit, 2 if \
+            the file could not be read or written, or the edit is not proved.")]
     Edit(EditArgs),
     /// Test a robots.txt against a file of expectations
+    #[command(after_help = "Exit status: 0 if all expectations are met, 1 if one is not, 2 if a file could not \
+            be read, is invalid, or misspells the name of a crawler.")]
     Test(TestArgs),
     /// Show what a robots.txt would have done to the requests of a log
+    #[command(after_help = "Exit status: 0, or 1 if --against blocks a search engine from a path that it \
+            requested, or an expectation is not met. 2 if an input could not be read (the \
+            others are still read), or no request names an agent.")]
     Replay(ReplayArgs),
     /// Check a config file, or show it with its defaults
     #[command(subcommand)]
     Config(ConfigCommand),
     /// List and search the known crawlers, or identify User-Agent headers
+    #[command(after_help = "Exit status: 0 if something was found, 1 if nothing was. With --verify: 0 if the \
+            claim is verified, 1 if it is refuted, 3 otherwise.")]
     Agents(AgentsArgs),
     /// Print a script that completes robotsd's commands and options in a shell
+    #[command(after_help = "Exit status: 0.")]
     Completions(CompletionsArgs),
     /// Write the manual pages of robotsd and its commands
+    #[command(after_help = "Exit status: 0, or 2 if a page could not be written.")]
     Man(ManArgs),
 }
 

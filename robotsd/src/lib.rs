@@ -3,7 +3,7 @@
 //!
 //! **This API is internal** and can change without notice. It exists for the program, its tests,
 //! its benchmarks and its fuzz targets. Applications should use [`tower_robots`], and operators
-//! should read [`docs`].
+//! should read the handbook, `docs/` in the repository.
 //!
 //! This crate uses only the public API of `tower_robots`. Its main modules:
 //!

@@ -881,9 +881,9 @@ def the_job_of_gitlab_runs(folder):
 
 
 def a_new_user_has_a_green_check(folder):
-    """Runs the commands of the chapter `ci` exactly as written, in the repository of a site with a faulty file; then runs its workflow."""
-    chapter = (PROJECT / "robotsd/src/docs/ci.md").read_text()
-    section = chapter.split("## From nothing to a fixed file and a green check\n")[1].split("\n## ")[0]
+    """Runs the commands of docs/src/start/ci.md exactly as written, in the repository of a site with a faulty file; then runs its workflow."""
+    page = (PROJECT / "docs/src/start/ci.md").read_text()
+    section = page.split("## From nothing to a fixed file and a green check\n")[1].split("\n## ")[0]
     script = "\n".join(re.findall(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL))
     assert script.count("\n") > 20, script
     home = folder / "home"
@@ -921,7 +921,8 @@ def the_files_fit_their_schemas(folder):
     run(["zizmor", "--offline", "--no-progress", "--config", settings, PROJECT / "action.yml", ci / "github.yml"], folder)
     # Every version in these files equals the version of the program.
     version = run([ROBOTSD, "--version"], folder)[1].split()[1]
-    named = {PROJECT / "action.yml", ci / "github.yml", ci / "gitlab.yml", ci / "pre-commit-config.yaml", PROJECT / "robotsd/src/docs/ci.md"}
+    pages = {PROJECT / "docs/src/start/ci.md", PROJECT / "docs/src/howto/ci.md"}
+    named = pages | {PROJECT / "action.yml", ci / "github.yml", ci / "gitlab.yml", ci / "pre-commit-config.yaml"}
     for path in sorted(named):
         found = re.findall(r"tower-robots@v([\d.]+\d)|robotsd==([\d.]+\d)|VERSION: \"([\d.]+)\"|default: \"([\d.]+\d)\"|rev: v([\d.]+)", path.read_text())
         assert found and all("".join(one) == version for one in found), f"{path}: {found}, the program is {version}"

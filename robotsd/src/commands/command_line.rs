@@ -66,7 +66,9 @@ fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::
     let page = Man::new(command.clone()).date(date).source(version).manual("robotsd");
     let mut text = Vec::new();
     page.render(&mut text)?;
-    std::fs::write(directory.join(page.get_filename()), without_needless_breaks(&text))
+    // The usual name of this section; the help of a command has the text at its end.
+    let text = String::from_utf8_lossy(&text).replace(".SH EXTRA\nExit status: ", ".SH \"EXIT STATUS\"\n");
+    std::fs::write(directory.join(page.get_filename()), without_needless_breaks(text.as_bytes()))
 }
 
 /// Returns the date of the pages: `SOURCE_DATE_EPOCH` if it is set, so that builds are

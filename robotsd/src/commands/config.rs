@@ -49,12 +49,14 @@ pub(crate) enum ConfigCommand {
         format: ProblemFormat,
     },
     /// Print a config file, with the default of every key that it leaves out
+    #[command(after_help = "Exit status: 0, or 2 if the config has an error.")]
     Show {
         #[command(flatten)]
         config: ConfigArgument,
     },
     /// Print the JSON schema of the config, for editors: `#:schema FILE` in the first line of a
     /// config refers to it
+    #[command(after_help = "Exit status: 0.")]
     Schema,
 }
 

@@ -118,9 +118,11 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum FleetCommand {
     /// Create the document of a fleet, once, before its replicas enforce
+    #[command(after_help = "Exit status: 0 if the document was created, 2 if not.")]
     Init(Running),
     /// Write what a replica knows of the document into a store that has lost the document or has an
     /// older one
+    #[command(after_help = "Exit status: 0 if the document was written, 2 if not.")]
     Restore {
         #[command(flatten)]
         running: Running,
@@ -131,6 +133,7 @@ pub(crate) enum FleetCommand {
         repair: bool,
     },
     /// Show the document and the state of each replica
+    #[command(after_help = "Exit status: 0 if every replica is synced, 1 if one is not, 2 if none answered.")]
     Status {
         #[command(flatten)]
         running: Running,

@@ -11,6 +11,7 @@ use crate::admin::new_token;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum TokenCommand {
     /// Create a token, and print it once, with the table to add to the config
+    #[command(after_help = "Exit status: 0, or 2 if there is no source of random numbers.")]
     New {
         /// Name of the token's owner, as shown in every line of the audit
         name: String,

@@ -37,6 +37,8 @@ fn every_command_has_a_manual_page() {
         let page = std::fs::read_to_string(directory.at(format!("robotsd-{name}.1"))).unwrap();
         let title = format!(".TH robotsd-{name} 1 2026-09-21 \"robotsd {}\"", env!("CARGO_PKG_VERSION"));
         assert!(page.contains(&title), "{name}: {}", page.lines().take(5).collect::<Vec<_>>().join("\n"));
+        let has_commands = ["fleet", "token", "config"].contains(&name.as_str());
+        assert!(has_commands || page.contains(".SH \"EXIT STATUS\"\n0"), "{name}");
     }
     let program = directory.read("robotsd.1");
     assert_has(&program, &["robotsd\\-replay(1)"]);

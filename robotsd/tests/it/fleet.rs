@@ -9,7 +9,7 @@ use super::prometheus::Prometheus;
 use crate::harness::*;
 use crate::played_dns::{PlayedDns, ptr};
 
-const CHAPTER: &str = include_str!("../../src/docs/fleet.md");
+const PAGE: &str = include_str!("../../../docs/src/howto/replicas.md");
 const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
 
 const REPLICAS: [&str; 3] = ["a", "b", "c"];
@@ -23,9 +23,9 @@ const DUCKDB: &str = "import duckdb, json, sys; print(json.dumps(duckdb.sql(sys.
 const CLICKHOUSE: &str = "import chdb, json, sys; \
     print(json.dumps([json.loads(row) for row in str(chdb.query(sys.stdin.read(), 'JSONCompactEachRow')).splitlines() if row]))";
 
-/// Returns a block of the chapter, by its language and the text of its first line.
+/// Returns a block of the page, by its language and the text of its first line.
 fn recipe(language: &str, title: &str) -> &'static str {
-    let blocks = CHAPTER.split("```").skip(1).step_by(2);
+    let blocks = PAGE.split("```").skip(1).step_by(2);
     let mut of_language = blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
     of_language.find(|block| block.starts_with(title)).unwrap_or_else(|| panic!("no recipe {title:?}"))
 }

@@ -59,6 +59,7 @@ mod full_disk;
 mod gate;
 mod gate_pages;
 mod grpc;
+mod handbook;
 mod hanging_files;
 mod hostile_files;
 mod identity;

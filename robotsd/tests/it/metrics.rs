@@ -135,15 +135,27 @@ fn crawler(site: &str, crawler: &str, outcome: &str) -> String {
 }
 
 #[test]
-fn every_family_is_in_the_chapter() {
-    const CHAPTER: &str = include_str!("../../src/docs/monitoring.md");
+fn every_family_is_in_the_handbook() {
+    const PAGE: &str = include_str!("../../../docs/src/reference/metrics.md");
     let origin = Origin::start();
     let (_folder, running) = start(&origin);
     play(&running);
     let text = scrape(running.admin(), "text/plain").body;
     let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE robotsd_")?.split(' ').next());
-    let missing: Vec<_> = families.filter(|family| !CHAPTER.contains(&format!("`{family}`"))).collect();
+    let missing: Vec<_> = families.filter(|family| !PAGE.contains(&format!("`{family}`"))).collect();
     assert_eq!(missing, Vec::<&str>::new());
+    for series in text.lines().filter_map(|line| line.strip_prefix("robotsd_")) {
+        let Some((name, labels)) = series.split_once('{') else { continue };
+        let ends = ["_bucket", "_sum", "_count"];
+        let family = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        let is_row = |row: &&str| row.starts_with("| ") && row.contains(&format!("`{family}`"));
+        let row = PAGE.lines().find(is_row).unwrap_or_else(|| panic!("no row of {family}"));
+        // `site="a",outcome="b"} 1`: a label ends each part but the last.
+        let parts: Vec<_> = labels.split("=\"").collect();
+        for label in parts[..parts.len() - 1].iter().filter_map(|part| part.rsplit(',').next()) {
+            assert!(label == "le" || row.contains(&format!("`{label}`")), "{family}: {label}: {row}");
+        }
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::tls;
 use crate::harness::*;
 use crate::played_dns::PlayedDns;
 
-const CHAPTER: &str = include_str!("../../src/docs/monitoring.md");
+const RUNBOOK: &str = include_str!("../../../docs/src/howto/alerts.md");
 const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
 
 /// Returns the alerts of the shipped rules, with their expressions.
@@ -95,12 +95,12 @@ fn every_panel_says_what_it_shows_and_in_which_unit() {
 
 #[test]
 fn every_alert_has_a_paragraph_of_the_runbook() {
-    let of_chapter: BTreeSet<_> = CHAPTER.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    let of_runbook: BTreeSet<_> = RUNBOOK.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     let alerts = alerts();
     let of_rules: BTreeSet<_> = alerts.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(of_chapter, of_rules);
+    assert_eq!(of_runbook, of_rules);
     assert_eq!(alerts.len(), of_rules.len(), "a name stands for one alert");
-    let paragraphs = CHAPTER.split("\n### ").skip(1);
+    let paragraphs = RUNBOOK.split("\n### ").skip(1);
     for paragraph in paragraphs {
         assert!(paragraph.contains("\n```sh\n"), "no command: {paragraph}");
     }

@@ -1,17 +1,10 @@
-//! The transcripts in README and chapters: each command prints the lines that follow it.
+//! The transcripts in README and the handbook: each command prints the lines below it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::harness::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-const DOCUMENTS: [&str; 5] = [
-    "README.md",
-    "src/docs/lints.md",
-    "robotsd/src/docs/operating.md",
-    "robotsd/src/docs/deployment.md",
-    "robotsd/src/docs/beside.md",
-];
 
 /// A command and its output. A line `…` matches any number of lines.
 struct Transcript {
@@ -23,14 +16,16 @@ struct Transcript {
 #[test]
 fn commands_print_what_the_documents_show() {
     let mut shown = 0;
-    for document in DOCUMENTS {
-        let text = std::fs::read_to_string(Path::new(ROOT).join(document)).unwrap();
+    let mut documents = vec![Path::new(ROOT).join("README.md")];
+    add_files(&Path::new(ROOT).join("docs/src"), "md", &mut documents);
+    for document in documents {
+        let text = std::fs::read_to_string(&document).unwrap();
         for transcript in transcripts(&text) {
             shown += 1;
             let output = run(robotsd().current_dir(ROOT).args(transcript.command.split_whitespace()));
             let printed = output.said();
             let printed: Vec<&str> = printed.lines().map(str::trim_end).collect();
-            let place = format!("{document}:{}: $ robotsd {}", transcript.line, transcript.command);
+            let place = format!("{}:{}: $ robotsd {}", document.display(), transcript.line, transcript.command);
             assert!(matches(&transcript.output, &printed), "{place}\n{}", printed.join("\n"));
         }
     }
@@ -41,14 +36,16 @@ fn commands_print_what_the_documents_show() {
 /// the word.
 #[test]
 fn every_promise_names_existing_tests() {
-    let page = include_str!("../../src/docs/promises.md");
+    let page = include_str!("../../../docs/src/explanation/failures.md");
     let is_promise = |row: &&str| row.starts_with("| ") && !row.starts_with("| |") && !row.contains("| held by |");
     let rows: Vec<_> = page.lines().filter(is_promise).collect();
     assert!(rows.len() > 20, "{rows:?}");
-    let mut sources = Vec::new();
+    let mut files = Vec::new();
     for folder in ["src", "tests/it", "robotsd/src", "robotsd/tests/it"] {
-        read_sources(&Path::new(ROOT).join(folder), &mut sources);
+        add_files(&Path::new(ROOT).join(folder), "rs", &mut files);
     }
+    let sources: Vec<_> =
+        files.iter().map(|path| (path.display().to_string(), std::fs::read_to_string(path).unwrap())).collect();
     for row in rows {
         let tests: Vec<_> = row.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::")).collect();
         assert!(!tests.is_empty(), "no test holds {row}");
@@ -65,13 +62,14 @@ fn every_promise_names_existing_tests() {
     }
 }
 
-fn read_sources(folder: &Path, sources: &mut Vec<(String, String)>) {
+/// Adds the files of a folder, and of the folders in it, whose names end with this extension.
+fn add_files(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            read_sources(&path, sources);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            sources.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+            add_files(&path, extension, files);
+        } else if path.extension().is_some_and(|found| found == extension) {
+            files.push(path);
         }
     }
 }

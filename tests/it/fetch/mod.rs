@@ -10,7 +10,7 @@ mod served;
 mod server;
 mod site;
 
-const CHAPTER: &str = include_str!("../../../src/docs/fetch.md");
+const PAGE: &str = include_str!("../../../docs/src/explanation/fetching.md");
 const CRAWLER: &str = include_str!("../../../src/source/fetch/crawler/tests.rs");
 const SITE: &str = include_str!("../../../src/source/fetch/site_freshness/tests.rs");
 
@@ -20,16 +20,16 @@ fn tests_in(code: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn the_chapter_names_the_test_of_every_transition() {
+fn the_handbook_names_the_test_of_every_transition() {
     let in_code: Vec<_> = tests_in(CRAWLER).chain(tests_in(SITE)).collect();
     assert!(in_code.len() > 30);
-    let quoted: Vec<_> = CHAPTER.split('`').skip(1).step_by(2).collect();
+    let quoted: Vec<_> = PAGE.split('`').skip(1).step_by(2).collect();
     for name in quoted.iter().filter(|name| name.matches('_').count() > 1 && !name.contains(':')) {
-        assert!(in_code.contains(name), "the chapter names {name}, which is no test");
+        assert!(in_code.contains(name), "the page names {name}, which is no test");
     }
     // Tests that are not about a transition.
     let others = ["a_clock_that_jumps_back_harms_nothing", "the_specification_row_by_row"];
     for name in in_code.iter().filter(|name| !others.contains(name)) {
-        assert!(quoted.contains(name), "the chapter does not name {name}");
+        assert!(quoted.contains(name), "the page does not name {name}");
     }
 }

@@ -428,7 +428,7 @@ fn nginx_starts_with_the_file_for_http_alone() {
     assert!(checked.code == Some(0), "{}", checked.error);
 }
 
-/// Additional lines in the form with robotsd come from the files or the chapter, or are the site's
+/// Additional lines in the form with robotsd come from the files or the handbook, or are the site's
 /// own lines in another place.
 #[test]
 fn the_two_forms_differ_by_the_documented_lines() {

@@ -60,7 +60,7 @@ fn every_server_gives_the_outcomes_of_the_table() {
     table.check(&columns);
 }
 
-/// The chapter documents this for each server.
+/// The handbook documents this for each server.
 #[test]
 fn a_status_of_the_site_for_refusals_is_passed_on() {
     with_each(|server, program| {

@@ -1,4 +1,4 @@
-//! The outcome of each scene with each server: all of them in `outcomes.md`, and in the chapter
+//! The outcome of each scene with each server: all of them in `outcomes.md`, and in the handbook
 //! those that differ between servers.
 
 use std::fmt::Write;
@@ -8,9 +8,9 @@ use super::scene::SCENES;
 use crate::harness::*;
 
 const OUTCOMES: &str = "robotsd/tests/it/beside/outcomes.md";
-const CHAPTER: &str = "robotsd/src/docs/beside.md";
+const PAGE: &str = "docs/src/reference/decision-protocol.md";
 const HEAD: &str = "| scene |";
-/// This server shows its own pages for refusals, so it is in no table of the chapter.
+/// This server shows its own pages for refusals, so it is in no table of the page.
 const APART: &str = "ingress-nginx";
 
 /// The expected outcomes.
@@ -34,16 +34,16 @@ impl Table {
         rows.iter().skip(2).map(|row| row[at].to_owned()).collect()
     }
 
-    /// Compares the outcomes with the recorded ones, and the chapter with them. With
+    /// Compares the outcomes with the recorded ones, and the page with them. With
     /// `UPDATE_DOCS=1` writes both instead, which requires all servers.
     pub(super) fn check(&self, columns: &[Column]) {
         if is_written() {
             assert_eq!(columns.len(), super::server::SERVERS.len(), "all servers are needed to write the table");
             let outcomes = written(columns);
-            let (chapter, start, end) = chapter();
-            let table = Self { text: outcomes.clone() }.of_the_chapter();
+            let (page, start, end) = page();
+            let table = Self { text: outcomes.clone() }.of_the_page();
             std::fs::write(project(OUTCOMES), outcomes).unwrap();
-            std::fs::write(project(CHAPTER), format!("{}{table}{}", &chapter[..start], &chapter[end..])).unwrap();
+            std::fs::write(project(PAGE), format!("{}{table}{}", &page[..start], &page[end..])).unwrap();
             return;
         }
         let rows = self.rows();
@@ -55,15 +55,15 @@ impl Table {
                 assert_eq!(*outcome, expected, "{}: {scene}", column.server);
             }
         }
-        let (chapter, start, end) = chapter();
-        assert_eq!(chapter[start..end], self.of_the_chapter(), "run this test with UPDATE_DOCS=1");
-        let differ = self.of_the_chapter().lines().count() - 2;
+        let (page, start, end) = page();
+        assert_eq!(page[start..end], self.of_the_page(), "run this test with UPDATE_DOCS=1");
+        let differ = self.of_the_page().lines().count() - 2;
         let said = format!("{} of them end alike with all nine servers, and {differ} as below", SCENES.len() - differ);
-        assert!(chapter.contains(&said), "the chapter does not say: {said}");
+        assert!(page.contains(&said), "the page does not say: {said}");
     }
 
     /// Returns the scenes whose outcome differs between servers, except [`APART`].
-    fn of_the_chapter(&self) -> String {
+    fn of_the_page(&self) -> String {
         let mut table = String::new();
         for (number, mut row) in self.rows().into_iter().enumerate() {
             assert!(number > 0 || row.last() == Some(&APART), "the last column is that of {APART}");
@@ -84,12 +84,12 @@ impl Table {
     }
 }
 
-/// Returns the chapter, and the position of its table.
-fn chapter() -> (String, usize, usize) {
-    let chapter = std::fs::read_to_string(project(CHAPTER)).expect("the chapter is there");
-    let start = chapter.find(HEAD).expect("the chapter holds the table");
-    let end = start + chapter[start..].find("\n\n").expect("something follows") + 1;
-    (chapter, start, end)
+/// The page, and where its table begins and ends.
+fn page() -> (String, usize, usize) {
+    let page = std::fs::read_to_string(project(PAGE)).expect("the page exists");
+    let start = page.find(HEAD).expect("the page contains the table");
+    let end = start + page[start..].find("\n\n").expect("text after the table") + 1;
+    (page, start, end)
 }
 
 fn is_written() -> bool {

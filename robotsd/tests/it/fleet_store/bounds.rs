@@ -47,7 +47,7 @@ fn a_store_that_takes_a_third_of_a_second_for_each_answer_is_read_and_written() 
     });
 }
 
-/// Bytes per site and replica, as in the chapter.
+/// Bytes per site and replica, as in the handbook.
 const BYTES: u64 = 150;
 
 #[test]

@@ -9,20 +9,19 @@ use super::super::shared_rate::server::StoreServer;
 use super::{Fleet, ROBOTS, Replica, a_store};
 use crate::harness::*;
 
-const CHAPTER: &str = include_str!("../../../src/docs/fleet.md");
+const PAGE: &str = include_str!("../../../../docs/src/howto/replicas.md");
 const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
 
 /// Slightly more than the silence after which a replica is missing.
 const SILENT: Duration = Duration::from_secs(17);
 
-/// Starts three replicas that notify of everything, as the store's user that the chapter creates.
+/// Starts three replicas that notify of everything, as the store's user that the handbook creates.
 fn telling(store: &StoreServer, receiver: &Origin) -> Fleet {
     let notify = format!(
         "[[notify]]\non = [\"waits\", \"enforcement\", \"replica-missing\"]\nurl = \"http://{}/\"\ntimeout = \"30s\"\n",
         receiver.address
     );
-    let rights =
-        CHAPTER.lines().find_map(|line| line.strip_prefix("ACL SETUSER ")).unwrap().replace("shop-prod", "shop");
+    let rights = PAGE.lines().find_map(|line| line.strip_prefix("ACL SETUSER ")).unwrap().replace("shop-prod", "shop");
     assert_eq!(store.send(&format!("ACL SETUSER {rights}")), "+OK");
     let start = |name: &str| Replica::start_with(name, store, "robotsd:PASSWORD@", ROBOTS, &notify);
     Fleet::of(["web-1", "web-2", "web-3"].map(start).into())

@@ -430,7 +430,7 @@ fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
         let rate = replica(settings(&format!("redis://robotsd:hunter2@127.0.0.1:{}", store.port)));
         lost_because(&rate, name, "allow EVAL, EVALSHA, TIME, GET and SET for keys with the prefix").await;
         assert_lacks(why(&rate), &["hunter2"]);
-        // The permissions that the chapter names suffice.
+        // The permissions that the handbook names suffice.
         assert_eq!(
             store.send("ACL SETUSER robotsd resetkeys ~robotsd:rate:* -@all +eval +evalsha +time +get +set"),
             "+OK"

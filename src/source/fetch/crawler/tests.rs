@@ -1,5 +1,5 @@
 //! Tests of every transition. The name of each test describes the expected behaviour, and the table
-//! in `src/docs/fetch.md` refers to the tests.
+//! in `docs/src/explanation/fetching.md` refers to the tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};

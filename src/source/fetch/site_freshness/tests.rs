@@ -1,5 +1,5 @@
 //! Tests of every transition for a site. The name of each test describes the expected behaviour,
-//! and `src/docs/fetch.md` refers to the tests.
+//! and `docs/src/explanation/fetching.md` refers to the tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
