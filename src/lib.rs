@@ -7,7 +7,7 @@
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("../CRATE.md"))]
 #![cfg_attr(
     not(all(feature = "axum08", feature = "watch")),
-    doc = "Serve, check, reload and enforce a site's robots.txt. The full page and the chapters need all features."
+    doc = "Serve, check, reload and enforce a site's robots.txt. The full page needs all features."
 )]
 
 pub mod docs;

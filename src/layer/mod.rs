@@ -32,7 +32,7 @@
 //! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)), an allowed request that exceeds
 //! the `Crawl-delay` of its crawler's groups is answered with 429 and `Retry-After`. Each verified
 //! crawler has a bucket of its own. Other clients share a bucket per network, based on the address
-//! that [`RobotsLayer::address_from`] finds. See the chapter `rate`.
+//! that [`RobotsLayer::address_from`] finds. See `docs/src/explanation/rate.md`.
 //!
 //! A client's own `Robots-Verdict` field, spelled with hyphen or underscore, never reaches the
 //! inner service.
@@ -60,8 +60,8 @@
 //! and the fallback. It does not wrap routes that are added later. If it does not wrap the
 //! fallback, it does not answer `/robots.txt`. A `route_layer` does not receive requests for
 //! `/robots.txt`, because no route matches them. `RobotsLayer::for_axum08` also works in a
-//! `ServiceBuilder` within an axum app. The chapter `axum` describes all cases, and the order of
-//! this layer and other layers.
+//! `ServiceBuilder` within an axum app. `docs/src/howto/library.md` describes all cases, and the
+//! order of this layer and other layers.
 //!
 //! Exempt networks require the client's address. `for_axum08` finds the address if the app is
 //! served with `into_make_service_with_connect_info::<SocketAddr>()`. [`RobotsLayer::new`] needs

@@ -451,7 +451,7 @@ pub struct Status {
     /// for `/robots.txt`. Unless an outer layer serves the file, the app enforces rules that it
     /// does not publish, and crawlers interpret the 404 as "nothing is disallowed". A request is
     /// not counted if an outer layer for another site judged it and a group of that site's file
-    /// applies to the crawler. Put the layer on the outermost router (chapter `axum`).
+    /// applies to the crawler. Put the layer on the outermost router (`docs/src/howto/library.md`).
     pub nested_only: u64,
     /// Number of requests that claimed to be from a crawler and whose claim was not checked,
     /// although the policy depends on it: the policy tags or refuses impostors, or one of its

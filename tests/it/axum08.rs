@@ -163,7 +163,7 @@ async fn only_the_outermost_router_has_a_robots_txt() {
     assert_eq!(status(&bare, "/robots.txt", GPTBOT).await, StatusCode::OK);
 }
 
-/// The table of the chapter `axum`: who answers `/robots.txt`, the routes of this team and the
+/// The table of `docs/src/howto/library.md`: who answers `/robots.txt`, the routes of this team and the
 /// routes of another team.
 #[tokio::test]
 async fn the_final_fallback_of_the_app_decides_about_robots_txt() {

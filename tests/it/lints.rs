@@ -1,4 +1,4 @@
-//! The chapter on lints matches the code.
+//! The page on lints matches the code.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,8 +10,8 @@ const HEAD: &str = "| code | severity | finds |\n|---|---|---|\n";
 #[test]
 fn the_table_of_the_docs_is_the_table_of_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/lints.md");
-    let chapter = std::fs::read_to_string(&path).expect("the chapter is there");
-    let at = chapter.find(HEAD).expect("the chapter holds the table") + HEAD.len();
+    let page = std::fs::read_to_string(&path).expect("the page exists");
+    let at = page.find(HEAD).expect("the page contains the table") + HEAD.len();
     let mut table = String::new();
     for lint in Lint::all() {
         let code = lint.code;
@@ -21,8 +21,8 @@ fn the_table_of_the_docs_is_the_table_of_the_code() {
         writeln!(table, "| <a id=\"{code}\"></a>`{code}` | {severity} | {summary} |").expect("a string grows");
     }
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, format!("{}{table}", &chapter[..at])).expect("the chapter can be written");
+        std::fs::write(&path, format!("{}{table}", &page[..at])).expect("the page can be written");
         return;
     }
-    assert_eq!(&chapter[at..], table, "run this test with UPDATE_DOCS=1");
+    assert_eq!(&page[at..], table, "run this test with UPDATE_DOCS=1");
 }

@@ -13,7 +13,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// The right that a request needs, as described in the chapter `operating`.
+/// The right that a request needs, as described in `docs/src/reference/admin-api.md`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Needs {
     Nothing,

@@ -274,12 +274,12 @@ fn explanation(code: &str) -> String {
 /// Findings link to pages of the documentation of the libraries, which therefore remain there.
 #[test]
 fn the_pages_that_findings_link_to_are_copied() {
-    for (page, chapter) in [("lints.md", "src/docs/lints.md"), ("answers.md", "robotsd/src/docs/answers.md")] {
-        let text = std::fs::read_to_string(project(chapter)).unwrap();
+    for (page, source) in [("lints.md", "src/docs/lints.md"), ("answers.md", "robotsd/src/docs/answers.md")] {
+        let text = std::fs::read_to_string(project(source)).unwrap();
         let (title, rest) = text.split_once('\n').unwrap();
         let rest = rest.replace(HANDBOOK, "../");
-        assert!(!rest.contains("::"), "{chapter}: a link to an item works in rustdoc only");
-        let mut copy = format!("{title}\n\n<!-- Generated from {chapter} by robotsd/tests/it/handbook.rs. -->\n{rest}");
+        assert!(!rest.contains("::"), "{source}: a link to an item works in rustdoc only");
+        let mut copy = format!("{title}\n\n<!-- Generated from {source} by robotsd/tests/it/handbook.rs. -->\n{rest}");
         if page == "lints.md" {
             let codes = rest.split("<a id=\"").skip(1).filter_map(|row| row.split('"').next());
             copy.push_str("\n## Examples\n");

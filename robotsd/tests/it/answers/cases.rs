@@ -1,5 +1,5 @@
 //! Every way to answer a request for a robots.txt, and what crawlers make from it: the rows of the
-//! chapter's table.
+//! table of the page `answers`.
 
 use std::sync::LazyLock;
 

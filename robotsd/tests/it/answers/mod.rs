@@ -24,7 +24,7 @@ const URL: &str = "http://example.com:8080";
 /// Long enough for a busy machine.
 const TIMEOUT: &str = "--timeout=60s";
 
-/// The time given to a silent server, as the chapter's table shows it.
+/// The time given to a silent server, as the table of the page shows it.
 const SHORT_TIMEOUT: &str = "--timeout=3s";
 
 /// The JSON output of a check.
@@ -132,7 +132,7 @@ fn every_answer_is_read_as_the_table_says() {
     let unknown = Checked::of(&mut check(&["http://no..name:8080"], &[]));
     assert_eq!((unknown.crawlers(), unknown.exit()), (cases::DISALLOW_ALL, 2));
     let others = [Row::of("no server at the address", &unreachable), Row::of("no such name", &unknown)];
-    Table::of_the_chapter().check(rows.into_iter().chain(tls::rows()).chain(others));
+    Table::of_the_page().check(rows.into_iter().chain(tls::rows()).chain(others));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The table of the chapter, generated from the checks of the cases.
+//! The table of the page `answers`, generated from the checks of the cases.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ const HEAD: &str = "| the server answers | crawlers | found | exit |\n|---|---|-
 /// The text after the table and its notes.
 const NEXT: &str = "\n## Every finding";
 
-/// The table as in the chapter.
+/// The table as in the page.
 pub(super) struct Table {
     path: PathBuf,
-    chapter: String,
+    page: String,
 }
 
 /// The report of a check of one server.
@@ -88,22 +88,22 @@ fn plain(message: &str) -> String {
 }
 
 impl Table {
-    pub(super) fn of_the_chapter() -> Self {
+    pub(super) fn of_the_page() -> Self {
         let path = project("robotsd/src/docs/answers.md");
-        let chapter = std::fs::read_to_string(&path).expect("the chapter is there");
-        Self { path, chapter }
+        let page = std::fs::read_to_string(&path).expect("the page exists");
+        Self { path, page }
     }
 
     /// Compares the rows with the table; with `UPDATE_DOCS=1` writes it instead.
     pub(super) fn check(&self, rows: impl IntoIterator<Item = Row>) {
-        let Self { path, chapter } = self;
-        let start = chapter.find(HEAD).expect("the chapter holds the table") + HEAD.len();
-        let end = start + chapter[start..].find(NEXT).expect("a chapter on findings follows");
+        let Self { path, page } = self;
+        let start = page.find(HEAD).expect("the page contains the table") + HEAD.len();
+        let end = start + page[start..].find(NEXT).expect("a section on findings follows");
         let rows = written(rows);
         if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(path, format!("{}{rows}{}", &chapter[..start], &chapter[end..])).unwrap();
+            std::fs::write(path, format!("{}{rows}{}", &page[..start], &page[end..])).unwrap();
             return;
         }
-        assert_eq!(&chapter[start..end], rows, "run this test with UPDATE_DOCS=1");
+        assert_eq!(&page[start..end], rows, "run this test with UPDATE_DOCS=1");
     }
 }

@@ -1,6 +1,6 @@
 //! A fleet of three processes with its document in a real store, Valkey and Redis: every failure
-//! that the chapter on fleets names. In each case switching off works, and nothing that was off
-//! turns on by itself.
+//! that `docs/src/howto/replicas.md` describes. In each case switching off works, and nothing that
+//! was off turns on by itself.
 
 mod bounds;
 mod busy;

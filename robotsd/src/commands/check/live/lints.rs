@@ -1,4 +1,4 @@
-//! The lints about servers' answers: the table that `--explain` and the chapter `answers` show.
+//! The lints about servers' answers: the table that `--explain` and the page `answers` show.
 
 use tower_robots::check::Severity;
 
@@ -10,7 +10,7 @@ macro_rules! lints {
         $(pub(super) const $name: AnswerLint =
             AnswerLint { code: $code, severity: Severity::$severity, summary: $summary, why: $why };)*
 
-        /// Every lint, in the order of the chapter.
+        /// Every lint, in the order of the page.
         static ALL: &[AnswerLint] = &[$($name),*];
     };
 }
@@ -131,11 +131,11 @@ mod tests {
         }
     }
     #[test]
-    fn the_table_of_the_chapter_is_that_of_the_code() {
+    fn the_table_of_the_page_is_that_of_the_code() {
         const HEAD: &str = "| code | severity | finds |\n|---|---|---|\n";
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/answers.md");
-        let chapter = std::fs::read_to_string(&path).expect("the chapter is there");
-        let at = chapter.find(HEAD).expect("the chapter holds the table") + HEAD.len();
+        let page = std::fs::read_to_string(&path).expect("the page exists");
+        let at = page.find(HEAD).expect("the page contains the table") + HEAD.len();
         let row = |lint: &AnswerLint| {
             let AnswerLint { code, severity, summary, why } = lint;
             // The link of a finding points to this anchor.
@@ -144,9 +144,9 @@ mod tests {
         };
         let table: String = ALL.iter().map(row).collect();
         if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(&path, format!("{}{table}", &chapter[..at])).expect("the chapter can be written");
+            std::fs::write(&path, format!("{}{table}", &page[..at])).expect("the page can be written");
             return;
         }
-        assert_eq!(&chapter[at..], table, "run this test with UPDATE_DOCS=1");
+        assert_eq!(&page[at..], table, "run this test with UPDATE_DOCS=1");
     }
 }
