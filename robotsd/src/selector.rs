@@ -1,4 +1,4 @@
-//! Selects crawlers. `edit`, `agents` and `[site.modes]` use the same syntax: `agent:GPTBot`,
+//! Selects crawlers. `edit`, `agents`, `explain`, `diff` and `[site.modes]` use the same syntax: `agent:GPTBot`,
 //! `category:ai-training`, `operator:OpenAI` or `index`.
 
 use std::str::FromStr;
@@ -41,6 +41,20 @@ impl FromStr for Selector {
 const FORMS: &str = "write a name, \"category:WORD\", \"operator:NAME\" or \"index\"";
 
 impl Selector {
+    /// Returns the names of the crawlers that a word selects. A word that does not have the form of
+    /// a selection of several crawlers, such as a name or a whole header, selects itself.
+    ///
+    /// # Errors
+    ///
+    /// The category does not exist, or the operator has no crawler in the registry.
+    pub(crate) fn names<'w>(word: &'w str, registry: &'w Registry) -> Result<Vec<&'w str>, String> {
+        if word != "index" && !word.starts_with("category:") && !word.starts_with("operator:") {
+            return Ok(vec![word]);
+        }
+        let crawlers = word.parse::<Self>()?.of(registry)?;
+        Ok(crawlers.into_iter().map(|crawler| &*crawler.name).collect())
+    }
+
     /// Reports whether a crawler is selected.
     pub(crate) fn has(&self, crawler: &Crawler) -> bool {
         match self {

@@ -15,6 +15,7 @@
 mod check_args;
 mod check_settings;
 mod fixing;
+mod front_page;
 mod live;
 mod summary;
 
@@ -30,6 +31,7 @@ use walkdir::WalkDir;
 
 use self::check_settings::{CheckFile, Deny, is_chosen};
 use self::fixing::FixRun;
+use self::front_page::{FrontPage, FrontPageMarkdown, FrontPageText};
 use self::live::LiveCheck;
 use self::summary::{CheckSummary, FindingGroups, ShownNotes};
 use super::arguments::site::{RobotsFile, SelectedSite, missing_hint};
@@ -111,10 +113,11 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
         |path: &&PathBuf| expand(path).into_iter().map(|source| fixing.permitted(path, source?)).collect::<Vec<_>>();
     let sources: Vec<_> = paths.iter().flat_map(expanded).collect();
     let detail = args.detail(sources.len() + urls.len());
+    let is_only_file = sources.len() + urls.len() <= 1;
     let has_notes = detail == Detail::All || args.notes || matches!(args.deny, Some(Deny::Notes));
     let notes = if has_notes { ShownNotes::Each } else { ShownNotes::Counted };
     let (sarif, faults) = (SarifLog::default(), BTreeSet::new());
-    let mut output = CheckOutput { form: args.format, detail, notes, settings, summary, sarif, faults };
+    let mut output = CheckOutput { form: args.format, detail, is_only_file, notes, settings, summary, sarif, faults };
     if !urls.is_empty() {
         match site.retriever() {
             Ok(retriever) => {
@@ -140,6 +143,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
                     site.hosts().and_then(|(_, hosts)| OwnHosts::of(hosts).sitemap_elsewhere(evaluator.robots()));
                 elsewhere.iter().for_each(|text| complain(&format_args!("{}: {text}", printable(&name))));
                 output.checked(out, Checked { name: &name, robots: evaluator.robots(), report: &report })?;
+                output.front_page(out, &name, &evaluator)?;
             }
             Err(error) => output.unread("robots.txt", &error),
         }
@@ -180,6 +184,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
 struct CheckOutput<'a> {
     form: FindingFormat,
     detail: Detail,
+    is_only_file: bool,
     notes: ShownNotes,
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
@@ -250,7 +255,20 @@ impl CheckOutput<'_> {
             self.summary.add(name, &report, &FindingGroups::of(&report));
             return render::findings(&mut stderr(), FindingFormat::Concise, &mut self.sarif, checked);
         }
-        self.checked(out, checked)
+        self.checked(out, checked)?;
+        self.front_page(out, name, &evaluator)
+    }
+
+    /// Writes who may fetch the front page, if this is the only file.
+    fn front_page(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
+        let page = &FrontPage::by_rules(evaluator, self.settings);
+        let name = &*format!("by {}", printable(name));
+        match self.form {
+            _ if !self.is_only_file || page.is_unknown() => Ok(()),
+            FindingFormat::Text => writeln!(out, "{}\n", FrontPageText { name, page }),
+            FindingFormat::Markdown => writeln!(out, "{}\n", FrontPageMarkdown { name, page }),
+            _ => Ok(()),
+        }
     }
 }
 

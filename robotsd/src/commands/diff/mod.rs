@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use tower_robots::agent::Registry;
 use tower_robots::check::{Diff, Guard};
 use tower_robots::rules::Reading;
 
@@ -29,6 +30,7 @@ use crate::fetch::is_url;
 use crate::input::stdin_once;
 use crate::names::UnknownName;
 use crate::render::{finding_line, printable, printable_path, stdout, write_json};
+use crate::selector::Selector;
 use crate::target_url::TargetUrl;
 
 /// Show what changes for crawlers between two robots.txt files
@@ -46,11 +48,11 @@ pub(crate) struct DiffArgs {
     #[command(flatten)]
     site: SiteArgs,
 
-    /// Fail if anything changes for this crawler on these paths, such as "Googlebot:/products/";
-    /// the path may be a pattern, and * stands for crawlers that neither file names; may be
-    /// repeated
-    #[arg(long, value_name = "CRAWLER:PATTERN", value_parser = guard)]
-    forbid: Vec<Guard>,
+    /// Fail if anything changes for this crawler on these paths, such as "Googlebot:/products/" or
+    /// "category:ai-training:/"; the path may be a pattern, and * stands for crawlers that neither
+    /// file names; may be repeated
+    #[arg(long, value_name = "CRAWLER:PATTERN", value_parser = forbidden_change)]
+    forbid: Vec<ForbiddenChange>,
 
     #[command(flatten)]
     lists: PageListArgs,
@@ -79,16 +81,39 @@ struct DiffJson<'d> {
     pages: &'d ListLosses,
 }
 
-fn guard(text: &str) -> Result<Guard, String> {
+/// The value of `--forbid`: crawlers, and the paths on which nothing may change for them.
+#[derive(Clone, Debug)]
+struct ForbiddenChange {
+    /// A name, or a selection such as `category:ai-training`.
+    crawlers: String,
+    pattern: String,
+}
+
+fn forbidden_change(text: &str) -> Result<ForbiddenChange, String> {
     let missing = || "write crawler, colon and path, such as \"Googlebot:/products/\"".to_owned();
-    let (crawler, pattern) = text.split_once(':').ok_or_else(missing)?;
-    let pattern = pattern.trim();
+    let key = ["category:", "operator:"].into_iter().find(|key| text.starts_with(key)).unwrap_or_default();
+    let colon = key.len() + text[key.len()..].find(':').ok_or_else(missing)?;
+    let (crawlers, pattern) = (text[..colon].trim().to_owned(), text[colon + 1..].trim());
+    if crawlers.is_empty() {
+        return Err(missing());
+    }
     if pattern.starts_with('*') {
-        return Guard::parse(text).ok_or_else(missing);
+        return Ok(ForbiddenChange { crawlers, pattern: pattern.to_owned() });
     }
     // The files already determine the host, so only the path of the URL is the pattern.
     let url = TargetUrl::parse(pattern.as_bytes())?;
-    Guard::parse(&format!("{crawler}:{}", String::from_utf8_lossy(url.path()))).ok_or_else(missing)
+    let pattern = String::from_utf8_lossy(url.path()).into_owned();
+    if pattern.starts_with('/') { Ok(ForbiddenChange { crawlers, pattern }) } else { Err(missing()) }
+}
+
+impl ForbiddenChange {
+    /// Returns a guard for each of the crawlers.
+    fn guards(&self, registry: &Registry) -> Result<Vec<Guard>, String> {
+        let Self { crawlers, pattern } = self;
+        let names = Selector::names(crawlers, registry)
+            .map_err(|error| format!("--forbid {:?}: {error}", format!("{crawlers}:{pattern}")))?;
+        Ok(names.iter().filter_map(|name| Guard::parse(&format!("{name}:{pattern}"))).collect())
+    }
 }
 
 fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
@@ -148,13 +173,17 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     // replacement.
     let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
-    // Guards for crawlers that do not exist would never fail.
-    if let Some((guard, unknown)) =
-        args.forbid.iter().find_map(|guard| Some((guard, old.unknown_name(&guard.crawler, Some(&new))?)))
-    {
-        return Err(io::Error::other(unknown_crawler(guard, &unknown)));
+    let mut guards = Vec::new();
+    for forbidden in &args.forbid {
+        guards.extend(forbidden.guards(&site.settings.registry).map_err(io::Error::other)?);
     }
-    let diff = old.diff(&new, args.forbid.iter().cloned());
+    // Guards for crawlers that do not exist would never fail.
+    for guard in &guards {
+        if let Some(unknown) = old.unknown_name(&guard.crawler, Some(&new)) {
+            return Err(io::Error::other(unknown_crawler(guard, &unknown)));
+        }
+    }
+    let diff = old.diff(&new, guards);
     let unread = new.unread_lines_since(&old);
     let pages = args.lists.losses(&site, &old, &new)?;
     let mut out = stdout();

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use tower_robots::agent::Class;
+use tower_robots::agent::{Class, Registry};
 use tower_robots::live::VersionHashPrefix;
 use tower_robots::policy::HumanEvidence;
 use tower_robots::rules::Reading;
@@ -23,6 +23,7 @@ use super::claim::{self, Names};
 use crate::evaluator::Evaluator;
 use crate::exit::{FAILED, complain};
 use crate::render::{printable, stdout};
+use crate::selector::Selector;
 use crate::target_url::TargetUrl;
 
 #[derive(Debug, clap::Args)]
@@ -56,7 +57,8 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     site: SiteArgs,
 
-    /// The name of a crawler, or a whole User-Agent header; may be repeated
+    /// The name of a crawler, or a whole User-Agent header; or several crawlers:
+    /// category:ai-training, operator:OpenAI or index; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "token")]
     user_agent: Vec<String>,
 
@@ -148,9 +150,10 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     if args.robots.is_none() {
         site.decide_as_served(&mut evaluator);
     }
-    let requesters = args.requesters(&evaluator);
-    args.refuse_near_names(&evaluator)?;
-    for name in args.token.iter().chain(&args.user_agent) {
+    let user_agents = args.user_agents(&site.settings.registry)?;
+    let requesters = args.requesters(&evaluator, &user_agents);
+    refuse_near_names(&user_agents, &evaluator)?;
+    for name in args.token.iter().map(String::as_str).chain(user_agents) {
         if let Some(unknown) = evaluator.unknown_name(name, None) {
             complain(&unknown);
         }
@@ -227,28 +230,15 @@ impl ExplainArgs {
         Ok(())
     }
 
-    /// Returns an error for names that almost match a crawler, and for values that are not whole
-    /// headers. Otherwise the answer would be about another client, but look like the wanted
-    /// answer.
-    fn refuse_near_names(&self, evaluator: &Evaluator) -> io::Result<()> {
-        for name in &self.user_agent {
-            let shown = printable(name);
-            let token = "use --token to explain the file for this name";
-            let unknown = evaluator.unknown_name(name, None);
-            if let Some((unknown, hint)) = unknown.as_ref().and_then(|unknown| Some((unknown, unknown.hint()?))) {
-                return Err(io::Error::other(format!(
-                    "--user-agent {shown:?}: {}: {hint} Or {token}",
-                    unknown.fault()
-                )));
-            }
-            if evaluator.is_word_of_no_crawler(name) && evaluator.resolve(name).1.first().class() == Class::NonBrowser {
-                return Err(io::Error::other(format!(
-                    "--user-agent {shown:?}: it is neither the name of a crawler nor a whole header: write the \
-                     header as sent, or {token}"
-                )));
-            }
+    /// Returns the value of each `--user-agent`, with the names of the crawlers for a selection.
+    fn user_agents<'a>(&'a self, registry: &'a Registry) -> io::Result<Vec<&'a str>> {
+        let mut names = Vec::new();
+        for word in &self.user_agent {
+            let selected = Selector::names(word, registry)
+                .map_err(|error| io::Error::other(format!("--user-agent {:?}: {error}", printable(word))))?;
+            names.extend(selected);
         }
-        Ok(())
+        Ok(names)
     }
 
     /// Returns the evidence about the sender, for each requester.
@@ -263,10 +253,31 @@ impl ExplainArgs {
         requesters.iter().map(sender).collect()
     }
 
-    fn requesters(&self, evaluator: &Evaluator) -> Vec<Requester> {
+    fn requesters(&self, evaluator: &Evaluator, user_agents: &[&str]) -> Vec<Requester> {
         let tokens = self.token.iter().map(|token| Requester::token(evaluator, token));
-        tokens.chain(self.user_agent.iter().map(|name| Requester::user_agent(evaluator, name))).collect()
+        tokens.chain(user_agents.iter().map(|name| Requester::user_agent(evaluator, name))).collect()
     }
+}
+
+/// Returns an error for names that almost match a crawler, and for values that are not whole
+/// headers. Otherwise the answer would be about another client, but look like the wanted
+/// answer.
+fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<()> {
+    for name in user_agents {
+        let shown = printable(name);
+        let token = "use --token to explain the file for this name";
+        let unknown = evaluator.unknown_name(name, None);
+        if let Some((unknown, hint)) = unknown.as_ref().and_then(|unknown| Some((unknown, unknown.hint()?))) {
+            return Err(io::Error::other(format!("--user-agent {shown:?}: {}: {hint} Or {token}", unknown.fault())));
+        }
+        if evaluator.is_word_of_no_crawler(name) && evaluator.resolve(name).1.first().class() == Class::NonBrowser {
+            return Err(io::Error::other(format!(
+                "--user-agent {shown:?}: it is neither the name of a crawler nor a whole header: write the \
+                 header as sent, or {token}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Maximum length of a line, in bytes; no server accepts a longer URL.

@@ -21,7 +21,8 @@ use tower_robots::live::LiveRobots;
 use tower_robots::rules::{Reading, ValueError};
 use tower_robots::source::fetch::FetchUrl;
 
-use self::report::{AnswerSummary, FrontPage, LiveReport, SameFile};
+use self::report::{AnswerSummary, LiveReport, SameFile};
+use crate::commands::check::front_page::FrontPage;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::fetch::{
     AnswerKind, AnswerReading, DocumentError, RetrievalChain, RetrievalRequest, Retriever, codings, robots_url, site_of,

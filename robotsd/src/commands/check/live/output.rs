@@ -1,25 +1,20 @@
 //! Writes the output about a site, in the requested format. The text format has one line for each
 //! name of the site, and shows who may fetch the front page.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use askama::Template;
 use tower_robots::check::Severity;
-use tower_robots::rules::Access;
 
-use super::report::{AnswerSummary, CrawlerKind, FrontPage, FrontPageRow, LiveReport, SameFile};
+use super::report::{AnswerSummary, LiveReport, SameFile};
 use super::{LiveCheck, answers};
+use crate::commands::check::front_page::{FrontPageMarkdown, FrontPageText};
 use crate::commands::check::summary::ShownNotes;
 use crate::commands::check::{CheckOutput, Detail};
 use crate::commands::output::filters;
 use crate::evaluator::Evaluator;
 use crate::fetch::{AnswerKind, CrawlerAccess, shown_url};
 use crate::render::{self, AnswerFinding, Checked, FindingFormat, printable};
-
-/// Maximum number of crawlers shown by name: of those that may fetch the page, and of those that
-/// may not.
-const NAMES: (usize, usize) = (6, 12);
 
 #[derive(Template)]
 #[template(path = "commands/check/live/answers.txt", whitespace = "preserve")]
@@ -67,51 +62,9 @@ fn write_counted(out: &mut impl Write, notes: &[AnswerFinding]) -> io::Result<()
     }
 }
 
-/// The crawlers that may fetch the front page, and those that may not.
-#[derive(Template)]
-#[template(path = "commands/check/live/front_page.txt", whitespace = "preserve")]
-struct FrontPageText<'a> {
-    report: &'a LiveReport,
-}
-
-/// The same crawlers, as a Markdown table.
-#[derive(Template)]
-#[template(path = "commands/check/live/front_page_markdown.txt", whitespace = "preserve")]
-struct FrontPageMarkdown<'a> {
-    report: &'a LiveReport,
-}
-
 /// Returns the URL of the front page.
-fn front_page(report: &LiveReport) -> String {
+fn front_page_url(report: &LiveReport) -> String {
     printable(report.name.trim_end_matches("robots.txt"))
-}
-
-/// Lists the crawlers of a kind that may fetch the page, and those that may not.
-fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
-    let side = |access, shown| {
-        let is_meant = |row: &&FrontPageRow| row.kind == kind && row.access == access;
-        let rows: Vec<_> = page.rows.iter().filter(is_meant).collect();
-        let name = |row: &&FrontPageRow| {
-            let mut name = printable(&row.crawler);
-            if let (Some(line), Access::Disallow) = (row.line, access) {
-                let _ = write!(name, " (line {line})");
-            }
-            if row.ignores_robots && access == Access::Disallow {
-                name.push_str(" (ignores robots.txt)");
-            }
-            name
-        };
-        let names: Vec<_> = rows.iter().take(shown).map(name).collect();
-        match rows.len() {
-            0 => "-".to_owned(),
-            all if page.has_rules => match all - names.len() {
-                0 => names.join(", "),
-                more => format!("{}, and {more} more", names.join(", ")),
-            },
-            all => format!("all {all}"),
-        }
-    };
-    (side(Access::Allow, NAMES.0), side(Access::Disallow, NAMES.1))
 }
 
 impl CheckOutput<'_> {
@@ -165,11 +118,12 @@ impl CheckOutput<'_> {
         if self.form == FindingFormat::Text && self.detail == Detail::Lines {
             writeln!(out)?;
         }
+        let (name, page) = (&*front_page_url(report), &report.front_page);
         match self.form {
             FindingFormat::Json => render::write_json(out, report),
-            _ if report.front_page.rows.is_empty() => Ok(()),
-            FindingFormat::Text => writeln!(out, "{}\n", FrontPageText { report }),
-            FindingFormat::Markdown => writeln!(out, "{}\n", FrontPageMarkdown { report }),
+            _ if page.is_unknown() => Ok(()),
+            FindingFormat::Text => writeln!(out, "{}\n", FrontPageText { name, page }),
+            FindingFormat::Markdown => writeln!(out, "{}\n", FrontPageMarkdown { name, page }),
             FindingFormat::Concise | FindingFormat::Github | FindingFormat::Sarif => Ok(()),
         }
     }

@@ -1,15 +1,13 @@
 //! The data of a live check, before it is written.
 
 use serde::Serialize;
-use tower_robots::agent::{Category, Crawler, Obeys};
-use tower_robots::rules::Access;
 use tower_robots::source::fetch::FetchErrorKind;
 
 use super::sitemaps::SitemapSummary;
-use crate::evaluator::{Evaluator, EvaluatorSettings};
-use crate::fetch::{AnswerKind, AnswerReading, CrawlerAccess, DecodedBody, RetrievalChain, codings};
+use crate::commands::check::front_page::FrontPage;
+use crate::evaluator::Evaluator;
+use crate::fetch::{AnswerKind, AnswerReading, DecodedBody, RetrievalChain, codings};
 use crate::render::AnswerFinding;
-use crate::word_enum::word_enum;
 
 /// Everything about one URL of the command line. In JSON output, this object follows the findings.
 #[derive(Debug, Serialize)]
@@ -126,79 +124,4 @@ impl SameFile {
         let is_same = kind.access() == named_kind.access() && octets(other_body) == octets(named_body);
         if has_same_end || is_same { Self::Same } else { Self::Differs }
     }
-}
-
-/// Crawlers of each kind, and their access; empty if it is unknown.
-#[derive(Debug, Default, Serialize)]
-#[serde(transparent)]
-pub(super) struct FrontPage {
-    pub(super) rows: Vec<FrontPageRow>,
-    /// Whether the access is decided by rules, and not by a response without rules.
-    #[serde(skip)]
-    pub(super) has_rules: bool,
-}
-
-/// Access of one crawler.
-#[derive(Debug, Serialize)]
-pub(super) struct FrontPageRow {
-    pub(super) crawler: String,
-    pub(super) kind: CrawlerKind,
-    pub(super) access: Access,
-    /// Line of the deciding rule, if there is one.
-    pub(super) line: Option<usize>,
-    /// Whether the crawler ignores robots.txt.
-    pub(super) ignores_robots: bool,
-}
-
-word_enum! {
-    /// Kinds of crawlers that owners care about first.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-    #[serde(rename_all = "kebab-case")]
-    pub(super) enum CrawlerKind {
-        SearchEngine = "search engines",
-        AiSearch = "AI search",
-        AiTraining = "AI training",
-    }
-}
-
-impl CrawlerKind {
-    fn of(crawler: &Crawler) -> Option<Self> {
-        match crawler.category {
-            _ if crawler.is_index_engine => Some(Self::SearchEngine),
-            Category::AiSearch => Some(Self::AiSearch),
-            Category::AiTraining => Some(Self::AiTraining),
-            _ => None,
-        }
-    }
-}
-
-impl FrontPage {
-    /// Determines access by the rules of a file.
-    pub(super) fn by_rules(evaluator: &Evaluator, settings: &EvaluatorSettings) -> Self {
-        let path = evaluator.path(b"/");
-        let decide = |crawler: &Crawler| {
-            let (_, agents) = evaluator.resolve(&crawler.name);
-            let agent = agents.first();
-            let verdict = evaluator.rules.select(agent.tokens(), agent.fallback()).verdict(&path);
-            let line = verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(|rule| rule.line());
-            (verdict.access(), line)
-        };
-        Self { rows: rows(settings, decide), has_rules: true }
-    }
-
-    /// Determines access by a response without rules, or with a body that cannot be decoded and so
-    /// contains no rules for crawlers.
-    pub(super) fn without_rules(settings: &EvaluatorSettings, access: CrawlerAccess) -> Self {
-        let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
-        Self { rows: rows(settings, |_| (access, None)), has_rules: false }
-    }
-}
-
-fn rows(settings: &EvaluatorSettings, decide: impl Fn(&Crawler) -> (Access, Option<usize>)) -> Vec<FrontPageRow> {
-    let row = |crawler: &Crawler| {
-        let kind = CrawlerKind::of(crawler)?;
-        let ((access, line), ignores_robots) = (decide(crawler), crawler.obeys_robots == Obeys::No);
-        Some(FrontPageRow { crawler: crawler.name.to_owned(), kind, access, line, ignores_robots })
-    };
-    settings.registry.crawlers().filter_map(row).collect()
 }

@@ -1,0 +1,148 @@
+//! Shows which search engines and AI crawlers may fetch the front page of a site, according to its
+//! robots.txt or to the answer that a server gave for the robots.txt.
+
+use std::fmt::Write as _;
+
+use askama::Template;
+use serde::Serialize;
+use tower_robots::agent::{Category, Crawler, Obeys};
+use tower_robots::rules::Access;
+
+use crate::commands::output::filters;
+use crate::evaluator::{Evaluator, EvaluatorSettings};
+use crate::fetch::CrawlerAccess;
+use crate::render::printable;
+use crate::word_enum::word_enum;
+
+/// Maximum number of crawlers shown by name: of those that may fetch the page, and of those that
+/// may not.
+const NAMES: (usize, usize) = (6, 12);
+
+/// Crawlers of each kind, and their access; empty if it is unknown.
+#[derive(Debug, Default, Serialize)]
+#[serde(transparent)]
+pub(super) struct FrontPage {
+    rows: Vec<FrontPageRow>,
+    /// Whether the access is decided by rules, and not by a response without rules.
+    #[serde(skip)]
+    has_rules: bool,
+}
+
+/// Access of one crawler.
+#[derive(Debug, Serialize)]
+struct FrontPageRow {
+    crawler: String,
+    kind: CrawlerKind,
+    access: Access,
+    /// Line of the deciding rule, if there is one.
+    line: Option<usize>,
+    /// Whether the crawler ignores robots.txt.
+    ignores_robots: bool,
+}
+
+word_enum! {
+    /// Kinds of crawlers that owners care about first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum CrawlerKind {
+        SearchEngine = "search engines",
+        AiSearch = "AI search",
+        AiTraining = "AI training",
+    }
+}
+
+impl CrawlerKind {
+    fn of(crawler: &Crawler) -> Option<Self> {
+        match crawler.category {
+            _ if crawler.is_index_engine => Some(Self::SearchEngine),
+            Category::AiSearch => Some(Self::AiSearch),
+            Category::AiTraining => Some(Self::AiTraining),
+            _ => None,
+        }
+    }
+}
+
+impl FrontPage {
+    /// Determines access by the rules of a file. The access is unknown if the file is not a
+    /// robots.txt.
+    pub(super) fn by_rules(evaluator: &Evaluator, settings: &EvaluatorSettings) -> Self {
+        if evaluator.is_other_file() {
+            return Self::default();
+        }
+        let path = evaluator.path(b"/");
+        let decide = |crawler: &Crawler| {
+            let (_, agents) = evaluator.resolve(&crawler.name);
+            let agent = agents.first();
+            let verdict = evaluator.rules.select(agent.tokens(), agent.fallback()).verdict(&path);
+            let line = verdict.rule().filter(|rule| !rule.pattern().is_empty()).map(|rule| rule.line());
+            (verdict.access(), line)
+        };
+        Self { rows: rows(settings, decide), has_rules: true }
+    }
+
+    /// Determines access by a response without rules, or with a body that cannot be decoded and so
+    /// contains no rules for crawlers.
+    pub(super) fn without_rules(settings: &EvaluatorSettings, access: CrawlerAccess) -> Self {
+        let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
+        Self { rows: rows(settings, |_| (access, None)), has_rules: false }
+    }
+
+    /// Reports whether the access of crawlers is unknown.
+    pub(super) const fn is_unknown(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+fn rows(settings: &EvaluatorSettings, decide: impl Fn(&Crawler) -> (Access, Option<usize>)) -> Vec<FrontPageRow> {
+    let row = |crawler: &Crawler| {
+        let kind = CrawlerKind::of(crawler)?;
+        let ((access, line), ignores_robots) = (decide(crawler), crawler.obeys_robots == Obeys::No);
+        Some(FrontPageRow { crawler: crawler.name.to_owned(), kind, access, line, ignores_robots })
+    };
+    settings.registry.crawlers().filter_map(row).collect()
+}
+
+/// The crawlers that may fetch the front page, and those that may not.
+#[derive(Template)]
+#[template(path = "commands/check/front_page.txt", whitespace = "preserve")]
+pub(super) struct FrontPageText<'a> {
+    /// Name of the page: its URL, or that of a file.
+    pub(super) name: &'a str,
+    pub(super) page: &'a FrontPage,
+}
+
+/// The same crawlers, as a Markdown table.
+#[derive(Template)]
+#[template(path = "commands/check/front_page_markdown.txt", whitespace = "preserve")]
+pub(super) struct FrontPageMarkdown<'a> {
+    pub(super) name: &'a str,
+    pub(super) page: &'a FrontPage,
+}
+
+/// Lists the crawlers of a kind that may fetch the page, and those that may not.
+fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
+    let side = |access, shown| {
+        let is_meant = |row: &&FrontPageRow| row.kind == kind && row.access == access;
+        let rows: Vec<_> = page.rows.iter().filter(is_meant).collect();
+        let name = |row: &&FrontPageRow| {
+            let mut name = printable(&row.crawler);
+            if let (Some(line), Access::Disallow) = (row.line, access) {
+                let _ = write!(name, " (line {line})");
+            }
+            if row.ignores_robots && access == Access::Disallow {
+                name.push_str(" (ignores robots.txt)");
+            }
+            name
+        };
+        let names: Vec<_> = rows.iter().take(shown).map(name).collect();
+        match rows.len() {
+            0 => "-".to_owned(),
+            all if page.has_rules => match all - names.len() {
+                0 => names.join(", "),
+                more => format!("{}, and {more} more", names.join(", ")),
+            },
+            all => format!("all {all}"),
+        }
+    };
+    (side(Access::Allow, NAMES.0), side(Access::Disallow, NAMES.1))
+}
