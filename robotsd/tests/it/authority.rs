@@ -568,7 +568,7 @@ fn users_of_the_socket_are_identified_by_uid() {
     as_user(4001, 4001, &["status"]).succeeded();
     assert_has(
         as_user(4001, 4001, &["enforce", "off"]).failed(2),
-        &["operate for every site; uid 4001 has operate for \"shop\""],
+        &["operate for every site, but uid 4001 has operate for \"shop\""],
     );
     as_user(4002, 4100, &["status"]).succeeded();
     assert_has(as_user(4002, 4100, &["enforce", "off", "--site", "shop"]).failed(2), &["uid 4002 has read"]);

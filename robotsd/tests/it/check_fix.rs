@@ -99,7 +99,7 @@ fn inputs_that_cannot_be_fixed_are_refused() {
     let folder = folder(&[("robots.txt", BAD)]);
     for (arguments, want) in [
         (&["--fix", "https://example.com"][..], "--fix corrects files, not what a site serves"),
-        (&["--fix", "-", "robots.txt"], "name - alone"),
+        (&["--fix", "-", "robots.txt"], "give - alone"),
         (
             &["--fix", "--diff", "robots.txt"],
             "--fix and --diff exclude each other: --fix writes the corrections, --diff only shows them",

@@ -162,13 +162,13 @@ fn a_file_in_place_of_the_state_directory_is_an_error() {
         let config = format!("state_dir = \"{state_dir}\"\n{CONFIG}");
         let (code, out, error) = said("check", &config, "# open\n");
         assert_eq!((code, error.matches("error: ").count()), (Some(2), 1), "{error}");
-        assert!(error.starts_with("error: /robots.txt is not a folder: state_dir must be a folder"), "{error}");
+        assert!(error.starts_with("error: /robots.txt is not a folder: write the path of a folder"), "{error}");
         assert_has(&error, &[" --> /robotsd.toml:1:13\n"]);
         assert_lacks(&error, &["warning: "]);
         assert_has(&out, &["cannot be served as it is written"]);
         let folder = folder(&[("robotsd.toml", &*config), ("robots.txt", "# open\n")]);
         let error = folder.configured(["serve", "--config"]).failed(2);
-        assert_has(&error, &["/robots.txt is not a folder: state_dir must be a folder"]);
+        assert_has(&error, &["/robots.txt is not a folder: write the path of a folder"]);
     }
 }
 

@@ -151,7 +151,7 @@ fn a_line_that_crawlers_read_differently_is_reported() {
             "Disallow /a /b",
             "new:4:1: error: \"Disallow /a /b\" is neither a field nor a comment: crawlers ignore the line; ",
         ),
-        ("Disallow /wiki/Special:Search", "read the value \"Search\"; write \"Disallow: /wiki/Special:Search\"\n"),
+        ("Disallow /wiki/Special:Search", "find the value \"Search\"; write \"Disallow: /wiki/Special:Search\"\n"),
         ("Disllow: /x", "new:4:1: warning: unknown directive \"Disllow\": crawlers ignore the line; did you mean"),
         ("Disallow: x", "it matches no path; write \"/x\"\n"),
     ] {

@@ -96,7 +96,7 @@ fn selectors_are_written_as_in_a_config_and_a_misspelled_one_edits_nothing() {
         (&["--disallow", "operator:OpenIA"], "did you mean \"OpenAI\"?"),
         (&["--disallow", "pattern:/x"], "write a name, \"category:WORD\""),
         (&["--disallow", "*"], "\"*\" is not a crawler's name"),
-        (&["--disallow", "operator:"], "\"operator:\" has no value: write it after the colon"),
+        (&["--disallow", "operator:"], "\"operator:\" needs a value: write it after the colon"),
         (&["--disallow", "ai-training"], "did you mean \"category:ai-training\"?"),
         (&["--disallow", "ai"], "and the name does not look like a crawler's, such as \"HouseBot\": write a name that"),
         (&["--disallow", "robots.txt"], "and the name does not look like a crawler's"),

@@ -234,7 +234,7 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
     folder.write("sites.d/y.toml", site("y", "new.example:9090"));
     assert_has(
         reload(&running, 1),
-        &["x.toml:3:10", "y.toml as \"new.example:9090\" too", "y.toml:3:10", "both are refused"],
+        &["x.toml:3:10", "y.toml as \"new.example:9090\", too", "y.toml:3:10", "both are refused"],
     );
     assert_eq!(served(&running, "new.example:8080"), None);
 }
@@ -250,7 +250,7 @@ fn an_ambiguous_site_name_is_refused_in_every_file() {
         ("shop/www.example", "separates a site from one of its hosts"),
         ("/", "separates a site from one of its hosts"),
         ("a,b", "separates the names in a list"),
-        ("--admin=elsewhere.example", "is an option"),
+        ("--admin=elsewhere.example", "as an option"),
         ("shop ", "a space at the end"),
         (" shop", "a space at the end"),
         ("sh\u{0}op", "invisible character"),
@@ -393,7 +393,7 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
     let refused_by = |checked: &str, name: &str| checked.contains(&format!("{name}.toml: the file is refused"));
     let checked = folder.configured(["config", "check"]).ends_with(2).error;
     assert!(refused_by(&checked, "shop") && refused_by(&checked, "out"), "{checked}");
-    assert_has(&checked, &["paths in its own folder and in include_roots, with links resolved"]);
+    assert_has(&checked, &["write a path in the folder of this file or in \"include_roots\" (with links resolved)"]);
 
     folder.configure(format!("include_roots = [\"www\", \".\"]\n{HEAD}"));
     let checked = folder.configured(["config", "check"]).ends_with(0).error;

@@ -185,7 +185,7 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
     folder.configure(&config);
     let operated = Operated::start(&folder);
     let said = operated.out(&["enforce", "off"]);
-    assert!(said.ends_with("\nthe change is lost when robotsd ends: the config has no state_dir\n"), "{said}");
+    assert!(said.ends_with("\nit is in effect until robotsd ends: its config has no state_dir\n"), "{said}");
     assert_eq!(operated.pages(), [200, 200]);
     assert_eq!(operated.json(&["status"])["next"][0]["command"], json!(["robotsd", "enforce", "on"]));
     // A site that is added later is also off.
@@ -228,7 +228,7 @@ fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
     folder.write("state", "a file");
     for arguments in [&["enforce", "off"][..], &["enforce", "off", "--site", "shop"]] {
         let output = operated.command(arguments).ends_with(1);
-        assert_has(unfolded(&output.out), &["the change is lost when robotsd ends: ", "Not a directory"]);
+        assert_has(unfolded(&output.out), &["it is in effect until robotsd ends: ", "Not a directory"]);
         assert_eq!(operated.page("shop.test"), 200);
     }
     let site = operated.site(0);
@@ -426,7 +426,7 @@ fn an_impossible_command_suggests_a_possible_one() {
         (&["accept", "shop", "\u{1b}[2J"], &format!("\"\\u{{1b}}[2J\" {no_hash}")),
         (&["rollback", "shop"], &format!("robotsd answered 409: site \"shop\": {none_before}")),
         (&["history", "\u{1b}[2J\n&site=shop"], odd),
-        (&["history", ""], "robotsd answered 400: site=NAME is needed"),
+        (&["history", ""], "robotsd answered 400: the query must contain site=NAME"),
         (&["history", "shop.test"], host),
     ] {
         let output = operated.command(arguments).ends_with(2);

@@ -125,7 +125,7 @@ fn the_picture_of_the_board_is_up_to_date() {
         let running = folder.start();
         let page = wait_for("the requests of the last minute", || {
             let page = running.ask_admin("GET /board").body;
-            if !page.contains("now 0.0 a minute") {
+            if !page.contains("now 0.0 per minute") {
                 // The page appears after some seconds, and costs more than other responses.
                 thread::sleep(Duration::from_millis(200));
                 return None;

@@ -396,7 +396,7 @@ fn hooks_of_an_included_file_go_where_the_operator_lists() {
     let keys = "hosts = [\"own.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"";
     let config = |listed: &str| including(listed).admin_socket().site("own", format!("{keys}\n{hook}"));
     let folder = config("").file("sites.d/team.toml", team("team", [url(&receiver)])).folder();
-    let said = "127.0.0.1 is a loopback address, and hooks of an included file (";
+    let said = "127.0.0.1 is a loopback address, and hooks in an included file (";
     let checked = folder.with_config(&["config", "check"]).ends_with(2).error;
     assert_has(&checked, &[said, "team.toml:7:7", "hook_hosts = [\"127.0.0.1\"]"]);
     assert_eq!(checked.matches(said).count(), 1, "those of the config go anywhere: {checked}");

@@ -160,7 +160,7 @@ fn a_key_for_all_to_read_is_warned_about() {
     fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let running = folder.start();
     let event = running.event("certificate-warning");
-    assert!(message(&event).contains("chmod 0600"), "{event}");
+    assert!(message(&event).contains("set its mode to 0600"), "{event}");
 }
 
 #[test]

@@ -122,7 +122,7 @@ impl Upgraded {
     fn started(&self) -> Vec<u32> {
         let number = |line: &Value| {
             let message = line["message"].as_str()?;
-            message.strip_prefix("process ")?.split_once(" is started")?.0.parse().ok()
+            message.strip_prefix("process ")?.split_once(" was started")?.0.parse().ok()
         };
         self.running.all("upgrade").iter().filter_map(number).collect()
     }
