@@ -262,7 +262,7 @@ impl CheckOutput<'_> {
     /// Writes who may fetch the front page, if this is the only file.
     fn front_page(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
         let page = &FrontPage::by_rules(evaluator, self.settings);
-        let name = &*format!("by {}", printable(name));
+        let name = &*format!("according to {}", printable(name));
         match self.form {
             _ if !self.is_only_file || page.is_unknown() => Ok(()),
             FindingFormat::Text => writeln!(out, "{}\n", FrontPageText { name, page }),
