@@ -25,9 +25,9 @@ const LINES: usize = 20;
 /// Maximum number of reloads per site on the page. The newest reloads are shown.
 const RELOADS: usize = 10;
 
-/// Maximum number of sites that are shown expanded. If there are more sites, all of them are
-/// collapsed.
-const OPEN_SITES: usize = 3;
+/// Maximum number of sites whose details are shown. If there are more sites, the page has only the
+/// table of sites, with links to the page of each.
+const DETAILED_SITES: usize = 3;
 
 /// The data of the page, which is the same as that of `robotsd status` and `robotsd board`.
 #[derive(Template)]
@@ -63,6 +63,35 @@ pub(crate) fn style() -> String {
 struct CrawlerFacts<'a> {
     crawler: &'a CrawlerBoard,
     chart: TimeChart,
+}
+
+/// A row of the table of sites.
+struct SiteRow<'a> {
+    name: &'a str,
+    /// Link target of the page for this site only.
+    target: String,
+    badges: Vec<(&'static str, String)>,
+    /// Title and number of requests for each column.
+    counts: [(&'static str, u64); 5],
+}
+
+/// Numbers of requests by some crawlers: of all requests, of disallowed ones and of refused ones.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    requests: u64,
+    disallowed: u64,
+    refused: u64,
+}
+
+impl Sums {
+    /// Adds up the requests by crawlers of some groups.
+    fn of<'c>(crawlers: impl Iterator<Item = &'c CrawlerBoard>, is_meant: impl Fn(CrawlerGroup) -> bool) -> Self {
+        crawlers.filter(|crawler| is_meant(group(crawler))).fold(Self::default(), |sums, crawler| Self {
+            requests: sums.requests + crawler.requests(),
+            disallowed: sums.disallowed + crawler.disallowed,
+            refused: sums.refused + crawler.done.refused,
+        })
+    }
 }
 
 /// A task for the operator: its title, its reasons, and the commands that solve it.
@@ -142,24 +171,45 @@ impl BoardPage<'_> {
     /// Returns the sums over all shown sites.
     fn figures(&self) -> [(&'static str, u64, String); 6] {
         use CrawlerGroup::{AiAnswers, AiTraining, Impostors, SearchEngines};
-        let sums = |is_meant: &dyn Fn(CrawlerGroup) -> bool| {
-            let all = self.board.sites.iter().flat_map(|site| &site.crawlers);
-            all.filter(|crawler| is_meant(group(crawler))).fold((0, 0, 0), |(requests, disallowed, refused), of| {
-                (requests + of.requests(), disallowed + of.disallowed, refused + of.done.refused)
-            })
-        };
-        let (requests, disallowed, refused) = sums(&|group| group != Impostors);
-        let [engines, ai, impostors] =
-            [&[SearchEngines][..], &[AiTraining, AiAnswers], &[Impostors]].map(|of| sums(&|group| of.contains(&group)));
-        let note = |(requests, disallowed, _)| format!("{} disallowed", percent(disallowed, requests));
+        let crawlers = || self.board.sites.iter().flat_map(|site| &site.crawlers);
+        let Sums { requests, disallowed, refused } = Sums::of(crawlers(), |group| group != Impostors);
+        let [engines, ai, impostors] = [&[SearchEngines][..], &[AiTraining, AiAnswers], &[Impostors]]
+            .map(|groups| Sums::of(crawlers(), |group| groups.contains(&group)));
+        let note = |sums: Sums| format!("{} disallowed", percent(sums.disallowed, sums.requests));
         [
             ("Requests by crawlers", requests, "without impostors".to_owned()),
             ("Disallowed", disallowed, format!("{} of those", percent(disallowed, requests))),
             ("Refused", refused, format!("{} of those disallowed", percent(refused, disallowed))),
-            ("By search engines", engines.0, note(engines)),
-            ("By AI crawlers", ai.0, note(ai)),
-            ("By impostors", impostors.0, format!("{} refused", grouped(impostors.2))),
+            ("By search engines", engines.requests, note(engines)),
+            ("By AI crawlers", ai.requests, note(ai)),
+            ("By impostors", impostors.requests, format!("{} refused", grouped(impostors.refused))),
         ]
+    }
+
+    /// Returns the rows of the table of sites, the site with the most requests first; empty if only
+    /// one site is shown.
+    fn site_rows(&self) -> Vec<SiteRow<'_>> {
+        use CrawlerGroup::{AiAnswers, AiTraining, Impostors};
+        if self.board.sites.len() < 2 {
+            return Vec::new();
+        }
+        let row = |site| {
+            let all = Sums::of(site.crawlers.iter(), |group| group != Impostors);
+            let ai = Sums::of(site.crawlers.iter(), |group| matches!(group, AiTraining | AiAnswers));
+            let impostors = Sums::of(site.crawlers.iter(), |group| group == Impostors);
+            let counts = [
+                ("Crawlers", all.requests),
+                ("Disallowed", all.disallowed),
+                ("Refused", all.refused),
+                ("AI crawlers", ai.requests),
+                ("Impostors", impostors.requests),
+            ];
+            let badges = badges(&self.reports_of(site));
+            SiteRow { name: &site.site, target: self.target_of(site), badges, counts }
+        };
+        let mut rows: Vec<_> = self.board.sites.iter().map(row).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.counts[0].1));
+        rows
     }
 
     /// Returns the reports of a site, or of its hosts.
