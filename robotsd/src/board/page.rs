@@ -418,7 +418,7 @@ mod tests {
         let overridden = SiteReport { overrides, ..report() };
         let text = page(&board, vec![report()]);
         let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let refused = "8 forwarded requests would have been refused. 4 more are by search engines";
+        let refused = "8 forwarded requests would have been refused. Search engines sent 4 more";
         let want = format!("so disallowed requests are forwarded. With <code>refuse</code>, {refused}");
         assert!(said.contains(&want), "{said}");
         // With an override, the page does not claim that all disallowed requests are forwarded.
@@ -430,6 +430,27 @@ mod tests {
             text.split("<h3>").skip(1).map(|part| (&part[..6], part.contains("class=\"engine\""))).collect();
         assert_eq!(groups, [("Search", true), ("AI tra", false), ("Impost", false)]);
         assert_eq!(text.matches("<h1>").count(), 1);
+    }
+
+    #[test]
+    fn several_sites_are_a_table_sorted_by_traffic() {
+        let site = |name: &str, requests| {
+            let crawlers = vec![CrawlerBoard { allowed: requests, ..CrawlerBoard::default() }];
+            SiteBoard { site: name.into(), crawlers, ..SiteBoard::default() }
+        };
+        let sites = || [site("a", 1), site("b", 20), site("c", 0), site("d", 3)].into_iter();
+        let board = |count| BoardReport { sites: sites().take(count).collect(), ..BoardReport::default() };
+        let names = |page: &str| -> Vec<String> {
+            let rows = page.split("<tr><th scope=\"row\"><a href=").skip(1);
+            rows.map(|row| row.split_once('>').unwrap().1.chars().take(1).collect()).collect()
+        };
+        let text = page(&board(4), Vec::new());
+        assert_eq!(names(&text), ["b", "d", "a", "c"]);
+        assert!(text.contains("?site=d\">d</a>") && !text.contains("<details class=\"site\""), "{text}");
+        // A few sites are also shown with their details.
+        let text = page(&board(2), Vec::new());
+        assert_eq!((names(&text).len(), text.matches("<details class=\"site\"").count()), (2, 2));
+        assert_eq!(names(&page(&board(1), Vec::new())), [""; 0]);
     }
 
     #[test]

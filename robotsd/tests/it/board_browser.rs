@@ -10,7 +10,8 @@ use crate::browser::Browser;
 use crate::harness::*;
 
 const CONFIG: &str = "state_dir = \"state\"\nmode = \"refuse\"\nworkers = 1\n[admin]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-                      [[site]]\nname = \"Shop 1\"\nroot = \".\"\nrobots.path = \"robots.txt\"\n[board]\nsees_all = true\n";
+                      [[site]]\nname = \"Shop 1\"\nroot = \".\"\nrobots.path = \"robots.txt\"\n\
+                      [[site]]\nname = \"Shop 2\"\nhosts = [\"two.test\"]\nroot = \".\"\n[board]\nsees_all = true\n";
 const ROBOTS: &str = "User-agent: *\nDisallow: /a-rather-long-folder-name-that-has-to-be-broken-somewhere/private/\n";
 
 /// Returns the text of axe-core; `None` if it is missing.
