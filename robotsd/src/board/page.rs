@@ -97,7 +97,7 @@ impl Sums {
 /// A task for the operator: its title, its reasons, and the commands that solve it.
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
-impl BoardPage<'_> {
+impl<'a> BoardPage<'a> {
     /// Returns links to the page with another period, site, scope or reload setting. Each link has
     /// its target, whether it is the current page, and its label.
     fn links(&self) -> Vec<(String, bool, &'static str)> {
@@ -188,12 +188,12 @@ impl BoardPage<'_> {
 
     /// Returns the rows of the table of sites, the site with the most requests first; empty if only
     /// one site is shown.
-    fn site_rows(&self) -> Vec<SiteRow<'_>> {
+    fn site_rows(&self) -> Vec<SiteRow<'a>> {
         use CrawlerGroup::{AiAnswers, AiTraining, Impostors};
         if self.board.sites.len() < 2 {
             return Vec::new();
         }
-        let row = |site| {
+        let row = |site: &'a SiteBoard| {
             let all = Sums::of(site.crawlers.iter(), |group| group != Impostors);
             let ai = Sums::of(site.crawlers.iter(), |group| matches!(group, AiTraining | AiAnswers));
             let impostors = Sums::of(site.crawlers.iter(), |group| group == Impostors);
@@ -446,7 +446,7 @@ mod tests {
         };
         let text = page(&board(4), Vec::new());
         assert_eq!(names(&text), ["b", "d", "a", "c"]);
-        assert!(text.contains("?site=d\">d</a>") && !text.contains("<details class=\"site\""), "{text}");
+        assert!(text.contains("site=d\">d</a>") && !text.contains("<details class=\"site\""), "{text}");
         // A few sites are also shown with their details.
         let text = page(&board(2), Vec::new());
         assert_eq!((names(&text).len(), text.matches("<details class=\"site\"").count()), (2, 2));

@@ -77,9 +77,28 @@ fn a_finding_is_shown_with_the_line_of_the_file() {
     let output = checked(site().path(), &["bad.txt"]);
     let want = "error[path-without-slash]: \"private/\" begins with neither \"/\" nor \"*\": it matches no path\n \
                 --> bad.txt:2:11\n  |\n2 | Disallow: private/\n  |           ^^^^^^^^\n  |\n  = help: write \
-                \"/private/\"\n  = fix: --fix --unsafe-fixes corrects it\n\n1 file checked: 1 error\n";
-    assert_eq!(output.out, want);
+                \"/private/\"\n  = fix: --fix --unsafe-fixes corrects it\n\nthe front page, according to bad.txt:\n";
+    assert!(output.out.starts_with(want) && output.out.ends_with("\n\n1 file checked: 1 error\n"), "{}", output.out);
     assert_eq!(output.error, "");
+}
+
+/// A check of one file ends with who may fetch the front page, as a check of a site does.
+#[test]
+fn a_check_of_one_file_shows_who_may_fetch_the_front_page() {
+    let robots = "User-agent: GPTBot\nUser-agent: ClaudeBot\nDisallow: /\n\nUser-agent: *\nDisallow: /search\n";
+    let site = folder(&[("robots.txt", robots), ("page.txt", "<html>\n"), ("other.txt", robots)]);
+    let text = checked(site.path(), &["robots.txt"]).out;
+    let rows: Vec<_> =
+        text.lines().skip_while(|line| *line != "the front page, according to robots.txt:").skip(1).collect();
+    assert!(rows[0].starts_with("  search engines  may      Googlebot, "), "{text}");
+    assert!(rows[1].starts_with("  AI search       may      "), "{text}");
+    assert!(rows[2].starts_with("  AI training     may      "), "{text}");
+    assert_eq!(rows[3], "                  may not  GPTBot (line 3), ClaudeBot (line 3)");
+    let table = checked(site.path(), &["--format", "markdown", "robots.txt"]).out;
+    assert_has(&table, &["| AI training | ", " | GPTBot (line 3), ClaudeBot (line 3) |"]);
+    for arguments in [&["page.txt"][..], &["robots.txt", "other.txt"], &["--format", "concise", "robots.txt"]] {
+        assert_lacks(&checked(site.path(), arguments).out, &["front page"]);
+    }
 }
 
 /// A finding that depends on a site's settings needs the config; a check without a config says so.
@@ -89,8 +108,8 @@ fn a_check_without_a_config_says_what_it_leaves_out() {
     let over = "robots.path = \"good.txt\"\n[site.modes]\n\"index\" = \"refuse\"";
     site.configure(Config::refusing().files_of("a").tables(over));
     let alone = |arguments: &[&str]| checked(site.path(), arguments).out;
-    assert_eq!(alone(&["good.txt"]), "1 file checked: nothing found\n");
-    assert_eq!(alone(&["-v", "good.txt"]), format!("1 file checked: nothing found\n{WITHOUT_SITE}"));
+    assert!(alone(&["good.txt"]).ends_with("\n\n1 file checked: nothing found\n"));
+    assert!(alone(&["-v", "good.txt"]).ends_with(&format!("\n\n1 file checked: nothing found\n{WITHOUT_SITE}")));
     let configured = checked(site.path(), &["--config", "robotsd.toml"]).out;
     assert!(configured.starts_with("warning[search-engine-refused]: "), "{configured}");
     assert!(configured.ends_with("1 file checked: 1 warning\n"), "{configured}");

@@ -96,6 +96,13 @@ fn a_forbidden_change_fails() {
         ("Googlebot:products/", 2),
         ("Googlebot:https://shop.test/products/", 1),
         ("GPTBot: *", 1),
+        ("category:ai-training:/", 1),
+        ("operator:OpenAI:*", 1),
+        ("index:/products/", 1),
+        ("category:monitoring:/cart", 0),
+        ("category:ai-training", 2),
+        ("category:ai:/", 2),
+        (":/", 2),
     ] {
         let output = folder.run(["diff", "old.txt", "new.txt", "--forbid", guard]);
         assert_eq!(output.code, Some(code), "{guard}");

@@ -160,6 +160,18 @@ fn a_name_is_looked_up_as_a_name() {
 }
 
 #[test]
+fn a_category_stands_for_its_crawlers() {
+    let folder = folder(&[("f", "User-agent: GPTBot\nDisallow: /\n")]);
+    let (out, error) = explain(&folder, &["--user-agent", "category:ai-training", "--format", "csv", "/x"]);
+    let verdict = |crawler: &str| out.lines().find(|row| row.contains(&format!(",{crawler},"))).map(str::to_owned);
+    assert!(verdict("GPTBot").is_some_and(|row| row.contains("disallow")) && error.is_empty(), "{out}{error}");
+    assert!(verdict("ClaudeBot").is_some_and(|row| row.contains("allow") && !row.contains("disallow")), "{out}");
+    assert_eq!(verdict("Googlebot"), None);
+    let unknown = ["explain", "--robots", "f", "--user-agent", "operator:Nobody", "/x"];
+    assert_has(&folder.run(unknown).failed(2), &["--user-agent \"operator:Nobody\": no crawler of the registry has"]);
+}
+
+#[test]
 fn an_unknown_crawler_is_reported_with_a_suggestion_and_the_assumption() {
     let folder = folder(&[("f", "User-agent: HouseBot\nDisallow: /x\n\nUser-agent: *\nDisallow: /a\n")]);
     let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";
