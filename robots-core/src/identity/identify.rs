@@ -1,5 +1,5 @@
-//! Combines claim, registry and evidence. All code that determines the identity of a request uses
-//! this module.
+//! Identifies the sender of a request from its claim, the registry and the evidence. All code that
+//! needs the identity of a request uses this module.
 
 use std::time::SystemTime;
 
@@ -68,10 +68,10 @@ impl<'a> IdentityRequest<'a> {
     /// 2. If the `User-Agent` names no crawler but the request has a `Signature-Agent`, this field
     ///    is the claim. A valid signature identifies the crawler, and an invalid signature refutes
     ///    the claim.
-    /// 3. If there are several agents, the least proven identity counts, and a refuted claim before
-    ///    all others. If the claim to be one crawler is verified, the claims to be other crawlers
-    ///    of the same operator are ignored. For example, AdsBot's header may also name Googlebot,
-    ///    whose list does not contain AdsBot's addresses.
+    /// 3. If there are several agents, the result is the least proven identity; a refuted claim is
+    ///    less proven than all others. If the claim to be one crawler is verified, the claims to be
+    ///    other crawlers of the same operator are ignored. For example, AdsBot's header may also
+    ///    name Googlebot, whose list does not contain AdsBot's addresses.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
         let checks = self.signed.and_then(|(message, _)| evidence.signatures(message, self.address, now));
@@ -98,7 +98,7 @@ impl<'a> IdentityRequest<'a> {
         now: SystemTime,
     ) -> Identified<'a> {
         let registered = agent.and_then(Agent::registered);
-        // A crawler that declares itself is not in the registry.
+        // An unregistered crawler is known only by its declaration in the header.
         let declared = agent.filter(|agent| registered.is_none() && agent.class() == Class::Declared);
         let kind = match registered {
             Some(crawler) if crawler.category == Category::UserFetch => ClaimKind::UserTriggered,

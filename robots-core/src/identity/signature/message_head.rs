@@ -27,9 +27,9 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
 #[derive(Clone, Copy)]
 pub struct MessageHead<'a> {
     pub(super) method: &'a str,
-    /// As received.
+    /// The scheme as received.
     pub(super) scheme: &'a str,
-    /// As received.
+    /// The authority as received.
     pub(super) authority: Option<&'a str>,
     pub(super) target: &'a str,
     fields: &'a dyn FieldLines,
