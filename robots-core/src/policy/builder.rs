@@ -116,8 +116,8 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Applies only those groups to a crawler that name the crawler itself. By default, crawlers
-    /// without a group obey the group of another crawler if they are documented to do so. For
+    /// Applies a group to a crawler only if the group names this crawler. By default, a crawler
+    /// without a group obeys the group of another crawler if it is documented to do so. For
     /// example, Googlebot-Image obeys Googlebot's group if the file has no group for
     /// Googlebot-Image.
     pub fn without_family(self) -> Self {
@@ -239,11 +239,10 @@ impl PolicyBuilder {
     }
 
     /// Adds an override: another mode for some disallowed requests. If several overrides apply, the
-    /// last one added counts. Default: none. A second call adds to the first.
+    /// last one added decides. Default: none. A second call adds to the first.
     ///
-    /// For the crawlers that an override applies to, the mode of the override also replaces the
-    /// [`mode`](Self::mode) as the limit for [`rate`](Self::rate) and
-    /// [`impostors`](Self::impostors).
+    /// If an override applies to a crawler, its mode also replaces the [`mode`](Self::mode) as the
+    /// limit for [`rate`](Self::rate) and [`impostors`](Self::impostors).
     pub fn with_override(self, over: Override) -> Self {
         self.with(|policy| policy.overrides.push(over))
     }

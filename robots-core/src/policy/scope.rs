@@ -5,8 +5,8 @@ use crate::keyword_enum;
 use crate::rules::ValueError;
 
 keyword_enum! {
-    /// The classes of agents that `User-agent: *` applies to; each variant includes those before
-    /// it.
+    /// The classes of agents that `User-agent: *` applies to; each variant includes the variants
+    /// before it.
     ///
     /// `*` is meant for crawlers. Browsers, health probes and payment webhooks never fetch
     /// robots.txt. So by default `*` only applies to agents that are in the registry as crawlers or
