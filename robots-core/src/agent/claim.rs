@@ -70,8 +70,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word of all parts that may name the agent. Only in this position can an
-    /// everyday word be a name.
+    /// Returns the first word of all parts that may name the agent. An everyday word can only be a
+    /// name in this position.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -198,7 +198,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// Whether a word means crawler, not only bot. Such a client is a crawler even if other words
+    /// Whether a word means crawler, not only bot. Such clients are crawlers even if other words
     /// suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
@@ -318,7 +318,7 @@ fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
     word.text(header.bytes).eq_ignore_ascii_case(b"compatible")
 }
 
-/// Returns the class of a header in which no part makes a claim.
+/// Returns the class of a header whose parts make no claim.
 fn silent_class(header: &Header<'_>) -> Class {
     let kinds = header.kinds;
     if header.browser == Some(0) || kinds.has(Kinds::APPLIANCE) {

@@ -17,8 +17,8 @@ const MAX_NAMES: usize = 4;
 /// Maximum number of addresses of a name that are checked.
 const MAX_ADDRESSES: usize = 8;
 
-/// Time since the last verified address of an operator, up to which the resolver is known to return
-/// names for the operator's addresses.
+/// Maximum time since an address of an operator was verified. Within this time, the resolver is
+/// known to return names for the operator's addresses.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 
 /// The check of one address by reverse DNS.
@@ -171,10 +171,10 @@ impl RdnsCheck {
         if names.is_empty() { RdnsState::Done(not_confirmed(doubt)) } else { RdnsState::Forward { names, doubt } }
     }
 
-    /// Returns the outcome, adjusted to what is known about the resolver. A failure stays a failure
-    /// only if this resolver verified an address of the same operator within the last hour.
-    /// Otherwise, the outcome is undecided, because a resolver without Internet access, or with an
-    /// internal view, may answer every query with NXDOMAIN.
+    /// Adjusts an outcome to the evidence about the resolver. A failure stays a failure only if
+    /// this resolver verified an address of the same operator within the last hour. Otherwise, the
+    /// outcome is undecided, because a resolver without Internet access, or with an internal view,
+    /// may answer every query with NXDOMAIN.
     pub fn through(outcome: MethodOutcome, last_verified: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
         let is_proven = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age <= RESOLVER_PROOF);
         match outcome {

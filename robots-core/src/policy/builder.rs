@@ -116,9 +116,9 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Applies a group to a crawler only if the group names this crawler. By default, a crawler
-    /// without a group obeys the group of another crawler if it is documented to do so. For
-    /// example, Googlebot-Image obeys Googlebot's group if the file has no group for
+    /// Applies a group to a crawler only if the group names this crawler itself. By default,
+    /// crawlers without a group obey the group of another crawler if they are documented to do so.
+    /// For example, Googlebot-Image obeys Googlebot's group if the file has no group for
     /// Googlebot-Image.
     pub fn without_family(self) -> Self {
         self.with(|policy| policy.family = false)
