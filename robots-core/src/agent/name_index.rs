@@ -274,7 +274,7 @@ impl Kinds {
     }
 }
 
-/// The words of each kind. A line contains a kind and words of that kind.
+/// The words of each kind. Each line contains a kind and words of that kind.
 const WORDS: &str = include_str!("words.txt");
 
 /// The names of the kinds in the word lists, in the order of their bits.
