@@ -288,8 +288,8 @@ impl DeclaredEvidence<'_> {
     }
 }
 
-/// Finds a product that is named after its site, such as `example.com/1.0`. Such a name counts as a
-/// contact.
+/// Finds a product that is named after its site, such as `example.com/1.0`. Such a name is treated
+/// as a contact.
 fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let free = header.browser.unwrap_or(header.parts.len());
     header.parts[..free].iter().find(|part| {
@@ -373,6 +373,7 @@ impl Header<'_> {
 
     /// Ignores words that may describe a registered crawler. In a header [without](Self::without)
     /// the registered names, this keeps only:
+    ///
     /// - products with a version outside comments (`MyBot/1.0`), and other words outside comments
     ///   that contain bot or crawler;
     /// - products in comments, if they have a version and declare that they crawl, unless the
@@ -664,7 +665,7 @@ mod tests {
             ("PingdomPageSpeed/1.0 (pingbot/2.0; AcmeBot; +http://www.pingdom.com/)", Some("acmebot")),
             ("Quux UptimeRobot/2.0", Some("quux")),
             ("UptimeRobot/2.0 (like Quux)", None),
-            // Everyday words count as names only if they are the leading word.
+            // Everyday words are names only if they are the leading word.
             ("UptimeRobot bot", None),
             ("facebookexternalhit/1.1 Facebot Twitterbot/1.0", None),
         ] {

@@ -61,13 +61,13 @@ pub struct Crawler {
     /// is a pattern.
     pub reverse_dns: Vec<String>,
     /// Whether reverse DNS names of the crawler's addresses are often missing or cannot be
-    /// confirmed. Such a name can verify a request, but a missing name does not refute it.
+    /// confirmed. Confirmed names then verify requests, but missing names do not refute them.
     pub is_reverse_dns_weak: bool,
     /// Whether this is a framework that others build crawlers with. In a header, the crawler is
     /// then the product before the framework's name.
     pub is_framework: bool,
-    /// Hosts, as in a `Referer`, of the operator's services that link people to pages. Examples are
-    /// `chatgpt.com`, `.bing.com` for the host and its subdomains, and `google.*` for `google`
+    /// Hosts of the operator's services that send visitors to sites, as in a `Referer`. Examples
+    /// are `chatgpt.com`, `.bing.com` for the host and its subdomains, and `google.*` for `google`
     /// under every country's domain. Only one row per operator has hosts.
     pub referers: Vec<String>,
     /// URL of the keys that the crawler signs its HTTP messages with.

@@ -20,12 +20,12 @@
 //!    `Scrapy`) is not the agent if a product comes before its name, or if the header names another
 //!    registered crawler. For example, `FooBot/Nutch-1.10` obeys the group for `FooBot` or, if the
 //!    file has none, the group for `Nutch`.
-//! 4. If the header names no registered crawler, the longest name of the file that equals a product
-//!    of the header counts. If there is none, the longest name that is followed by a version counts
-//!    (`FooBot2`, `FooBot-1.0`; but `FooBot-Image` is the name of another crawler). Everyday words
-//!    and very short names count only if they are the whole leading product. Words of the browsers'
-//!    costume never count.
-//! 5. In a header that looks like a browser's, only declared parts count: segments after
+//! 4. If the header names no registered crawler, the agent is the longest name of the file that
+//!    equals a product of the header. If there is none, it is the longest name that is followed by
+//!    a version (`FooBot2`, `FooBot-1.0`; but `FooBot-Image` is the name of another crawler).
+//!    Everyday words and very short names are found only if they are the whole leading product.
+//!    Words of the browsers' costume are never found.
+//! 5. In a header that looks like a browser's, only declared parts are searched: segments after
 //!    `compatible;`, segments that contain or precede a contact address, and products that call
 //!    themselves a crawler.
 //! 6. Headers of telephones, televisions, applications, players and readers contain the address of

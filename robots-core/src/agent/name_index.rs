@@ -94,7 +94,7 @@ pub(super) struct Named {
     pub(super) value: u32,
 }
 
-/// How an occurrence of a name in a header ends.
+/// The position where a name ends: inside a word of the header, or at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum End {
     /// The name ends inside a word that continues with a version: `FooBot2`, `FooBot-1.0`,

@@ -234,7 +234,7 @@ mod tests {
         ] {
             assert!(!of_maker(crawler), "{crawler}");
         }
-        // A crawler's word must be in the path of the page; in the host name it does not count.
+        // A crawler's word must be in the path of the page. The word in the host name is ignored.
         assert!(of_maker("Foo/1.0 (Linux; http://bot.example)"));
     }
 
@@ -260,8 +260,8 @@ mod tests {
             "Foo/1.0 (+http://foo.fm)",
             "Foo/1.0 +http://foo.example",
             "Foo/1.0; +http://foo.example",
-            // The first two are search engines; the hosts of the others are not named after a
-            // product.
+            // In the first two headers, the product is a search engine. In the others, the host is
+            // not named after a product.
             "Foo-Search/0.86 (+http://www.foo-search.example)",
             "Foo/1.0 (image search) (+http://foo.example)",
             "Foo/1.0 (+http://help.foo.example)",

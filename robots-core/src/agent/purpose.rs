@@ -11,8 +11,8 @@ use super::name_index::ends_with;
 /// The purpose of a product that a piece of a word suggests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The product crawls. Only crawlers have such names, so the word counts even in a browser's
-    /// header.
+    /// The product crawls. Only crawlers have such names, so the word declares a crawler even in a
+    /// browser's header.
     Crawls,
     /// The product is a bot. It is treated like [`Crawls`](Self::Crawls), but other words may state
     /// the purpose: some bots monitor a site for its owner.

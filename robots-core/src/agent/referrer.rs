@@ -36,8 +36,8 @@ pub(super) struct ReferrerIndex {
 }
 
 impl ReferrerIndex {
-    /// Creates an index of operators and their hosts. If two rows have the same host, the first one
-    /// counts.
+    /// Creates an index of operators and their hosts. If two rows have the same host, the first row
+    /// is used.
     pub(super) fn new<'c>(rows: impl Iterator<Item = (&'c str, &'c [String])>) -> Self {
         let mut services = HashMap::new();
         for (operator, hosts) in rows {

@@ -166,7 +166,7 @@ impl Registry {
     }
 
     /// Returns the crawler whose name begins at a word, and the end of the name. If several names
-    /// begin at the word, the longest counts.
+    /// begin at the word, returns the longest.
     pub(super) fn named_at(
         &self,
         word: &Word,

@@ -8,12 +8,12 @@ use strsim::generic_damerau_levenshtein;
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
-/// Minimum length, in bytes, of an unknown name for which similar names of crawlers are suggested.
-/// Shorter names are similar to too many names.
+/// Minimum length, in bytes, of an unknown name that leads to suggestions. Shorter names are
+/// similar to too many names of crawlers.
 const MIN_GUESS_LENGTH: usize = 6;
 
-/// Minimum length, in bytes, of the name of a search engine or an assistant, such as `Claude`, for
-/// which crawlers are suggested.
+/// Minimum length, in bytes, of a name that is compared with search engines and assistants, such as
+/// `Claude`.
 const MIN_BRAND_LENGTH: usize = 3;
 
 /// Endings that follow the name of a search engine or an assistant in the names of its crawlers.
@@ -47,8 +47,8 @@ impl<'r> CrawlersByToken<'r> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
-    /// Returns the name of the crawler that a longer value declares. The value may be a whole
-    /// header, or a name with a version such as `GPTBot/1.2`.
+    /// Returns the name of the crawler that a longer value declares, such as a whole header or
+    /// `GPTBot/1.2`.
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
         let named = self.of_token(&declared);
@@ -141,7 +141,8 @@ impl<'r> CrawlersByToken<'r> {
 
 impl Registry {
     /// Returns the crawlers that were probably meant by a name, as in
-    /// `"ClaudeBot" or "Claude-User"`. `None` if a crawler or a group of the file has the name.
+    /// `"ClaudeBot" or "Claude-User"`. `None` if the name is known: a crawler or a group in the
+    /// file has it.
     #[doc(hidden)]
     pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
         let token = ProductToken::from_name(name.as_bytes())?;

@@ -7,7 +7,7 @@ use strsim::damerau_levenshtein;
 use super::invisible::without_invisible;
 use crate::rules::{Directive, Field, Line, LineKind, RobotsTxt, starts_with};
 
-/// Maximum length, in bytes, of a name for which a directive is suggested. Longer names are prose,
+/// Maximum length, in bytes, of a name that is compared with directives. Longer names are prose,
 /// not misspellings.
 const MAX_GUESS_LENGTH: usize = 24;
 

@@ -83,7 +83,7 @@ const HEAD: usize = 512;
 /// Number of NUL bytes that text may contain by accident.
 const FEW: usize = 4;
 
-/// Reports whether a file is not text, or is text in which large blocks were lost.
+/// Reports whether a file is not text, or is text that has lost large blocks.
 ///
 /// Text in an old encoding contains bytes that are not UTF-8, and any text may contain a control
 /// character or a few NULs. But only images and archives contain many invalid bytes and many

@@ -131,7 +131,7 @@ impl PartialEq for SiteContext {
     }
 }
 
-/// A registered crawler whose disallowed requests the site refuses, for
+/// A registered crawler whose disallowed requests the site refuses; the input of
 /// [`Options::refused_crawlers`](super::Options::refused_crawlers).
 ///
 /// By default, requests that any rule disallows are refused, and the groups for `*` apply to the
@@ -145,7 +145,7 @@ pub struct RefusedCrawler {
     rules: RefusedRules,
 }
 
-/// The rules for which disallowed requests are refused.
+/// The rules that lead to refused requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RefusedRules {
     AllBut(Vec<PathPattern>),

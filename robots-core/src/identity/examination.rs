@@ -59,7 +59,7 @@ impl Examination {
     /// no signatures.
     ///
     /// `directories` are the key directories of the claimed crawler's operator. If it is `None`,
-    /// the operator is unknown, and signatures with keys of any configured directory count.
+    /// the operator is unknown, and the keys of any configured directory are accepted.
     #[cfg(feature = "signatures")]
     pub(super) fn signatures(self, checks: &[SignatureCheck], directories: Option<&[DirectoryUrl]>) -> Self {
         let outcomes = checks.iter().filter_map(|check| check.outcome_for(directories));
@@ -94,7 +94,7 @@ impl Examination {
     /// cannot be refuted.
     pub(super) fn conclude(&self) -> Identity {
         // Addresses are evidence only if the `User-Agent` claims a crawler. Otherwise, only the
-        // signature counts.
+        // signature is evidence.
         let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
         let tried = [
             (IdentityMethod::Signature, self.signature),
@@ -211,8 +211,8 @@ pub trait ClaimEvidence {
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// If a list is confirmed at least this long after the first request from an address, the list must
-/// contain the address. Shorter times prove nothing, because the clock may have been wrong by a day
-/// at either time.
+/// contain the address. After a shorter time, the order of the two events is uncertain, because the
+/// clock may have been wrong by a day at either of them.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Maximum time that a confirmation may be in the future. If it is further ahead, the clock was

@@ -16,8 +16,8 @@
 //! 4. A list verifies claims at any age. It refutes a claim only if it was confirmed at most a day
 //!    ago, or more than a day after the address was first seen ([`ListEvidence`]).
 //! 5. A reverse DNS name of an address verifies a claim only if it is in the operator's domain and
-//!    resolves back to that address. A failure counts only if the resolver has lately verified an
-//!    address of that operator.
+//!    resolves back to that address. A failed check refutes the claim only if the resolver has
+//!    lately verified an address of that operator.
 //!
 //! If very many claims fail, the addresses on the network path of the requests may be wrong, for
 //! example because of an unknown proxy. The caller should then not refute any claim. The `Verifier`

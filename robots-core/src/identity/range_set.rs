@@ -189,7 +189,7 @@ impl SearchIndex {
         Self { first, shift, parts: parts.into() }
     }
 
-    /// Returns the count of those numbers in `sorted` that are at most `number`.
+    /// Counts the numbers in `sorted` that are at most `number`.
     #[inline]
     pub(super) fn not_above<T: Copy + Into<u64>>(&self, sorted: &[T], number: u64) -> usize {
         let Some(distance) = number.checked_sub(self.first) else { return 0 };

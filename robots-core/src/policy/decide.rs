@@ -30,7 +30,7 @@ pub struct Policy {
     pub(super) cookies: Cookies,
     pub(super) suspect_human: SuspectHuman,
     pub(super) identity: IdentityRules,
-    /// Overrides, first added first; the last one that applies counts.
+    /// Overrides, in the order of their addition; the last one that applies decides.
     pub overrides: Vec<Override>,
     pub(super) rate: RateRules,
 }

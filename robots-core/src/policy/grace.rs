@@ -102,7 +102,7 @@ impl Grace {
     }
 }
 
-/// Returns the groups that a crawler of this name obeys. For `*`, returns the groups for `*`.
+/// Returns the groups that a crawler of this name obeys. The name `*` means any unnamed crawler.
 fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
     rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)
 }

@@ -1,7 +1,6 @@
 //! Appends the groups of other files to a robots.txt.
 //!
 //! 1. The site's own file comes first and is not changed, so its line numbers stay valid.
-//! 2. For a crawler that the site's own file names, only that file counts. So a reader of the file
 //! 2. A crawler that the site's own file names obeys only that file. So a reader of the file sees
 //!    which rules apply to the crawler without comparing the file with a list.
 //! 3. A crawler that only fragments name obeys the groups of the first fragment that names it, with
@@ -225,8 +224,8 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     (lines, others)
 }
 
-/// Reports whether some readers may treat the following names as further names of the last group,
-/// because they see no rule in it.
+/// Reports whether some readers may treat appended names as further names of the file's last group,
+/// because they see no rule in that group.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for (_, field, _) in robots.fields() {

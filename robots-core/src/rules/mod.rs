@@ -106,12 +106,12 @@ keyword_enum! {
     /// | escapes in patterns | hex digits upper-cased, bytes ≥ 0x80 escaped | also decoded: unreserved bytes, bytes that are invalid in a URI, and before the first `?` reserved bytes except `/`, `?`, `#` | as `Standard` |
     /// | `%` that does not begin an escape | stays | stays; `%25` if decoding the following bytes would create an escape | as `Standard` |
     /// | `%2A`, `%24` in a pattern | an escape | the literal `*`, `$` (RFC 9309, section 2.2.3) | as `Standard` |
-    /// | bytes that count | all | [`Reading::STANDARD_LIMIT`]; a line that is cut there is dropped | as `Standard` |
+    /// | part of the file that is read | all | [`Reading::STANDARD_LIMIT`]; a line that is cut there is dropped | as `Standard` |
     /// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is assumed |
     ///
     /// Every reading compiles only the first 256 MiB of a file. The priority of a rule is the same
-    /// in every reading: the length of the pattern as written, where a byte ≥ 0x80 counts as three
-    /// bytes, the length of its escape.
+    /// in every reading: the length of the pattern as written. A byte ≥ 0x80 has the length of its
+    /// escape, three bytes.
     #[derive(Default)]
     Reading, "a reading", {
         /// RFC 9309 from the perspective of a server. This is the default, and is used for

@@ -212,7 +212,7 @@ fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the path after the authority if a path begins with an authority (RFC 3986, section 3.2).
-/// As in browsers, any two or more slashes or backslashes introduce an authority.
+/// As in browsers, two or more slashes or backslashes introduce an authority.
 fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
     let (mut slashes, mut authority) = (0, path);
     while let Some(rest) = authority.strip_prefix(b"/").or_else(|| authority.strip_prefix(b"%5C")) {

@@ -72,7 +72,7 @@ pub struct Verdict<'r> {
 }
 
 impl RobotsTxt {
-    /// Compiles the document for matching. Every name stands only for its own token.
+    /// Compiles the document for matching. Every name in the file matches only its own token.
     pub fn compile(&self, reading: Reading) -> RuleSet {
         self.compile_with(reading, |_| Vec::new())
     }

@@ -33,8 +33,8 @@ pub struct Change {
 pub enum Breadth {
     /// The whole site has the new verdict.
     Site,
-    /// The whole site has the new verdict, except paths for which more specific rules of the new
-    /// file decide otherwise.
+    /// The whole site has the new verdict, except paths that more specific rules of the new file
+    /// decide otherwise.
     Rest,
     /// Only paths that match the patterns of both deciding rules have the new verdict.
     Part,

@@ -190,9 +190,9 @@ impl Effect {
     /// Maximum number of changes in one [`Effect`]; further changes are only counted.
     pub const MAX_CHANGES: usize = 100;
 
-    /// Returns the sort key, by which the worst effect comes first. Search engines come before
-    /// other crawlers that a file names, and those before all others. Newly disallowed paths come
-    /// before newly allowed paths. Shorter paths come first, because they affect more pages.
+    /// Returns the sort key; the worst effect has the lowest key. Search engines come before other
+    /// crawlers that a file names, and those before all others. Newly disallowed paths come before
+    /// newly allowed paths. Shorter paths come first, because they affect more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();

@@ -1,6 +1,6 @@
 //! Witnesses: paths that show a difference between two sets of rules.
 //!
-//! A verdict can only change on a path that matches a rule of only one of the files. So paths are
+//! A verdict can only change on paths that match a rule of only one of the files. So paths are
 //! generated from the pattern of each such rule: its `*` is replaced once by nothing and once by a
 //! filler.
 //!
@@ -69,8 +69,8 @@ pub(super) fn paths(
             break;
         }
     }
-    // Some patterns require text after a leading `*`. This text is appended to the literal
-    // beginning of each other pattern.
+    // Some patterns require certain bytes after a leading `*`. These bytes are appended to the
+    // literal beginning of each other pattern.
     let loose: Vec<&[u8]> = every.iter().copied().filter(|pattern| is_loose(pattern)).collect();
     for pattern in &changed {
         let others = loose.iter().map(|other| (*pattern, *other));

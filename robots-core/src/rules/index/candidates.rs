@@ -175,8 +175,8 @@ mod tests {
     use super::*;
     use crate::rules::{Reading, RobotsTxt};
 
-    /// Returns the candidates of a file with one group for each element of `sizes`, the group's
-    /// number of rules.
+    /// Returns the candidates of a file with one group per element of `sizes`. Each element is the
+    /// number of rules of its group.
     fn candidates(sizes: &[usize]) -> Candidates {
         let rules = |size: usize| (0..size).map(|rule| format!("Disallow: /{rule}\n")).collect::<String>();
         let file: String = sizes.iter().map(|size| format!("User-agent: a\n{}", rules(*size))).collect();

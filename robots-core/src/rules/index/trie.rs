@@ -42,7 +42,7 @@ pub(super) struct Tries {
     jumps: Vec<Jumps>,
 }
 
-/// One of the tries.
+/// A trie, by the indexes of its root and its jumps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trie {
     root: u32,

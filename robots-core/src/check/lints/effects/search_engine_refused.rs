@@ -20,7 +20,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let registry = file.crawlers.registry;
-    // Every search engine is reported at the first rule for which its requests are refused. Search
+    // Every search engine is reported at the first rule that leads to refused requests. Search
     // engines with the same first rule share one finding.
     let mut found: BTreeMap<usize, Refusals<'_>> = BTreeMap::new();
     for refused in &file.site.refused {
@@ -74,7 +74,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 /// Search engines that are refused first by the same rule.
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Maximum number of further rules for which requests of one of these engines are refused.
+    /// Maximum number of further rules that lead to refused requests of one of these engines.
     others: usize,
     engines: Vec<&'a str>,
 }

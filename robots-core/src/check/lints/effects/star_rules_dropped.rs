@@ -142,9 +142,8 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // Two kinds of groups are intended. One is a copy that lacks only rules about files for
-        // displaying pages. The other is a long list of rules for one crawler that repeats some
-        // rules.
+        // Two kinds of groups are intended: copies that lack only rules about files for displaying
+        // pages, and long lists of rules for one crawler that repeat some rules.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
         // If a group opens most of the paths by its own rules, this is intended.
