@@ -11,10 +11,10 @@
 use super::crawler::Crawler;
 use crate::rules::ProductToken;
 
-/// The content of the data file.
+/// Content of `crawlers.toml`.
 const FILE: &str = include_str!("crawlers.toml");
 
-/// Parses the rows of the data file.
+/// Parses `crawlers.toml` into one crawler per row.
 pub(super) fn rows() -> Result<Vec<Crawler>, String> {
     read(FILE)
 }

@@ -84,7 +84,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         if first.may_name_a_crawler() { Some(first) } else { None }
     }
 
-    /// Returns the claim of the header.
+    /// Returns the product and class that the header claims for its sender.
     pub(super) fn claim(&self) -> Claim {
         let header = self.header;
         let nothing = |class| Claim { class, category: None, product: None };

@@ -189,7 +189,7 @@ keyword_enum! {
         UserFetch = "user-fetch",
         /// Analysing links and rankings, for site owners and their competitors.
         Seo = "seo",
-        /// Preserving pages.
+        /// Preserving copies of pages in an archive.
         Archive = "archive",
         /// Creating a card or picture for a link that a person shared.
         Preview = "preview",
@@ -241,7 +241,7 @@ impl Obeys {
     }
 }
 
-/// A change of a [`Registry`](super::Registry).
+/// A change for [`Registry::extended_with`](super::Registry::extended_with).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RegistryRow {

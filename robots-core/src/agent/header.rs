@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::name_index::{Kinds, WordHash, is_blank, is_joint};
 use crate::rules::starts_with;
 
-/// A parsed header.
+/// A parsed `User-Agent` header.
 #[derive(Debug, Default)]
 pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],

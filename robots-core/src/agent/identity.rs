@@ -224,7 +224,7 @@ mod with_serde {
 
     use super::{Identity, IdentityMethod};
 
-    /// The serialised fields of an identity.
+    /// An identity as serde serialises it.
     #[derive(PartialEq, serde::Deserialize, serde::Serialize)]
     #[serde(rename = "Identity")]
     pub(super) struct Parts {

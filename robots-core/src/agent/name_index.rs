@@ -90,7 +90,7 @@ pub(super) struct Named {
     text: Box<[u8]>,
     /// Number of bytes before the first word of the name, such as `!` in `!Susie`.
     lead: usize,
-    /// The value of the name.
+    /// Value that a lookup of the name returns.
     pub(super) value: u32,
 }
 

@@ -65,7 +65,7 @@ impl Recognizer {
         Self { registry, names }
     }
 
-    /// Returns the registry in use.
+    /// Returns the registry of known crawlers that this recognizer uses.
     #[doc(hidden)]
     pub const fn registry(&self) -> &Arc<Registry> {
         &self.registry

@@ -34,7 +34,7 @@ use crate::rules::{Access, Group, Name, ProductToken, Reading, RobotsTxt, Rule, 
 pub struct EditedFile {
     /// The edited file. Its bytes are unchanged if every crawler already had the requested access.
     pub robots: RobotsTxt,
-    /// The effect of the edit.
+    /// Changes of verdicts and delays by the edit.
     pub diff: Diff,
     /// Other crawlers that obeyed the group of an edited crawler. The edited file names them, so
     /// that they keep their rules.

@@ -63,11 +63,11 @@ pub struct ExpectationOutcome {
 pub struct Unmet {
     /// Index, from 0, of the call of [`Expectations::expect`] that added the pair.
     pub expectation: usize,
-    /// Agent, as given.
+    /// Agent, as written in the expectation.
     pub agent: String,
-    /// Path, as given.
+    /// Path, as written in the expectation.
     pub path: String,
-    /// Verdict of the file.
+    /// Actual verdict, which differs from the expected one.
     pub access: Access,
     /// Whether a group of the file applies to the agent: a group that names it, or the group for
     /// `*` if the agent obeys `*`.

@@ -28,7 +28,7 @@ pub struct Finding {
     /// Permanent kebab-case code of the lint. [`Lint::of_code`](super::Lint::of_code()) returns the
     /// lint.
     pub code: &'static str,
-    /// Severity.
+    /// Severity of this finding.
     pub severity: Severity,
     /// Line where the finding begins, from 1.
     pub line: usize,

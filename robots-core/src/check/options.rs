@@ -70,7 +70,7 @@ impl Options {
         self
     }
 
-    /// Sets a host of the site. Help lines add it to addresses without a host. Default: none.
+    /// Sets the site's host name. Help lines add it to addresses without a host. Default: none.
     pub fn site_host(mut self, host: impl Into<String>) -> Self {
         self.site.host = Some(host.into());
         self

@@ -15,7 +15,7 @@ use crate::rules::{Line, LineKind, RobotsTxt};
 /// Maximum number of findings in [`Report::summary`].
 const SUMMARISED: usize = 3;
 
-/// The findings of [`check`](super::check()).
+/// The findings about a file, as [`check`](super::check()) returns them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -165,8 +165,8 @@ const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     }
 }
 
-/// The available evidence. No method of this trait may wait: if evidence is missing, the outcome is
-/// undecided.
+/// The evidence about claims: lists, DNS results and keys. Methods of this trait must not wait; if
+/// evidence is missing, they return an undecided outcome.
 pub trait ClaimEvidence {
     /// Returns the outcome of the operator's lists for an address; `None` if the operator publishes
     /// no lists.

@@ -60,7 +60,7 @@ impl<'a> IdentityRequest<'a> {
         Self { signed: Some((message, signers)), ..self }
     }
 
-    /// Identifies the sender.
+    /// Identifies the sender of the request.
     ///
     /// 1. If the `User-Agent` names a registered crawler, the claim is checked by the methods in
     ///    its registry row, and by signatures of its operator. The operator of an unregistered

@@ -46,7 +46,7 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
-    /// Checks configured names of cookies.
+    /// Checks the names of cookies from a configuration.
     pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, ValueError> {
         // A name must not contain bytes that would end it, that are trimmed from it, or that cannot
         // occur in the field.

@@ -110,7 +110,7 @@ pub struct RateKey<'a> {
     /// Product token of the crawler; `None` for names that the client may have made up. All such
     /// names share one key, so that a client cannot get more requests by sending more names.
     pub token: Option<&'a ProductToken>,
-    /// Evidence about the sender.
+    /// Sender of the request, as far as it is known.
     pub sender: RateSender,
 }
 

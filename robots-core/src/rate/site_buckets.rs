@@ -208,7 +208,7 @@ pub(super) struct NetworkEntry {
 pub(super) struct EntrySet(pub(super) [NetworkEntry; WAYS]);
 
 impl NetworkBuckets {
-    /// Maximum number of entries.
+    /// Maximum number of senders with an entry at the same time.
     pub const CAPACITY: usize = SHARDS * SETS * WAYS;
 
     /// Creates buckets without entries.

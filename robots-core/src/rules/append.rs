@@ -55,7 +55,7 @@ const FROM: &[u8] = b"# From ";
 /// [`Reading::Standard`](super::Reading::Standard), then the reference parser.
 type NameKey = (Option<ProductToken>, ProductToken);
 
-/// A line that belongs to a group.
+/// A line of a group that is not one of its names.
 #[derive(Debug)]
 pub(crate) struct GroupLine {
     pub(crate) number: usize,

@@ -103,7 +103,7 @@ impl<'r> CrawlDelay<'r> {
         self.interval().min(Self::MAX_ENFORCED)
     }
 
-    /// Returns the line number.
+    /// Returns the number of the line with this delay.
     pub const fn line(&self) -> usize {
         self.record.line
     }

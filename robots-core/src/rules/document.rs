@@ -282,8 +282,9 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-/// Parsing. Consecutive user-agent lines name the crawlers of one group. Only an allow or disallow
-/// line ends this list of names: the next user-agent line then begins another group.
+/// Parses a file line by line. Consecutive user-agent lines name the crawlers of one group. Only an
+/// allow or disallow line ends this list of names: the next user-agent line then begins another
+/// group.
 impl Document {
     fn parse(mut self) -> RobotsTxt {
         let bytes = self.bytes.clone();

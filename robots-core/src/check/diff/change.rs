@@ -109,7 +109,7 @@ pub struct DelayChange {
     pub after: Option<Delay>,
 }
 
-/// A delay and its line.
+/// A delay between requests, with the line of the file that sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -73,7 +73,7 @@ pub struct Diff {
     pub is_cut: bool,
 }
 
-/// The differences for some crawlers.
+/// Changes of verdicts that several crawlers share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -232,7 +232,7 @@ impl fmt::Display for Guard {
     }
 }
 
-/// Both files, compiled for the same reading.
+/// The old and the new file, both compiled for the same reading.
 pub(super) struct Pair {
     pub(super) old: RuleSet,
     pub(super) new: RuleSet,

@@ -40,7 +40,7 @@ pub enum DrasticChange {
     /// site.
     #[non_exhaustive]
     SearchEnginesShutOut {
-        /// The search engines that this applies to.
+        /// The search engines that can fetch less.
         engines: Vec<Subject>,
     },
     /// Crawlers that the file does not name could not fetch most of the site, and now can.
@@ -65,7 +65,7 @@ pub enum DrasticChange {
     /// only the last rules of the old file are missing, this is treated as an edit.
     #[non_exhaustive]
     CutShort {
-        /// Number of the last line.
+        /// Number of the last line of the new file.
         line: usize,
     },
     /// More than half of the rules that disallowed paths, and at least ten, no longer disallow any

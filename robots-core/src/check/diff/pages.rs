@@ -32,7 +32,7 @@ pub struct PageLoss {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostPage {
-    /// The page.
+    /// The lost page, by its path and query.
     pub page: Page,
     /// The rule that disallows the page.
     pub rule: Option<Decider>,

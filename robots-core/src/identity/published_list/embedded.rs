@@ -36,7 +36,8 @@ impl EmbeddedList {
     }
 }
 
-/// Parses the file. Invalid lines are skipped; a test checks that there are none.
+/// Parses the embedded file of all copies. Invalid lines are skipped; a test checks that there are
+/// none.
 fn read(text: &'static str) -> Box<[EmbeddedList]> {
     let lists = text.split("\n[").skip(1).filter_map(|section| {
         let (url, rest) = section.split_once("]\n")?;

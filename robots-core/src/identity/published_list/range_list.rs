@@ -35,7 +35,7 @@ const MIN_PREFIX_V6: u32 = 19;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RangeList {
-    /// The addresses.
+    /// Addresses of all valid prefixes.
     pub set: RangeSet,
     /// Number of valid prefixes.
     pub prefixes: usize,
@@ -181,7 +181,7 @@ fn without_place(error: &serde_json::Error) -> String {
     message.rsplit_once(" at line ").map_or(message.clone(), |(message, _)| message.to_owned())
 }
 
-/// Maximum supported major version.
+/// Maximum supported major version of the list format.
 const MAJOR: u64 = 1;
 
 /// Checks a version of the form `major.minor`. JAFAR lists have the version in their media type,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::rules::{Authority, Port};
 
-/// The fields of a request.
+/// Access to the header fields of a request, whatever the HTTP library.
 pub trait FieldLines {
     /// Calls `each` with the value of every line of a field, in order. `name` must be in lower
     /// case.
@@ -147,7 +147,7 @@ impl<'a> MessageHead<'a> {
     }
 }
 
-/// The value of an existing field.
+/// The value of a field that the request has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldValue {
     Text(String),

@@ -23,7 +23,7 @@ const UNKNOWN: u32 = u32::MAX;
 struct IndexBuilder<'c> {
     candidates: &'c Candidates,
     interner: Interner<'c>,
-    /// Index of the pattern of each rank.
+    /// For each rank, the index of its pattern.
     patterns: Vec<u32>,
     /// Index of the last root that uses each pattern.
     used: Vec<u32>,

@@ -28,7 +28,7 @@ const WALK: usize = 64;
 /// Cost of excluding a pattern that cannot match, in compared bytes.
 const LOOK: usize = 4;
 
-/// The patterns with wildcards of a file.
+/// The patterns of a file that contain wildcards.
 #[derive(Debug, Default)]
 pub(super) struct Patterns {
     texts: Vec<u8>,
@@ -52,7 +52,7 @@ pub(super) struct Wildcard {
     pub(super) pattern: u32,
 }
 
-/// A path that patterns are compared with. The set of its bytes is computed on first use.
+/// A path that is compared with patterns. The set of its bytes is computed on first use.
 pub(super) struct Tried<'p, 'w> {
     pub(super) path: &'p [u8],
     octets: Option<OctetSet>,

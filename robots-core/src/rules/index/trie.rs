@@ -297,7 +297,7 @@ const JUMP: usize = 8;
 /// Minimum number of jumps of a trie. With fewer jumps, a walk from the root is as fast.
 const FEW_LINKS: usize = 64;
 
-/// A node, and its depth: the number of bytes before it, at most [`JUMP`].
+/// The target of a jump: a node, and the number of bytes before it, at most [`JUMP`].
 #[derive(Clone, Copy, Debug)]
 struct Jump {
     octets: u64,
