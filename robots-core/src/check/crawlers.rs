@@ -140,9 +140,8 @@ impl<'r> CrawlersByToken<'r> {
 }
 
 impl Registry {
-    /// Returns the crawlers that were probably meant by a name, as in
-    /// `"ClaudeBot" or "Claude-User"`. `None` if the name is known: a crawler or a group in the
-    /// file has it.
+    /// Returns the crawlers that were probably meant by a name, as in `"ClaudeBot" or
+    /// "Claude-User"`. `None` if the name is in the registry or in the file.
     #[doc(hidden)]
     pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
         let token = ProductToken::from_name(name.as_bytes())?;

@@ -43,7 +43,7 @@ pub struct Decision<'r> {
     pub(super) would: Option<UnderRefuse>,
 }
 
-/// How a server handles a request.
+/// The handling of requests by a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Action {
