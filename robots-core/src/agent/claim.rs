@@ -550,8 +550,7 @@ mod tests {
 
     #[test]
     fn a_contact_counts_for_what_leads_or_stands_in_a_comment() {
-        // If a library is the product outside comments, a contact next to it belongs to the
-        // library.
+        // In the last header, the product is a library, so the contact does not declare a crawler.
         assert_eq!(claim("curl/8.0 (Example; +https://example.test/)").0, Class::Declared);
         assert_eq!(claim("Example/8.0 +https://example.test/").0, Class::Declared);
         assert_eq!(claim("curl/8.0 +https://example.test/").0, Class::Library);

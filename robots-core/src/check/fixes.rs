@@ -52,8 +52,8 @@ impl Fixes {
     }
 }
 
-/// Maximum number of bytes that have one edit each. More bytes are replaced by one common edit,
-/// because an edit takes about 80 bytes of memory.
+/// Maximum number of bytes that are replaced by separate edits. If there are more, one common edit
+/// replaces all of them, because each edit takes about 80 bytes of memory.
 const MAX_SEPARATE_WORK: usize = 1 << 16;
 
 /// A range of bytes of a file, and their replacement.

@@ -190,7 +190,8 @@ mod tests {
     use crate::agent::{IdentityMethod, Recognizer, Refutation, Registry};
     use crate::rules::RobotsTxt;
 
-    /// Evidence about Googlebot: one address is verified by range, one by its name, and one fails.
+    /// Evidence about Googlebot. A list verifies one address, a DNS name another, and one address
+    /// fails.
     struct Played;
 
     impl ClaimEvidence for Played {

@@ -21,7 +21,7 @@
 //!
 //! If very many claims fail, the addresses on the network path of the requests may be wrong, for
 //! example because of an unknown proxy. The caller should then not refute any claim. The `Verifier`
-//! counts failures for this purpose.
+//! counts failures to detect this case.
 //!
 //! Lists and signatures need features: `RangeList` and `DocumentError` need `identity`, and
 //! everything about signatures and keys needs `signatures`. The feature `verify` of `tower-robots`

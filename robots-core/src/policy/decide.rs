@@ -149,8 +149,8 @@ impl Policy {
         evidence.is_exempt(&self.cookies) || (spares_people && evidence.signs(&self.cookies).any())
     }
 
-    /// Reports whether the groups for `*` apply to an agent that no group names. This may be true
-    /// for some methods only.
+    /// Reports whether the groups for `*` apply to an agent that no group names. They may apply to
+    /// some methods only.
     #[doc(hidden)]
     pub fn holds_to_star(&self, agent: &Agent) -> bool {
         self.star.holds(agent)

@@ -163,9 +163,9 @@ impl<'a> Line<'a> {
         &self.file[self.range.clone()]
     }
 
-    /// Returns the range of the part of the line that is read: at most the first
+    /// Returns the part of the line that is read, as a byte range of the file: at most the first
     /// [`Line::MAX`](crate::rules::Line::MAX) bytes, up to a NUL or a `#`, without white space at
-    /// either end. The range is relative to the file.
+    /// either end.
     pub fn content(&self) -> Range<usize> {
         let start = self.range.start;
         let kept = self.bytes();

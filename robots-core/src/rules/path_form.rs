@@ -68,7 +68,7 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
         let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
         let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
         let merged_first = is_merged.then(|| merged.resolve(forms));
-        // A path that was changed neither for this base nor by this step is equal to `sent`, so it
+        // If neither this step nor an earlier one has changed the path, it is equal to `sent` and
         // is not compared again.
         let resolved = (is_resolved || base != PathForm::Standard).then_some(resolved);
         let orders =
@@ -106,8 +106,8 @@ fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
 }
 
-/// Returns the paths that servers may derive from a path before they resolve or merge its segments
-/// for the last time. The path itself comes first. Escaped reserved bytes stay escaped, because an
+/// Returns the paths that servers may derive from a path before the final steps, which resolve and
+/// merge segments. The path itself comes first. Escaped reserved bytes stay escaped, because an
 /// escaped `;` does not begin a parameter.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     // In standard form, bytes with the same meaning have the same spelling, so the later steps can

@@ -121,11 +121,12 @@ pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costly {
-    /// Line of the rule or, for all rules for one crawler, of the first group.
+    /// Line of the rule. If all rules for one crawler are meant, the line of the crawler's first
+    /// group.
     pub line: usize,
     /// Number of wildcards.
     pub wildcards: usize,
-    /// Whether the wildcards are in all rules for one crawler together, not in one rule.
+    /// Whether all rules for one crawler are meant, not a single rule.
     pub is_together: bool,
 }
 

@@ -155,8 +155,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Stores the end of a node and returns its index. If the end is empty or the same as that of
-    /// the node above, returns the existing index.
+    /// Stores the end values of a node and returns their index. If the values are empty or the same
+    /// as those of the node above, returns the existing index.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
