@@ -142,8 +142,8 @@ impl UnderRefuse {
 }
 
 impl Reason {
-    /// Reports whether the observers of disallowed requests (`RobotsLayer::on_disallowed`) are notified
-    /// of a decision with this reason.
+    /// Reports whether the observers of disallowed requests (`RobotsLayer::on_disallowed`) are
+    /// notified of a decision with this reason.
     pub const fn is_reported(self) -> bool {
         !matches!(
             self,
