@@ -2,9 +2,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
-/// Implements `Debug` with chosen values, for types whose fields are numerous, large, secret or
-/// functions. If the type is generic, write its parameters in brackets before its name: `|it| [S:
-/// std::fmt::Debug] Robots::<S> { inner: it.inner }`.
+/// Implements `Debug` with chosen values, for types with many, large or secret fields, or with
+/// fields that are functions. If the type is generic, write its parameters in brackets first:
+/// `|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner }`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as {
@@ -32,7 +32,7 @@ macro_rules! debug_as_displayed {
     };
 }
 
-// Each module has items that only modules of other features use.
+// Without the features in its attribute, a module contains items that no other module uses.
 #[cfg_attr(not(feature = "check"), allow(dead_code, unused_imports))]
 pub mod rules;
 

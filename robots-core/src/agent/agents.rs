@@ -32,8 +32,8 @@ struct Claimed {
 /// The agents that one `User-Agent` line names, in the order of the line. Nearly every line names
 /// only one. Cheap to clone.
 ///
-/// Dereferences to a slice, which [`Policy::decide`](crate::policy::Policy::decide) accepts. It is
-/// never empty.
+/// Dereferences to a slice that is never empty. [`Policy::decide`](crate::policy::Policy::decide)
+/// takes this slice.
 #[derive(Clone, Debug)]
 pub struct Agents(List);
 
@@ -109,9 +109,9 @@ impl Agent {
         self.registered().map_or(Obeys::Unknown, |crawler| crawler.obeys_star)
     }
 
-    /// Returns whether the agent obeys the groups for `*` on its own. This is assumed of every
-    /// crawler whose operator does not document the opposite. A [`Policy`](crate::policy::Policy)
-    /// may apply `*` to fewer or to more agents.
+    /// Returns whether the agent obeys the groups for `*`. Every crawler is assumed to obey them
+    /// unless its operator documents the opposite. A [`Policy`](crate::policy::Policy) may apply
+    /// `*` to fewer or to more agents.
     pub fn fallback(&self) -> Fallback {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }
@@ -152,7 +152,7 @@ impl Agents {
         }
     }
 
-    /// Returns the agent that the line names first. Records call the sender by its name.
+    /// Returns the agent that the line names first. Logs and reports use its name for the sender.
     pub fn first(&self) -> &Agent {
         &self[0]
     }

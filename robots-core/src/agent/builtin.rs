@@ -1,8 +1,8 @@
 //! The built-in crawlers: the rows of the embedded data file.
 //!
-//! The file is TOML. This module parses only the five kinds of lines that occur in the file. A TOML
-//! crate would be a dependency of every application, only to parse one file whose content the tests
-//! check. `robotsd` uses a TOML crate for operators' files.
+//! The file is TOML. This module parses only the five kinds of lines that occur in it. A TOML crate
+//! would add a dependency to every application, although the only file to parse is checked by
+//! tests. `robotsd` uses a TOML crate for operators' files.
 //!
 //! **Embedded data is parsed on first use.** The built-in registry, the word lists that classify
 //! headers and the embedded lists of addresses are `LazyLock`s that never change. The crate has no
@@ -11,10 +11,10 @@
 use super::crawler::Crawler;
 use crate::rules::ProductToken;
 
-/// The content of the data file.
+/// Content of `crawlers.toml`.
 const FILE: &str = include_str!("crawlers.toml");
 
-/// Parses the rows of the data file.
+/// Parses `crawlers.toml` into one crawler per row.
 pub(super) fn rows() -> Result<Vec<Crawler>, String> {
     read(FILE)
 }

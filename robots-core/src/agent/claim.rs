@@ -1,5 +1,5 @@
-//! The claim of a header that names no registered crawler: the product that the header declares,
-//! and its class.
+//! Reads from the words of a header what an unregistered agent claims to be: its product and its
+//! class.
 
 use std::ops::Range;
 
@@ -12,16 +12,16 @@ use super::program::{
 };
 use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
 
-/// A header, with the purposes that its words suggest.
+/// Reads the claim from a header. Contains the purposes that the header's words suggest.
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// The purposes that words suggest, each with the position of its part, in the order of the
-    /// header.
+    /// Purposes that words suggest, each with the index of the part that contains the word, in the
+    /// order of the header.
     purposes: Vec<(usize, Purpose)>,
 }
 
-/// The claim of an unregistered agent.
+/// The product, class and purpose that a header claims for its sender.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) class: Class,
@@ -37,7 +37,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             if is_address_of_service(header.address(part)) {
                 reader.purposes.push((at, Purpose::Serves));
             }
-            // Most headers consist only of costume, so they have no part to search.
+            // Most parts contain only words of the browsers' costume, which suggest no purpose.
             if part.marks.has(Marks::OWN_WORD) && !part.marks.has(Marks::MODEL) {
                 reader.search(at, part);
             }
@@ -54,8 +54,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         for (place, purpose) in purposes(&self.header.bytes[start..last.end]) {
             while words.next_if(|word| word.end <= start + place).is_some() {}
             let Some(word) = words.peek().filter(|word| word.may_name_a_crawler()) else { continue };
-            // `urlgrabber` and `libfetch` are known programs, so `url` and `fetch` in their names
-            // suggest nothing.
+            // `urlgrabber` and `libfetch` are known programs, so the pieces `url` and `fetch` in
+            // their names suggest no purpose.
             let is_known = word.kinds.has(Kinds::LIBRARY.with(Kinds::PROGRAM)) && !word.kinds.has(Kinds::GENERIC);
             if !is_known || !matches!(purpose, Purpose::Collects(_)) {
                 self.purposes.push((at, purpose));
@@ -70,8 +70,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word of the parts that may name the agent. An everyday word counts as a
-    /// name only in this position.
+    /// Returns the first word of all parts that may name the agent. An everyday word can only be a
+    /// name in this position.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -84,7 +84,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         if first.may_name_a_crawler() { Some(first) } else { None }
     }
 
-    /// Returns the claim of the header.
+    /// Returns the product and class that the header claims for its sender.
     pub(super) fn claim(&self) -> Claim {
         let header = self.header;
         let nothing = |class| Claim { class, category: None, product: None };
@@ -107,7 +107,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 
     /// Reports whether a part of a browser's header declares a product: it follows `compatible;`,
     /// contains or precedes a contact, or calls itself a crawler. In a comment with `MSIE` or
-    /// `Konqueror`, only the last counts, because toolbars add their addresses to such comments.
+    /// `Konqueror`, only a part that calls itself a crawler declares a product, because toolbars
+    /// add their addresses to such comments.
     fn declares(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
@@ -137,8 +138,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
                     evidence.is_crawler |= *purpose == Purpose::Crawls;
                 }
                 Purpose::Presents => evidence.presents = true,
-                // `Archive Viewer/2.0 (Mac OS X)` runs on a person's computer, so it does not
-                // collect.
+                // `Archive Viewer/2.0 (Mac OS X)` runs on a person's computer, so it is not a
+                // collecting crawler.
                 Purpose::Collects(category) if is_on_desk(header) && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
                 }
@@ -155,8 +156,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence
     }
 
-    /// Reports whether a part that contains the word crawler or bot belongs to a program for
-    /// people.
+    /// Reports whether a part with the word "crawler" or "bot" belongs to a program for people.
     fn is_of_program(&self, at: usize, on_device: bool) -> bool {
         let header = self.header;
         let part = &header.parts[at];
@@ -199,7 +199,7 @@ struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
     /// Whether a word means crawler, not only bot. Such clients are crawlers even if other words
-    /// state another purpose.
+    /// suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
@@ -256,7 +256,7 @@ impl<'a> DeclaredEvidence<'a> {
 }
 
 /// Reports whether the client that a part names fetches feeds or streams: its contact or its name
-/// is a host of media.
+/// is the host of an audio service.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
@@ -288,8 +288,8 @@ impl DeclaredEvidence<'_> {
     }
 }
 
-/// Finds a product that is named after its site, such as `example.com/1.0`. Such a name counts as a
-/// contact.
+/// Finds a product that is named after its site, such as `example.com/1.0`. Such a name is treated
+/// as a contact.
 fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let free = header.browser.unwrap_or(header.parts.len());
     header.parts[..free].iter().find(|part| {
@@ -318,7 +318,7 @@ fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
     word.text(header.bytes).eq_ignore_ascii_case(b"compatible")
 }
 
-/// Returns the class of a header without a claim.
+/// Returns the class of a header whose parts make no claim.
 fn silent_class(header: &Header<'_>) -> Class {
     let kinds = header.kinds;
     if header.browser == Some(0) || kinds.has(Kinds::APPLIANCE) {
@@ -337,11 +337,11 @@ fn silent_class(header: &Header<'_>) -> Class {
     }
 }
 
-// The following functions examine the rest of a header that names registered crawlers, so that
-// another crawler cannot hide behind a registered name. Registered crawlers describe themselves in
-// the rest (`serpstatbot/1.0 (advanced backlink tracking bot; …)`, `PingdomPageSpeed/1.0
-// (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So the rest must declare a crawler more clearly
-// than a header without registered names.
+// The following functions examine the words of a header that do not belong to registered names, so
+// that another crawler cannot hide behind a registered name. Registered crawlers describe
+// themselves in these words (`serpstatbot/1.0 (advanced backlink tracking bot; …)`,
+// `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So the words must declare a
+// crawler more clearly than in a header without registered names.
 impl Header<'_> {
     /// Reports whether a word outside these ranges may be part of a product's name. The ranges must
     /// be in the order of the header.
@@ -372,7 +372,7 @@ impl Header<'_> {
     }
 
     /// Ignores words that may describe a registered crawler. In a header [without](Self::without)
-    /// the registered names, only these words remain:
+    /// the registered names, this keeps only:
     ///
     /// - products with a version outside comments (`MyBot/1.0`), and other words outside comments
     ///   that contain bot or crawler;
@@ -493,8 +493,8 @@ mod tests {
             ("Mozilla/5.0 (compatible; Foo/2.2; Website Thumbnail Generator; +http://foo.test)", "Foo"),
             ("Metacast/1.0 Crawler +https://metacast.test", "Metacast"),
             ("Pageling http://pageling.test curl www", "Pageling"),
-            // Instead of the leading product, the name is a product that calls itself a bot, a
-            // product after a library, after a device, or in the costume of a browser.
+            // The name is not the leading product. It is a product that calls itself a bot, or that
+            // comes after a library, after a device, or within a browser's costume.
             ("Example/5.0 (linux) Example_Bot/2.3.1", "Example_Bot"),
             ("curl/8.0 (Example; +https://example.test/)", "Example"),
             ("DoCoMo/2.0 N902iS(c100;TB)(compatible; foo-crawler; http://foo.test/)", "foo-crawler"),
@@ -550,7 +550,7 @@ mod tests {
 
     #[test]
     fn a_contact_counts_for_what_leads_or_stands_in_a_comment() {
-        // The contact of a library's own product belongs to the library.
+        // In the last header, the product is a library, so the contact does not declare a crawler.
         assert_eq!(claim("curl/8.0 (Example; +https://example.test/)").0, Class::Declared);
         assert_eq!(claim("Example/8.0 +https://example.test/").0, Class::Declared);
         assert_eq!(claim("curl/8.0 +https://example.test/").0, Class::Library);
@@ -609,8 +609,8 @@ mod tests {
         assert_eq!(claim("").0, Class::Empty);
     }
 
-    /// Returns the product of the agent that is found in addition to the registered agents, or else
-    /// its tokens. The header must name at least one registered agent.
+    /// Returns the name of the agent that is found in addition to the registered agents: its
+    /// product or, without a product, its tokens. The header must name a registered agent.
     fn beside(file: &str, header: &str) -> Option<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes()));
         let agents = recognizer.agents(header.as_bytes());
@@ -664,7 +664,7 @@ mod tests {
             ("PingdomPageSpeed/1.0 (pingbot/2.0; AcmeBot; +http://www.pingdom.com/)", Some("acmebot")),
             ("Quux UptimeRobot/2.0", Some("quux")),
             ("UptimeRobot/2.0 (like Quux)", None),
-            // Everyday words count as names only if they are the leading word.
+            // Everyday words are names only if they are the leading word.
             ("UptimeRobot bot", None),
             ("facebookexternalhit/1.1 Facebot Twitterbot/1.0", None),
         ] {

@@ -24,11 +24,11 @@ use crate::rules::{Fallback, ProductToken};
 pub struct Crawler {
     /// Name of the crawler in the registry, in settings and in reports.
     pub name: String,
-    /// Names that identify the crawler in `User-Agent` headers; empty for a control token. A name
-    /// must be surrounded by bytes that are neither letters nor digits.
+    /// Names that identify the crawler in `User-Agent` headers; empty for a control token. A header
+    /// contains a name only if the bytes around it are neither letters nor digits.
     pub header_names: Vec<String>,
-    /// Product tokens whose groups the crawler obeys. If a file names several of them, only the
-    /// first one counts. Never empty in a registry.
+    /// Product tokens whose groups the crawler obeys. If a file has groups for several of them,
+    /// only the group for the first token in this list is used. Never empty in a registry.
     pub tokens: Vec<ProductToken>,
     /// Operator of the crawler.
     pub operator: String,
@@ -61,14 +61,14 @@ pub struct Crawler {
     /// is a pattern.
     pub reverse_dns: Vec<String>,
     /// Whether reverse DNS names of the crawler's addresses are often missing or cannot be
-    /// confirmed. Such names verify requests, but missing names do not refute them.
+    /// confirmed. Confirmed names then verify requests, but missing names do not refute them.
     pub is_reverse_dns_weak: bool,
     /// Whether this is a framework that others build crawlers with. In a header, the crawler is
     /// then the product before the framework's name.
     pub is_framework: bool,
-    /// Hosts, as in a `Referer`, of the operator's services that send people to the pages that the
-    /// services show. Examples are `chatgpt.com`, `.bing.com` for the host and its subdomains, and
-    /// `google.*` for the name under every country's domain. Only one row per operator has hosts.
+    /// Hosts of the operator's services that send visitors to sites, as in a `Referer`. Examples
+    /// are `chatgpt.com`, `.bing.com` for the host and its subdomains, and `google.*` for `google`
+    /// under every country's domain. Only one row per operator has hosts.
     pub referers: Vec<String>,
     /// URL of the keys that the crawler signs its HTTP messages with.
     pub signature: Option<String>,
@@ -162,7 +162,7 @@ keyword_enum! {
         Infrastructure = "infrastructure",
         /// A browser that declares that it runs without a person.
         Headless = "headless",
-        /// An HTTP library or command line client. The header does not tell what uses it.
+        /// An HTTP library or command line client. The header does not tell what it is used for.
         Library = "library",
         /// An application on a person's device.
         App = "app",
@@ -189,7 +189,7 @@ keyword_enum! {
         UserFetch = "user-fetch",
         /// Analysing links and rankings, for site owners and their competitors.
         Seo = "seo",
-        /// Preserving pages.
+        /// Preserving copies of pages in an archive.
         Archive = "archive",
         /// Creating a card or picture for a link that a person shared.
         Preview = "preview",
@@ -210,7 +210,7 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// Whether an agent obeys robots.txt, or only some part of it such as the groups for `*`.
+    /// Whether an agent obeys robots.txt or a part of it, such as the groups for `*`.
     #[derive(Default)]
     Obeys, "an answer to whether an agent obeys", {
         /// The operator documents that the agent obeys.
@@ -241,7 +241,7 @@ impl Obeys {
     }
 }
 
-/// A change of a [`Registry`](super::Registry).
+/// A change for [`Registry::extended_with`](super::Registry::extended_with).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RegistryRow {

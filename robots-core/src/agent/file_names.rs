@@ -1,4 +1,4 @@
-//! Finds names of a robots.txt in headers, if they are not names of registered crawlers.
+//! Finds crawlers in headers by names that are in a robots.txt but not in the registry.
 
 use super::claim::ClaimReader;
 use super::header::{Header, Word};
@@ -76,13 +76,13 @@ impl FileNames {
     }
 }
 
-/// Reports whether a product may use this token as its own, because the token is more than an
-/// ordinary word.
+/// Reports whether a product with this name may obey the token's group: the token must be more than
+/// an ordinary word.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
 
-/// Reports whether no second word of the product's name follows after `end`.
+/// Reports whether the product's name ends at `end`, without a further word.
 fn is_whole_product(bytes: &[u8], end: usize) -> bool {
     let blanks = bytes[end..].iter().take_while(|byte| is_blank(**byte)).count();
     blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())

@@ -1,8 +1,8 @@
 //! A parsed `User-Agent` header: its words, its parts, and which words may name the agent.
 //!
 //! A *word* is a run of letters, digits, `-`, `_` and `.`. A *part* is a product outside comments,
-//! or a segment of a comment, separated by `(`, `;`, `,` and `)`. Words that do not name the agent
-//! itself are ignored: words in URLs, in e-mail addresses and in bracketed in-app markers,
+//! or a segment of a comment; `(`, `;`, `,` and `)` separate segments. Words that do not name the
+//! agent itself are ignored: words in URLs, in e-mail addresses and in bracketed in-app markers,
 //! versions, words after "like" and "compatible with", and the model of an Android device.
 
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::name_index::{Kinds, WordHash, is_blank, is_joint};
 use crate::rules::starts_with;
 
-/// A parsed header.
+/// A parsed `User-Agent` header.
 #[derive(Debug, Default)]
 pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
@@ -59,14 +59,14 @@ pub(super) struct Part {
     pub(super) marks: Marks,
 }
 
-/// Properties of a part.
+/// Properties of a part, as a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(u16);
 
 impl Marks {
     /// The part contains a URL or an e-mail address.
     pub(super) const CONTACT: Self = Self(1);
-    /// The contact of the part follows it, in the next part or the next comment.
+    /// The contact for this part is in the next part or the next comment.
     pub(super) const ADDRESSED: Self = Self(1 << 1);
     /// The part is `compatible` or follows it in the same comment.
     pub(super) const COMPATIBLE: Self = Self(1 << 2);
@@ -136,8 +136,8 @@ impl<'h> Header<'h> {
     }
 
     /// Iterates over the words that are not part of a device model, from left to right. A product
-    /// with a version that follows a model is not part of the model (`Android 11; Pixel 2;
-    /// DuplexWeb-Google/1.0`).
+    /// with a version is not part of the model before it
+    /// (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
     pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
         let is_product = |marks: Marks| marks.has(Marks::VERSIONED) && !marks.has(Marks::BUILD);
         self.parts

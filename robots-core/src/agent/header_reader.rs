@@ -12,7 +12,7 @@ impl<'h> Header<'h> {
     }
 }
 
-/// The state of parsing a header, up to position `at`.
+/// The header as parsed up to position `at`, and the state of the parser.
 #[derive(Default)]
 struct HeaderReader<'h> {
     header: Header<'h>,
@@ -23,11 +23,12 @@ struct HeaderReader<'h> {
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// Marks that all further parts of the current comment inherit; outside comments, all further
-    /// parts outside comments.
+    /// Marks for all further parts at the current level. The level is the open comment or, if no
+    /// comment is open, the header outside comments. Inside a comment, `inherited_outside` keeps
+    /// the marks for the parts after the comment.
     inherited: Marks,
     inherited_outside: Marks,
-    /// The following words that are ignored because of an earlier word such as "like".
+    /// Which of the next words are ignored because of an earlier word such as "like".
     mute: Mute,
     brackets_close: bool,
 }

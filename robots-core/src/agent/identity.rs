@@ -26,8 +26,8 @@ use crate::rules::ValueError;
 pub enum Identity {
     /// A method confirmed the claim.
     Verified(IdentityMethod),
-    /// The sender is an impostor: the operator publishes a complete method, its evidence is fresh,
-    /// and the check of the request failed.
+    /// The sender is an impostor: the operator publishes a method that covers all of its requests,
+    /// the evidence is fresh, and the check of this request failed.
     Refuted(Refutation),
     /// The evidence is missing, too old or doubtful. This is never a reason to refuse requests.
     Undecided(UndecidedReason),
@@ -224,7 +224,7 @@ mod with_serde {
 
     use super::{Identity, IdentityMethod};
 
-    /// The serialised fields of an identity.
+    /// An identity as serde serialises it.
     #[derive(PartialEq, serde::Deserialize, serde::Serialize)]
     #[serde(rename = "Identity")]
     pub(super) struct Parts {

@@ -1,5 +1,5 @@
-//! Recognises the agent that sent a `User-Agent` header, and finds the names of the groups in
-//! robots.txt that it obeys. This module is for servers, and for tools that analyse their logs.
+//! Recognises the agent that sent a `User-Agent` header, and finds the robots.txt groups that this
+//! agent obeys. This module is for servers, and for tools that analyse their logs.
 //!
 //! In RFC 9309, the *crawler* chooses its group by its own product token. A server sees only a
 //! header, which contains that token among platforms, addresses and the *costume* of browsers:
@@ -11,33 +11,33 @@
 //!    in bracketed in-app markers, versions, words after "like" and "compatible with", and the
 //!    model of an Android device.
 //! 2. A registered crawler is found if its name appears in the header as a whole word or words. If
-//!    two names begin at the same word, the longer name counts. If a name is also an ordinary word,
-//!    the header must contain a further string. If a header names several crawlers, all of them are
-//!    [`Agents`] of the header, and records call the sender by the first name.
+//!    two names begin at the same word, the longer name is found. If a name is also an ordinary
+//!    word, the header must contain a further string. If a header names several crawlers, all of
+//!    them are [`Agents`] of the header, and logs and reports use the first name for the sender.
 //! 3. The [`Agent::tokens`] of a registered crawler are the tokens that its operator documents, in
 //!    order (`Googlebot-Image`, then `Googlebot`). The rest of the header becomes one more agent if
 //!    it contains a name of the file or declares a crawler. A framework (`Nutch`, `Heritrix`,
 //!    `Scrapy`) is not the agent if a product comes before its name, or if the header names another
 //!    registered crawler. For example, `FooBot/Nutch-1.10` obeys the group for `FooBot` or, if the
 //!    file has none, the group for `Nutch`.
-//! 4. If the header names no registered crawler, the longest name of the file that equals a product
-//!    of the header counts. If there is none, the longest name that is followed by a version counts
-//!    (`FooBot2`, `FooBot-1.0`; but `FooBot-Image` is the name of another crawler). Everyday words
-//!    and very short names count only if they are the whole leading product. Words of the browsers'
-//!    costume never count.
-//! 5. In a header that looks like a browser's, only declared parts count: segments after
+//! 4. If the header names no registered crawler, the agent is the longest name of the file that
+//!    equals a product of the header. If there is none, it is the longest name that is followed by
+//!    a version (`FooBot2`, `FooBot-1.0`; but `FooBot-Image` is the name of another crawler).
+//!    Everyday words and very short names are found only if they are the whole leading product.
+//!    Words of the browsers' costume are never found.
+//! 5. In a header that looks like a browser's, only declared parts are searched: segments after
 //!    `compatible;`, segments that contain or precede a contact address, and products that call
 //!    themselves a crawler.
 //! 6. Headers of telephones, televisions, applications, players and readers contain the address of
 //!    their maker. So in such headers, an address alone does not declare a crawler, and neither
-//!    does a syllable (`CUBOT`, `BOTECH`). In the header of an application's web view or of a
-//!    desktop program, a word alone does not declare a crawler (`Archive Viewer/2.0 (Mac OS X)`). A
-//!    client whose address belongs to a player or a radio station fetches feeds that people
+//!    does the syllable "bot" (`CUBOT`, `BOTECH`). In the header of an application's web view or of
+//!    a desktop program, a word alone does not declare a crawler (`Archive Viewer/2.0 (Mac OS X)`).
+//!    A client whose address belongs to a player or a radio station fetches feeds that people
 //!    subscribe to. Programs that the owner of a machine runs are not crawlers, either. Such a
 //!    program is known by name, states its runtime or machine (`go1.20.5`, `linux/amd64`), or
 //!    contains only the address of its source code or of a home page that is named after it
-//!    (`Terraform/1.9.0 (+https://www.terraform.io)`). The name of an agent that declares itself is
-//!    the leading product, not the words next to its contact.
+//!    (`Terraform/1.9.0 (+https://www.terraform.io)`). If an agent declares itself, its name is the
+//!    leading product, not the words next to its contact.
 //! 7. In a comment with `MSIE` or `Konqueror`, only products that call themselves a crawler are
 //!    declared.
 //! 8. The agent's [`Class`] tells how it was recognised. The policy decides by the class whether

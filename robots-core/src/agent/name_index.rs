@@ -14,7 +14,7 @@ pub(super) const fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES[byte as usize]
 }
 
-/// The result for every byte. A table is fast, and every byte of every header is looked up.
+/// A table of the results of [`is_word_byte`], because every byte of every header is looked up.
 const WORD_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -40,8 +40,9 @@ pub(super) fn ends_with(text: &[u8], end: &[u8]) -> bool {
     text.len().checked_sub(end.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(end))
 }
 
-/// A case-insensitive hash of a word's length, its first 64 bytes and its last eight bytes, so that
-/// a long word does not take longer. Words with the same hash are compared as well.
+/// A case-insensitive hash of a word's length, its first 64 bytes and its last eight bytes. The
+/// bytes between them are skipped, so that long words take no extra time. A lookup also compares
+/// the words themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordHash(u32);
 
@@ -89,17 +90,17 @@ pub(super) struct Named {
     text: Box<[u8]>,
     /// Number of bytes before the first word of the name, such as `!` in `!Susie`.
     lead: usize,
-    /// The value of the name.
+    /// Value that a lookup of the name returns.
     pub(super) value: u32,
 }
 
-/// The way a name ends in a header.
+/// The position where a name ends: inside a word of the header, or at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum End {
     /// The name ends inside a word that continues with a version: `FooBot2`, `FooBot-1.0`,
     /// `FooBot_v2`. A word that continues with other letters is another name (`FooBot-Image`).
     Versioned,
-    /// The name ends at the end of a word. This takes precedence.
+    /// The name ends at the end of a word. This is preferred to `Versioned`.
     Whole,
 }
 
@@ -212,11 +213,10 @@ impl Named {
     }
 }
 
-/// A set of kinds of a word. The kinds of all its words classify a header: words of browsers,
-/// platforms, libraries and robots. A word may have several kinds.
+/// The kinds of a word, as a set of bits; a word may have several kinds. A header is classified by
+/// the kinds of all its words, for example words of browsers, platforms or libraries.
 ///
-/// The lists of these words must not contain crawlers: the name of a single crawler belongs in the
-/// registry.
+/// The word lists must not contain the name of a single crawler. Such names belong in the registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u32);
 
@@ -274,7 +274,7 @@ impl Kinds {
     }
 }
 
-/// The words of each kind.
+/// The words of each kind. Each line contains a kind and words of that kind.
 const WORDS: &str = include_str!("words.txt");
 
 /// The names of the kinds in the word lists, in the order of their bits.

@@ -47,21 +47,21 @@ pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
-/// Reports whether a part of a device's header declares a crawler: the contact has a form that
-/// crawlers use.
+/// Reports whether a part of a device's header declares a crawler. It does if its contact has a
+/// form that crawlers use.
 pub(super) fn declares_on_device(header: &Header<'_>, part: &Part) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact(header))
 }
 
-/// Reports whether the address in a part belongs to the maker of a program, because the header
-/// names a device, an application, a player or a reader.
+/// Reports whether the address in a part belongs to the maker of a program. This is assumed if the
+/// header names a device, an application, a player or a reader.
 pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> bool {
     let programs = Kinds::PROGRAM.with(Kinds::PLAIN_BROWSER);
     if !is_plain(header) {
         return header.words_of(part).iter().any(|word| word.kinds.has(programs));
     }
-    // Desktop programs name their platform. Some crawlers do this, too, but the form of their
-    // addresses tells them from programs.
+    // Desktop programs name their platform. Some crawlers name a platform, too, but their addresses
+    // have another form.
     let leads = header.words().next().is_some_and(|first| first.kinds.has(programs)) || is_program(header);
     let on_desk = presents || header.kinds.has(Kinds::PLATFORM);
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
@@ -75,7 +75,7 @@ pub(super) fn is_program(header: &Header<'_>) -> bool {
     header.parts.iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })
 }
 
-/// Reports whether a part names a runtime, or a machine as compilers and Go write it.
+/// Reports whether a part names a runtime, or a machine in the notation of compilers or Go.
 fn states_build(header: &Header<'_>, part: &Part) -> bool {
     let mut system = false;
     header.words_of(part).iter().any(|word| {
@@ -90,8 +90,8 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
     })
 }
 
-/// Reports whether every address in the header is the address of the program's source code. An
-/// operator of a crawler gives another address.
+/// Reports whether every address in the header is the address of the program's source code.
+/// Operators of crawlers link to other pages.
 pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
@@ -105,9 +105,9 @@ fn is_of_source(address: &[u8]) -> bool {
 }
 
 /// Reports whether every address in the header is the home page of a versioned product, as in
-/// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. Headers of crawlers contain the address
-/// of the crawler's page, or of a site with another name. Search engines are excluded, because they
-/// have home pages with their names, too.
+/// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. A crawler's header contains the address
+/// of the crawler's page, or of a site with another name. Search engines are excluded, because
+/// their home pages have their names, too.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some()
@@ -117,8 +117,8 @@ pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
 }
 
 /// Reports whether a part is a comment that contains only `+` and a host that is named after a
-/// product of the header. Hosts of media are excluded, because their clients fetch feeds that
-/// people subscribe to.
+/// product of the header. Hosts of audio services are excluded, because their clients fetch feeds
+/// that people subscribe to.
 fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
     let address = header.address(part);
     let host = host(address);
@@ -144,7 +144,7 @@ fn is_called_program(header: &Header<'_>) -> bool {
     leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)
 }
 
-/// Reports whether every address in the header belongs to audio media, and none is a crawler's
+/// Reports whether every address in the header belongs to an audio service, and none is a crawler's
 /// page.
 pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
     let mut addresses = header.parts.iter().map(|part| header.address(part)).filter(|text| !text.is_empty()).peekable();
@@ -234,7 +234,7 @@ mod tests {
         ] {
             assert!(!of_maker(crawler), "{crawler}");
         }
-        // A crawler's word must be in the path of the page; in the host name it does not count.
+        // A crawler's word must be in the path of the page. The word in the host name is ignored.
         assert!(of_maker("Foo/1.0 (Linux; http://bot.example)"));
     }
 
@@ -260,8 +260,8 @@ mod tests {
             "Foo/1.0 (+http://foo.fm)",
             "Foo/1.0 +http://foo.example",
             "Foo/1.0; +http://foo.example",
-            // The first two are search engines; the hosts of the others are not named after a
-            // product.
+            // In the first two headers, the product is a search engine. In the others, the host is
+            // not named after a product.
             "Foo-Search/0.86 (+http://www.foo-search.example)",
             "Foo/1.0 (image search) (+http://foo.example)",
             "Foo/1.0 (+http://help.foo.example)",

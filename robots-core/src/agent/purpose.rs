@@ -1,4 +1,4 @@
-//! Purposes of clients, which pieces of words in their headers suggest: `crawl`, `fetch`, `feed`,
+//! Guesses the purpose of a client from pieces of words in its header: `crawl`, `fetch`, `feed`,
 //! `webhook`, `player`.
 
 use std::sync::LazyLock;
@@ -11,8 +11,8 @@ use super::name_index::ends_with;
 /// The purpose of a product that a piece of a word suggests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The product crawls. Only crawlers have such names, so the word counts even in a browser's
-    /// header.
+    /// The product crawls. Only crawlers have such names, so the word declares a crawler even in a
+    /// browser's header.
     Crawls,
     /// The product is a bot. It is treated like [`Crawls`](Self::Crawls), but other words may state
     /// the purpose: some bots monitor a site for its owner.
@@ -25,7 +25,7 @@ pub(super) enum Purpose {
     /// The product plays, reads or browses for a person. The address next to its name is its
     /// maker's.
     Presents,
-    /// The word suggests no purpose, although it contains a piece that does.
+    /// The word contains a listed piece, but the whole word has nothing to do with that purpose.
     Unrelated,
 }
 
@@ -57,8 +57,8 @@ const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Serves, &["acme-challenge", "acme challenge", "acme-client", "acme client", "acmeclient", "acme.sh"]),
 ];
 
-/// An automaton that finds the pieces, and the list of pieces. The number of a pattern is the index
-/// of its piece in the list.
+/// An automaton that finds the pieces, and the list of pieces. A pattern's number in the automaton
+/// is the index of its piece in the list.
 static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     let stems: Vec<_> =
         PURPOSES.iter().flat_map(|(purpose, stems)| stems.iter().map(|stem| (*stem, *purpose))).collect();
@@ -150,7 +150,7 @@ pub(super) fn goes_on_as_other(word: &[u8]) -> bool {
         && hits.next().is_none()
 }
 
-/// Reports whether a host belongs to audio media, such as `player.example` or `example.fm`.
+/// Reports whether a host belongs to an audio service, such as `player.example` or `example.fm`.
 pub(super) fn is_host_of_media(host: &[u8]) -> bool {
     let (name, domain) = host.split_at(host.iter().rposition(|byte| *byte == b'.').unwrap_or(host.len()));
     let is_media = |stem: &str| {

@@ -1,9 +1,10 @@
 //! Recognises the agents of a header, and the agent that people mean by a name.
 //!
-//! A string from a person is first looked up as a name in the registry; only if it is not found, it
-//! is treated as a header. There are two differences. A header must contain the strings that a
-//! registered crawler requires in addition to its name (`Stripe` is also a word), but a person may
-//! write the name alone. And a person may mean a control token, which is never sent in a header.
+//! A string that a person typed is first looked up as a name in the registry. If it is not found,
+//! it is treated as a header. Names differ from headers in two ways. A header must contain the
+//! strings that a registered crawler requires in addition to its name (`Stripe` is also a word),
+//! but a person may write the name alone. And a person may mean a control token, which is never
+//! sent in a header.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -64,14 +65,14 @@ impl Recognizer {
         Self { registry, names }
     }
 
-    /// Returns the registry in use.
+    /// Returns the registry of known crawlers that this recognizer uses.
     #[doc(hidden)]
     pub const fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// Returns the agent that one `User-Agent` line names first; records call the sender by its
-    /// name. For a decision, use all [`Recognizer::agents`].
+    /// Returns the agent that one `User-Agent` line names first. Logs and reports use its name for
+    /// the sender. For a decision, use all [`Recognizer::agents`].
     ///
     /// The line may contain any bytes, and all of it is examined, however long it is.
     pub fn identify(&self, field: &[u8]) -> Agent {
@@ -157,8 +158,8 @@ impl Recognizer {
         (name.is_some() || declares).then_some(agent)
     }
 
-    /// Returns the agent of a header that names no registered crawler. It may name a framework:
-    /// `framework` is true if one was found outside versions.
+    /// Returns the agent of a header that names no registered crawler, except perhaps a framework.
+    /// `framework` is true if a framework was found outside versions.
     fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
         let reader = ClaimReader::of(header);
         if let Some((framework, place)) = self.registry.framework(header, framework) {
@@ -189,8 +190,8 @@ impl Recognizer {
     }
 }
 
-/// Returns the agent of a claim. It obeys the group of the name in the file that its header
-/// contains; if there is no such name, the group of its own product.
+/// Returns the agent with this claim. It obeys the group for `name`, a name from the file that the
+/// header contains, or else the group for its own product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
@@ -265,8 +266,8 @@ impl Registry {
         })
     }
 
-    /// Returns the registered crawler with this name, this header name or, as its first token, this
-    /// product token.
+    /// Returns the registered crawler that has this string as its name, as a header name or as its
+    /// first product token.
     fn named(&self, name: &str) -> Option<&Arc<Crawler>> {
         let by_name = || self.crawlers.iter().find(|crawler| crawler.name.eq_ignore_ascii_case(name));
         let by_header = || self.with_header_name(name.as_bytes());
@@ -352,7 +353,7 @@ mod tests {
             ("Mozilla/5.0 (compatible; CCBot/2.0; GPTBot/1.0)", &["CCBot", "GPTBot"][..]),
             ("Googlebot/2.1 GPTBot/1.0", &["Googlebot", "GPTBot"]),
             ("GPTBot CCBot/2.0 (compatible; gptbot/1.2)", &["GPTBot", "CCBot"]),
-            // A name inside a longer name does not count.
+            // A registered name inside a longer registered name is not found separately.
             ("Googlebot-Image/1.0 Googlebot/2.1", &["Googlebot-Image", "Googlebot"]),
             ("Googlebot-Image/1.0", &["Googlebot-Image"]),
             ("TelegramBot (like TwitterBot)", &["TelegramBot"]),

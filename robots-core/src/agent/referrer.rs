@@ -1,5 +1,5 @@
-//! The services that send people to a site. They are recognised by the host in a `Referer`:
-//! chatgpt.com, for example, is OpenAI's.
+//! The services that send people to a site, recognised by the host in a `Referer`. For example,
+//! `chatgpt.com` belongs to OpenAI.
 //!
 //! A host is looked up among the `referers` of all rows of the registry: as it is, as a subdomain,
 //! and as a name under a country's domain. A request takes a few lookups and no allocation, because
@@ -17,7 +17,7 @@ const MAX_HOST_LENGTH: usize = 64;
 /// `android-app://com.google.android.googlequicksearchbox/`.
 const SCHEMES: [&[u8]; 3] = [b"https", b"http", b"android-app"];
 
-/// A service of a crawler's operator that sends people to the pages that the service shows.
+/// A service of a crawler's operator that links people to pages, such as a search engine or a chat.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Referrer {
@@ -36,8 +36,8 @@ pub(super) struct ReferrerIndex {
 }
 
 impl ReferrerIndex {
-    /// Creates an index of operators and their hosts. If two rows have the same host, the first one
-    /// counts.
+    /// Creates an index of operators and their hosts. If two rows have the same host, the first row
+    /// is used.
     pub(super) fn new<'c>(rows: impl Iterator<Item = (&'c str, &'c [String])>) -> Self {
         let mut services = HashMap::new();
         for (operator, hosts) in rows {
@@ -76,7 +76,7 @@ impl ReferrerIndex {
 }
 
 /// Returns the length of the domain that follows a name such as `google.` in many countries: `com`,
-/// `de`, `cat`, `co.uk`, `com.br`. `None` if the name is not followed by such a domain alone.
+/// `de`, `cat`, `co.uk`, `com.br`. `None` if something else follows the name.
 fn country_domain(name: &[u8]) -> Option<usize> {
     let is_country = |label: &[u8]| label.len() == 2 && label.iter().all(u8::is_ascii_lowercase);
     let (before, last) = name.split_at(memchr::memrchr(b'.', name)? + 1);
@@ -128,7 +128,7 @@ mod tests {
             ("https://claude.ai/chat", Some("Anthropic")),
             ("https://kagi.com/", Some("Kagi")),
             ("https://you.com/", Some("You.com")),
-            // Hosts for storage, mail and documents do not send visitors to pages that they show.
+            // Hosts for storage, mail and documents do not link visitors to pages of other sites.
             ("https://lh3.googleusercontent.com/", None),
             ("https://mail.google.com/", None),
             ("https://www.microsoft.com/", None),

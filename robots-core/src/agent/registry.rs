@@ -151,8 +151,8 @@ impl Registry {
     /// Finds the crawlers that a header names, in the order of the header, each with the range of
     /// its name. A word inside a name cannot begin another name.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
-        // Crawlers whose required strings are missing. They are remembered, because otherwise each
-        // occurrence of the name would search the header again.
+        // Crawlers whose required strings are missing. Without this list, each occurrence of such a
+        // crawler's name would search the header again.
         let mut refused = Vec::new();
         let mut end_of_name = 0;
         header.words().filter(|word| word.may_name_a_crawler()).filter_map(move |word| {
@@ -166,7 +166,7 @@ impl Registry {
     }
 
     /// Returns the crawler whose name begins at a word, and the end of the name. If several names
-    /// begin at the word, the longest counts.
+    /// begin at the word, returns the longest.
     pub(super) fn named_at(
         &self,
         word: &Word,
@@ -206,9 +206,9 @@ impl Registry {
         accepted
     }
 
-    /// Returns the changes from this registry to `next` that are large and rarely intended, each as
-    /// a clause: many crawlers are gone, or an important row has changed. The result is empty if
-    /// `next` can replace this registry without confirmation.
+    /// Returns the changes from this registry to `next` that are rarely intended, each as a clause:
+    /// many crawlers are gone, or an important row has changed. If the result is empty, `next` can
+    /// replace this registry without confirmation.
     ///
     /// ```
     /// use robots_core::agent::{Registry, RegistryRow};
@@ -255,8 +255,8 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
             if other == crawler.name {
                 continue;
             }
-            // At least one of the two crawlers is among these rows: the crawlers of the original
-            // registry were checked before.
+            // At least one of the two crawlers is among these rows, because the crawlers of the
+            // original registry do not share names.
             let row = [&crawler.name, other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
             let message = format!(
                 "the header name \"{name}\" belongs to \"{other}\" and to \"{}\": leave it to one of them",

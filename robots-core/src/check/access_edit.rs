@@ -3,13 +3,14 @@
 //!
 //! 1. A crawler is blocked if it may not fetch any path. It is allowed if no rule disallows the
 //!    whole site to it; rules for parts of the site stay.
-//! 2. A group that is only for crawlers to edit is changed. If a group is also for others, only the
-//!    name of the edited crawler is removed from it.
+//! 2. If a group is only for edited crawlers, the group is changed. If it is also for other
+//!    crawlers, the name of the edited crawler is removed from it.
 //! 3. An allowed crawler keeps the rules of its group, except rules about the whole site. If its
-//!    group has no other rules, it gets the rules that it obeys without a group. It keeps the
-//!    delays and preferences of its group.
-//! 4. If another crawler obeyed the group of an edited crawler (`Googlebot-Image` obeys the group
-//!    of `Googlebot`), its name is added to the group whose rules it obeyed.
+//!    group has no other rules, it gets the rules that would apply to it without the group. It
+//!    keeps the delays and preferences of its group.
+//! 4. Another crawler may obey the group of an edited crawler (`Googlebot-Image` obeys the group of
+//!    `Googlebot`). Its name is added to the group whose rules it obeyed, so that it keeps these
+//!    rules.
 //! 5. If a new group is added below a group without rules, an empty rule is added to that group.
 //!    Otherwise crawlers would read both as one group.
 //! 6. The result is compared with the original file. It is accepted only if every edited crawler
@@ -33,10 +34,10 @@ use crate::rules::{Access, Group, Name, ProductToken, Reading, RobotsTxt, Rule, 
 pub struct EditedFile {
     /// The edited file. Its bytes are unchanged if every crawler already had the requested access.
     pub robots: RobotsTxt,
-    /// The effect of the edit.
+    /// Changes of verdicts and delays by the edit.
     pub diff: Diff,
-    /// Other crawlers that obeyed the group of an edited crawler. The edited file contains their
-    /// names, so that they keep their rules.
+    /// Other crawlers that obeyed the group of an edited crawler. The edited file names them, so
+    /// that they keep their rules.
     pub kept: Vec<String>,
 }
 
@@ -128,8 +129,8 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
 }
 
 /// Reports whether a crawler with these groups has the requested access. For a block, verdicts on
-/// sample paths are not enough: a longer rule may decide on the sample path of an allow rule that
-/// opens other paths. So the rules themselves are checked as well.
+/// sample paths are not enough: the sample path of an allow rule may be disallowed by a longer
+/// rule, although the allow rule opens other paths. So the rules themselves are checked as well.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
     match access {
@@ -140,8 +141,7 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     }
 }
 
-/// Line that is added to a group without rules. Its comment explains the line to people who read
-/// the file.
+/// Line that is added to a group without rules, with a comment for people who read the file.
 const GROUP_END: &[u8] = b"Disallow: # nothing; names without a rule would share the next group";
 
 /// Reports whether the groups disallow parts of the site.
@@ -156,21 +156,21 @@ fn spelled(name: &str, own: &ProductToken) -> String {
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// The edits of one file that give the same access to several crawlers.
+/// The edits of one file that give the same access to some crawlers.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,
-    /// Lines of each group other than its names.
+    /// The lines of each group that are not its names.
     lines: Vec<Vec<GroupLine>>,
     /// Own tokens of the crawlers that do not yet have the requested access.
     own: HashSet<ProductToken>,
-    /// Names of crawlers that obey the group of an edited crawler because no group names them, by
-    /// the index of the group.
+    /// Names of crawlers that no group names and that obey the group of an edited crawler. The key
+    /// is the index of that group.
     stay: BTreeMap<usize, BTreeSet<String>>,
     /// Groups that were changed because they are only for edited crawlers, by index, and whether
     /// each still exists.
     changed: BTreeMap<usize, bool>,
-    /// New groups: the names of each group, by its lines.
+    /// New groups. The key is the lines of a group, and the value is its names.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
     edits: Vec<Edit>,
     removed: BTreeSet<usize>,
@@ -225,7 +225,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.groups().at(group.line()).unwrap_or_default()
     }
 
-    /// Returns the tokens that a name stands for.
+    /// Returns the tokens of the crawlers that a name in the file stands for.
     fn tokens_of(&self, name: Name<'_>) -> Vec<ProductToken> {
         match self.file.crawlers.registry.stands_for(name.value()) {
             declared if declared.is_empty() => compared(name).into_iter().collect(),
@@ -238,9 +238,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         !tokens.is_empty() && tokens.iter().all(|token| self.own.contains(token))
     }
 
-    /// Gives one crawler the requested access. Removes its name from groups that are also for
-    /// others, and changes groups that are only for edited crawlers. If no changed group is left,
-    /// adds a new group for the crawler.
+    /// Gives one crawler the requested access. Changes its groups that are only for edited
+    /// crawlers, and removes its name from its other groups. If none of its groups is left, adds a
+    /// new group for the crawler.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -251,8 +251,8 @@ impl<'f, 'a> Draft<'f, 'a> {
             }
             if self.stay.contains_key(&at) || !group.names().all(|name| self.is_theirs(name)) {
                 shared.push(group);
-                // A name that also stands for another crawler is not removed. If this matters, the
-                // proof rejects the edit.
+                // The name of a group may also stand for another crawler. Such a name is not
+                // removed. If the edit then fails to have its effect, the comparison rejects it.
                 for name in names {
                     if self.is_theirs(name) {
                         self.removed.insert(line_of(name));
@@ -282,8 +282,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.new.entry(lines).or_default().push(spelled(agent.crawler().unwrap_or_default(), own));
     }
 
-    /// Returns the groups that a crawler obeys if no group names it. Groups of other edited
-    /// crawlers do not count.
+    /// Returns the groups that a crawler obeys if no group names it, without the groups of other
+    /// edited crawlers.
     fn otherwise(&self, agent: &Agent, family: &[ProductToken]) -> Selection<'f> {
         let family: Vec<_> = family.iter().filter(|token| !self.own.contains(*token)).cloned().collect();
         self.file.rules().select(&family, agent.fallback())
@@ -303,8 +303,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         is_left
     }
 
-    /// Removes the allow rules and empty disallow rules of a group. The first of them is replaced
-    /// by `Disallow: /`, unless the group already disallows the whole site.
+    /// Removes the allow rules and empty disallow rules of a group. If the group does not disallow
+    /// the whole site yet, `Disallow: /` replaces the first of them.
     fn shut(&mut self, group: Group<'_>) {
         let opens = |rule: &Rule<'_>| rule.access() == Access::Allow || rule.pattern().is_empty();
         let mut opening = group.rules().filter(opens).map(|rule| rule.line() - 1);
@@ -323,8 +323,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(opening);
     }
 
-    /// Removes the rules about the whole site, or the whole group if it has no other lines. Returns
-    /// whether the group still exists.
+    /// Removes the rules about the whole site. If the group has no other lines, removes the whole
+    /// group. Returns whether the group still exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -344,8 +344,8 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Returns the lines of a new group for an allowed crawler: the rules of its groups for parts
-    /// of the site, with their other lines. If its groups have no such rules, returns the rules
-    /// that it obeys without these groups.
+    /// of the site, and all lines that are not rules. If its groups have no rules for parts of the
+    /// site, returns the rules that would apply to the crawler without these groups.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);
         let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
@@ -435,8 +435,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Adds the new groups at the end of the file. If a group exists that only blocks its crawlers,
-    /// the names of blocked crawlers are added to it instead.
+    /// Adds the new groups at the end of the file. If the file already has a group that only blocks
+    /// its crawlers, the names of blocked crawlers are added to that group instead.
     fn add_new_groups(&mut self) {
         let end = self.file.bytes().len();
         let blank = self.file.lines().iter().rev().take_while(|line| line.bytes().trim_ascii().is_empty());
@@ -461,8 +461,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Returns the last line of the file's last group if that group has no rule: crawlers would
-    /// read a new group below it as part of it.
+    /// Returns the last line of the file's last group if that group has no rule. Crawlers would
+    /// read a new group below such a group as part of it.
     fn open_group(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));
@@ -481,8 +481,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         let mut edits = self.edits;
         edits.extend(self.added.into_iter().map(|(at, text)| Edit::insert(at, text)));
         edits.extend(self.removed.into_iter().map(|line| {
-            // A comment after the field is kept. The line is removed even if a comment above it
-            // turns a lint off for it.
+            // A comment after the field is kept, unless a comment turns a lint off for this line.
+            // The whole line is then removed.
             self.file.without_field(line).unwrap_or_else(|| Edit::remove(self.file.whole_line(line)))
         }));
         Edit::apply(self.file.bytes(), &edits)

@@ -1,5 +1,5 @@
-//! The file that lints and fixes examine, with data that several of them need. It also creates
-//! edits that remove and add lines.
+//! The file that lints and fixes examine, with data that several of them need. Also creates the
+//! edits that add and remove lines.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ pub(super) struct CheckedFile<'a> {
     pub(super) site: &'a SiteContext,
     /// Codes of all lints.
     pub(super) codes: &'a [&'static str],
-    /// Name on the first user-agent line. Rules before it do not belong to any group.
+    /// First name in the file. Rules before it do not belong to any group.
     pub(super) first_name: Option<Name<'a>>,
     pub(super) crawlers: CrawlersByToken<'a>,
     // The following values are computed once, on first use, because many findings may need them.
@@ -36,7 +36,8 @@ pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
     /// For each group, the index of the first group with the same names.
     pub(super) first_alike: Vec<usize>,
-    /// Indexes of all groups with the same names, by the index of the first of them.
+    /// Indexes of all groups with the same names. The key is the index of the first of these
+    /// groups.
     pub(super) alike: HashMap<usize, Vec<usize>>,
     /// Numbers of user-agent lines that repeat a name of the same group.
     pub(super) repeated: HashSet<usize>,
@@ -79,8 +80,7 @@ impl<'a> CheckedFile<'a> {
         self.lines.get_or_init(|| self.robots.lines().collect())
     }
 
-    /// Returns the rules of the file in the reading that is enforced. They are compiled on first
-    /// use.
+    /// Returns the rules of the file in the reading that is enforced. The first call compiles them.
     pub(super) fn rules(&self) -> &RuleSet {
         self.rules.get_or_init(|| {
             let registry = &self.site.registry;
@@ -160,8 +160,8 @@ impl<'a> CheckedFile<'a> {
         }
     }
 
-    /// Returns the edit that removes a line. `None` if a comment above the line turns a lint off,
-    /// because the comment would then apply to another line.
+    /// Returns the edit that removes a line. `None` if a comment above the line turns a lint off
+    /// for it. Without the line, the comment would apply to the next line.
     pub(super) fn without_line(&self, line: usize) -> Option<Edit> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(self.whole_line(line)))
     }
@@ -181,8 +181,7 @@ impl<'a> CheckedFile<'a> {
     }
 
     /// Returns the edit that inserts a line before the line with index `line`. `None` if a comment
-    /// above that line turns a lint off for it, because the comment would then apply to the new
-    /// line.
+    /// above that line turns a lint off for it. The comment would then apply to the new line.
     pub(super) fn line_before(&self, line: usize, text: &[u8]) -> Option<Edit> {
         let at = self.lines().get(line)?.range.start;
         (!self.has_allowance_above(line)).then(|| Edit::insert(at, [text, self.line_end()].concat()))
@@ -264,11 +263,11 @@ pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
 /// Start of a comment that turns lints off, after the `#` and white space.
 const MARK: &[u8] = b"robots-check:";
 
-/// The lints that comments of a file turn off, in the order of the file. Such a comment is `#
-/// robots-check: allow(secret-path, duplicate-group)`.
+/// The lints that comments of a file turn off, in the order of the file. For example,
+/// `# robots-check: allow(secret-path, duplicate-group)` turns off two lints.
 ///
-/// A comment after a field applies to its own line. A comment on a line of its own applies to the
-/// next line.
+/// A comment after a field applies to its own line. A comment without a field before it applies to
+/// the next line.
 #[derive(Debug, Default)]
 pub(super) struct Allowed<'a>(Vec<(Range<usize>, &'a [u8])>);
 

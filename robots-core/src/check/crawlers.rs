@@ -8,18 +8,18 @@ use strsim::generic_damerau_levenshtein;
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
-/// Minimum length of a name, in bytes, to guess the crawler that is meant. Shorter names are
-/// similar to too many names.
+/// Minimum length, in bytes, of an unknown name that leads to suggestions. Shorter names are
+/// similar to too many names of crawlers.
 const MIN_GUESS_LENGTH: usize = 6;
 
-/// Minimum length, in bytes, of a name that may be the name of a search engine or an assistant. The
-/// names of their crawlers begin with such a name.
+/// Minimum length, in bytes, of a name that is compared with search engines and assistants, such as
+/// `Claude`.
 const MIN_BRAND_LENGTH: usize = 3;
 
-/// Suffixes that the names of crawlers have after the name of a search engine or an assistant.
+/// Endings that follow the name of a search engine or an assistant in the names of its crawlers.
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
 
-/// Maximum number of crawlers that are suggested for the name of an operator.
+/// Maximum number of crawlers that are suggested if a group names an operator.
 const OF_OPERATOR: usize = 3;
 
 /// Maximum number of unknown names per file that are compared with known names. This bounds the
@@ -47,7 +47,7 @@ impl<'r> CrawlersByToken<'r> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
-    /// Returns the name of the crawler that a longer value declares, such as a whole header, or
+    /// Returns the name of the crawler that a longer value declares, such as a whole header or
     /// `GPTBot/1.2`.
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
@@ -78,8 +78,8 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
-    /// Reports whether no crawler obeys this token, and the token is long enough for a guess.
-    /// Tokens with spaces are not treated as typing errors.
+    /// Reports whether no crawler obeys this token and similar names may be suggested for it. No
+    /// names are suggested for a token with spaces, because it is not a typing error.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')
@@ -141,7 +141,7 @@ impl<'r> CrawlersByToken<'r> {
 
 impl Registry {
     /// Returns the crawlers that were probably meant by a name, as in `"ClaudeBot" or
-    /// "Claude-User"`. `None` if the name is known, because a crawler or the file has it.
+    /// "Claude-User"`. `None` if the name is in the registry or in the file.
     #[doc(hidden)]
     pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
         let token = ProductToken::from_name(name.as_bytes())?;
@@ -161,7 +161,7 @@ pub(super) fn any_of(names: &[&str]) -> String {
     names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" or ")
 }
 
-/// Returns the number of letters that may be wrong in a name of this length.
+/// Returns the maximum number of wrong letters in a misspelled name of this length.
 const fn allowance(length: usize) -> usize {
     if length < 10 { 1 } else { 2 }
 }

@@ -7,7 +7,7 @@ use strsim::damerau_levenshtein;
 use super::invisible::without_invisible;
 use crate::rules::{Directive, Field, Line, LineKind, RobotsTxt, starts_with};
 
-/// Maximum length of a name, in bytes, to guess the directive that is meant. Longer names are text,
+/// Maximum length, in bytes, of a name that is compared with directives. Longer names are prose,
 /// not misspellings.
 const MAX_GUESS_LENGTH: usize = 24;
 
@@ -31,19 +31,19 @@ pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
-/// Reports whether a field is an allow or disallow rule with the whole path as its value. If the
-/// colon after the directive is missing, part of the path may be in the name instead.
+/// Reports whether a field is an allow or disallow rule whose value is the whole path. If the colon
+/// after the directive is missing, part of the path may be in the name, and the result is `false`.
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }
 
-/// Returns the lines that contain several directives, each with the range of the name of the second
-/// directive. The line ends of such lines were lost, or replaced by other characters (spaces, `\n`
-/// as two characters, `<br>`, U+2028). Crawlers read one directive per line, with everything after
-/// it as its value.
+/// Returns the lines that contain several directives, each with the range of the second directive's
+/// name. The line ends between the directives were lost, or replaced by other characters (spaces,
+/// `\n` as two characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and
+/// everything after it is its value.
 ///
-/// If the file has no rule, comments are searched, too: if the first line is a comment and all
-/// lines were joined, the whole file is one comment.
+/// If the file has no rule, comments are searched, too: if the first line of a joined file is a
+/// comment, the whole file is one comment.
 pub(super) fn joined_lines(robots: &RobotsTxt) -> impl Iterator<Item = (Line<'_>, Range<usize>)> {
     let has_rules = robots.groups().any(|group| group.rules().len() > 0);
     robots.lines().filter_map(move |line| {
@@ -65,9 +65,10 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
     }
 }
 
-/// Returns the range of a directive's name that ends right before a colon. A name that is also an
-/// ordinary word, such as `host`, does not count within a longer word. Within a path, it counts
-/// only if white space follows the colon, so `/wiki/Host:Setup` and `/*host:` contain no directive.
+/// Returns the range of a directive's name that ends right before a colon. Within a longer word, a
+/// name that is also an ordinary word, such as `host`, is not a directive. Within a path, a name is
+/// a directive only if white space follows the colon, so `/wiki/Host:Setup` and `/*host:` contain
+/// no directive.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {
@@ -144,8 +145,7 @@ pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
 
 /// Reports whether a file is a robots.txt: one of its lines is a field that crawlers know, or it
 /// contains only comments and blank lines. Error messages, JSON, YAML and Git LFS pointers also
-/// have lines with a colon, but must not be accepted: served as a robots.txt, they would open the
-/// site.
+/// have lines with a colon. If such a file were served as a robots.txt, it would open the site.
 pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     let mut is_text = false;
     for line in robots.lines() {
@@ -158,10 +158,10 @@ pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     !is_text
 }
 
-/// Reports whether an author of a robots.txt would write this field. Crawlers compare names as
-/// prefixes and accept white space instead of a colon, so they also read `DisallowedHost: …`, `User
-/// agent not allowed: …` and `Host unreachable` as fields. Such lines are parsed in the same way,
-/// but they do not show that a file is a robots.txt.
+/// Reports whether an author of a robots.txt would write this field. Crawlers compare only the
+/// beginning of names and accept white space instead of a colon. So they also find a field in
+/// `DisallowedHost: …`, `User agent not allowed: …` and `Host unreachable`, but such lines do not
+/// show that a file is a robots.txt.
 fn is_meant(field: &Field<'_>) -> bool {
     if !is_known(field) {
         return false;

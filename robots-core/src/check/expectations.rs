@@ -51,8 +51,8 @@ pub struct ExpectationOutcome {
     pub evaluated: usize,
     /// Pairs with another verdict than expected, in the order of the expectations.
     pub unmet: Vec<Unmet>,
-    /// One line for each unknown agent name that is similar to the name of a crawler. The line
-    /// suggests that crawler, because an expectation about a misspelled crawler protects nothing.
+    /// A suggestion for each unknown agent name that is similar to the name of a crawler, in one
+    /// line. An expectation about a misspelled crawler protects nothing.
     pub misspelled: Vec<String>,
 }
 
@@ -61,14 +61,13 @@ pub struct ExpectationOutcome {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Unmet {
-    /// Index of the expectation that the pair belongs to. Expectations are counted from 0 in the
-    /// order of their addition.
+    /// Index, from 0, of the call of [`Expectations::expect`] that added the pair.
     pub expectation: usize,
-    /// Agent, as given.
+    /// Agent, as written in the expectation.
     pub agent: String,
-    /// Path, as given.
+    /// Path, as written in the expectation.
     pub path: String,
-    /// Verdict of the file.
+    /// Actual verdict, which differs from the expected one.
     pub access: Access,
     /// Whether a group of the file applies to the agent: a group that names it, or the group for
     /// `*` if the agent obeys `*`.
@@ -216,7 +215,7 @@ mod tests {
         }
         let operator = outcome(shut, "Anthropic").to_string();
         assert!(operator.contains("did you mean \"ClaudeBot\" or"), "{operator}");
-        // The agents are an unknown crawler, `*`, one from the file, and a header.
+        // The agents are an unknown crawler, `*`, a crawler that the file names, and a header.
         let own = "User-agent: Goglebot\nAllow: /\n";
         for (file, agent) in [(shut, "HouseBot"), (shut, "*"), (own, "Goglebot"), (shut, "Mozilla/5.0 (X11) Firefox/1")]
         {

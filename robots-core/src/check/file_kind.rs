@@ -31,8 +31,8 @@ impl FileKind {
     pub const NO_ROBOTS_TXT: &str =
         "the file is not a robots.txt: it has no field that crawlers know, such as \"User-agent: *\"";
 
-    /// Advice for sites that want no restrictions. An empty file or an error message has the same
-    /// effect, but looks like an accident.
+    /// Advice for sites that want no restrictions. An empty file or an error message also restricts
+    /// nothing, but looks like an accident.
     #[doc(hidden)]
     pub const NO_RESTRICTIONS: &str = "to restrict nothing, write \"User-agent: *\" with an empty \"Disallow:\"";
 
@@ -51,8 +51,8 @@ impl FileKind {
         }
     }
 
-    /// Returns the reason why crawlers find no rules in a file, even if an editor shows rules;
-    /// `None` if the file is text.
+    /// Returns the reason why crawlers find no rules in a file, even though an editor may show
+    /// some. `None` if crawlers can read the file as text.
     ///
     /// ```
     /// use robots_core::check::FileKind;
@@ -87,7 +87,7 @@ const FEW: usize = 4;
 ///
 /// Text in an old encoding contains bytes that are not UTF-8, and any text may contain a control
 /// character or a few NULs. But only images and archives contain many invalid bytes and many
-/// control characters, and only archives and files with lost blocks contain many NULs.
+/// control characters. Many NULs occur only in archives and in files with lost blocks.
 pub(super) fn is_binary(file: &[u8]) -> bool {
     is_made_of_others(file) || is_made_of_others(&file[..file.len().min(HEAD)])
 }

@@ -1,5 +1,4 @@
-//! Findings of lints, which are about places in a file, and the collector that lints report them
-//! to.
+//! Findings of lints at places in a file, and the collector of findings.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,7 +13,7 @@ use crate::keywords;
 pub enum Severity {
     /// Something worth knowing, which is often intended.
     Note,
-    /// Some crawlers interpret the line in another way than its author probably intended, or the
+    /// Some crawlers probably interpret the line in another way than its author intended, or the
     /// line has a larger effect than most sites want.
     Warning,
     /// The line does not have the effect that it seems to have.
@@ -29,7 +28,7 @@ pub struct Finding {
     /// Permanent kebab-case code of the lint. [`Lint::of_code`](super::Lint::of_code()) returns the
     /// lint.
     pub code: &'static str,
-    /// Severity.
+    /// Severity of this finding.
     pub severity: Severity,
     /// Line where the finding begins, from 1.
     pub line: usize,
@@ -38,9 +37,9 @@ pub struct Finding {
     /// Byte range of the file that the finding is about. It may be empty, and it never extends past
     /// the end of the file.
     pub span: Range<usize>,
-    /// Name of the crawler that the finding is about, or of the first of several crawlers, as in
-    /// the file or the registry, without control characters. `None` if the finding is not about
-    /// particular crawlers.
+    /// Name of the crawler that the finding is about, as in the file or the registry, without
+    /// control characters. If the finding is about several crawlers, this is the first one. `None`
+    /// if the finding is not about particular crawlers.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub agent: Option<Box<str>>,
     /// The problem, in one line without control characters.
@@ -87,7 +86,7 @@ pub(super) struct Sink {
     pub(super) most: usize,
     /// Ranges where comments of the file turn the lint off.
     pub(super) allowed: Vec<Range<usize>>,
-    /// Ranges of the lines that the lint skips.
+    /// Ranges of the lines that this lint does not check.
     pub(super) left_out: Rc<[Range<usize>]>,
     pub(super) findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],
@@ -102,7 +101,7 @@ impl Sink {
         self.report_at(self.severity, span, message)
     }
 
-    /// Reports a finding with another severity than the lint usually has.
+    /// Reports a finding with a severity other than the usual severity of the lint.
     pub(super) fn report_at(
         &mut self,
         severity: Severity,
@@ -144,7 +143,7 @@ impl Sink {
 }
 
 impl ReportedFinding<'_> {
-    /// Sets the crawler that the finding is about, or the first of several crawlers.
+    /// Sets the crawler of the finding. For several crawlers, callers pass the first one.
     pub(super) fn of_agent(mut self, name: &[u8]) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.agent = Some(Quoted(name).to_string().trim_matches('"').into());

@@ -12,8 +12,8 @@ keyword_enum! {
         /// The finding is gone, and no verdict, delay or other line changes for any crawler under
         /// any reading.
         Safe = "safe",
-        /// The effect changes, another correction may be meant, or a proof of safety would have
-        /// cost too much.
+        /// The effect changes, a person may mean another correction, or a proof of safety would
+        /// have cost too much.
         Unsafe = "unsafe",
     }
 }
@@ -40,8 +40,7 @@ pub struct Fixes {
 impl Fixes {
     /// Returns the fix of a finding; `finding` is its index in
     /// [`Report::findings`](super::Report::findings). `None` if only a person can correct the
-    /// finding. If the same edits correct several findings, the returned reference is the same for
-    /// all of them.
+    /// finding. If a fix corrects several findings, the same reference is returned for all of them.
     pub fn get(&self, finding: usize) -> Option<&Fix> {
         self.fixes.get(*self.by_finding.get(&finding)?)
     }
@@ -53,8 +52,8 @@ impl Fixes {
     }
 }
 
-/// Maximum number of bytes that are replaced by one edit each. If there are more, one common edit
-/// replaces all of them, because an edit takes about 80 bytes of memory.
+/// Maximum number of bytes that are replaced by separate edits. If there are more, one common edit
+/// replaces all of them, because each edit takes about 80 bytes of memory.
 const MAX_SEPARATE_WORK: usize = 1 << 16;
 
 /// A range of bytes of a file, and their replacement.

@@ -1,7 +1,7 @@
 //! Invisible characters, which hide the meaning of a name, value or path.
 
-/// Returns the text without invisible characters, which no path contains, and without non-ASCII
-/// white space at both ends. `None` if there are no such characters, or if the text is not UTF-8.
+/// Returns the text without invisible characters and without non-ASCII white space at its ends.
+/// `None` if the text contains no such characters, or is not UTF-8.
 pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     if text.is_ascii() {
         return None;

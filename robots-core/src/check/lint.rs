@@ -1,8 +1,8 @@
 //! A lint: its code, its reason, examples, a function that finds problems, and a fix.
 //!
 //! **Lints do not depend on the table that lists them.** A lint consists of its code, its examples,
-//! a pass over a `CheckedFile` and possibly a fix. The check walks over the file once for all lints
-//! in the table.
+//! a pass over a `CheckedFile` and possibly a fix. All lints in the table share one walk over the
+//! file.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -54,22 +54,22 @@ pub struct Example {
     pub(super) refused: &'static [&'static str],
 }
 
-/// The part of the file that the function of a lint is called for. All lints share one walk over
-/// the lines.
+/// The part of the file that is passed to a lint's function. All lints share one walk over the
+/// lines.
 #[derive(Clone, Copy)]
 pub(super) enum Pass {
     /// The function is called once per file.
     File(fn(&CheckedFile<'_>, &mut Sink)),
-    /// The function is called once if the file is of this kind. All other passes run only for text,
-    /// because most lints would report every line of a web page.
+    /// The function is called once if the file is of this kind. All other passes need text, because
+    /// most lints would report every line of a web page.
     OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
     /// The function is called for every group.
     Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
     /// The function is called for every name of a group.
     Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
     /// The function is called for every line that contains several directives, with the range of
-    /// the second directive's name. All other passes skip such lines, because most lints would
-    /// report the value, and their fixes would not correct the real problem.
+    /// the second directive's name. All other passes skip such lines: most lints would report the
+    /// value, but their fixes would not separate the directives.
     Joined(fn(&Line<'_>, Range<usize>, &mut Sink)),
     /// The function is called for every line.
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
@@ -89,8 +89,9 @@ pub(super) struct LintFix {
     pub(super) shared: Option<SharedCorrection>,
 }
 
-/// A function that returns the same key for all findings that the same edits correct, so that the
-/// edits are computed once. It returns `None` for a finding with its own edits.
+/// A function that returns the same key for all findings that the same edits correct, so that these
+/// edits are computed only once. It returns `None` for a finding whose edits correct no other
+/// finding.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
 /// A function that returns the edits that correct a finding, or `None` if it is unclear what is

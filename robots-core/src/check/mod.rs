@@ -7,12 +7,12 @@
 //!
 //! [`fix()`] corrects findings. A safe [`Fix`] is proved not to change any verdict for any crawler.
 //!
-//! [`EditedFile`] blocks or allows crawlers by the smallest edit, which is proved to have exactly
-//! this effect.
+//! [`EditedFile`] blocks or allows crawlers by the smallest edit. The edit is proved to have no
+//! other effect.
 //!
 //! [`diff()`] finds the effect of a change of the file on each crawler. [`DrasticChange::between`]
-//! reports whether the change closes or opens most of the site. [`Expectations`] contain verdicts
-//! that a file must give.
+//! reports whether the change closes or opens most of the site. [`Expectations`] contain the
+//! verdicts that a file must have.
 //!
 //! A comment `# robots-check: allow(code)` turns a lint off for its line, or for the next line if
 //! the comment is on a line of its own. [`Options`] turn a lint off for the whole file or give it

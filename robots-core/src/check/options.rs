@@ -11,8 +11,8 @@ use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
 /// Options of a check. By default, all lints run with their own severities, the registry is the
 /// built-in registry, only `/.well-known/` is exempt, and no crawler is refused.
 ///
-/// Equal options produce the same findings for the same file. Registries are compared by identity:
-/// two equal copies are different.
+/// Equal options produce the same findings for the same file. Two options with different copies of
+/// the same registry are not equal.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Options {
@@ -49,8 +49,8 @@ impl Options {
         self
     }
 
-    /// Adds path patterns (as in robots.txt) whose requests are exempt from enforcement. Default:
-    /// `/.well-known/`. A second call adds to the first.
+    /// Adds patterns of paths, as in robots.txt. Requests for these paths are exempt from
+    /// enforcement. Default: `/.well-known/`. A second call adds to the first.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Options {
         self
     }
 
-    /// Sets a host of the site. Help lines add it to addresses without a host. Default: none.
+    /// Sets the site's host name. Help lines add it to addresses without a host. Default: none.
     pub fn site_host(mut self, host: impl Into<String>) -> Self {
         self.site.host = Some(host.into());
         self
@@ -96,8 +96,7 @@ impl Options {
 }
 
 impl Lint {
-    /// Returns the options that the examples of this lint need. The examples of a few lints need
-    /// refused crawlers.
+    /// Returns the options for the examples of this lint. A few lints need refused crawlers.
     #[doc(hidden)]
     pub fn example_options(&self) -> Options {
         Options::new().refused_crawlers(self.bad.refused.iter().copied())
@@ -123,7 +122,7 @@ impl Default for SiteContext {
     }
 }
 
-/// Compares registries by identity.
+/// Compares registries by their pointers.
 impl PartialEq for SiteContext {
     fn eq(&self, other: &Self) -> bool {
         let Self { registry, exempt, refused, host } = self;
@@ -132,7 +131,7 @@ impl PartialEq for SiteContext {
     }
 }
 
-/// A registered crawler whose disallowed requests the site refuses, for
+/// A registered crawler whose disallowed requests the site refuses; the input of
 /// [`Options::refused_crawlers`](super::Options::refused_crawlers).
 ///
 /// By default, requests that any rule disallows are refused, and the groups for `*` apply to the
@@ -146,7 +145,7 @@ pub struct RefusedCrawler {
     rules: RefusedRules,
 }
 
-/// The rules whose disallowed requests are refused.
+/// The rules that lead to refused requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RefusedRules {
     AllBut(Vec<PathPattern>),
@@ -159,13 +158,14 @@ impl RefusedCrawler {
         Self { name: name.into(), fallback: Fallback::Star, rules: RefusedRules::AllBut(Vec::new()) }
     }
 
-    /// Ignores the groups for `*`. Use this if the site applies only groups that name the crawler.
+    /// Ignores the groups for `*`. Use this if the site applies to the crawler only groups that
+    /// name it.
     pub fn ignore_wildcard_group(self) -> Self {
         Self { fallback: Fallback::Nothing, ..self }
     }
 
-    /// Excludes the rules with these patterns, in any spelling: requests that they disallow are not
-    /// refused.
+    /// Excludes the rules with these patterns, in any spelling. Requests that these rules disallow
+    /// are not refused.
     ///
     /// # Errors
     ///
@@ -175,8 +175,8 @@ impl RefusedCrawler {
         Ok(Self { rules: RefusedRules::AllBut(parsed(patterns)?), ..self })
     }
 
-    /// Restricts the refusals to the rules with these patterns, in any spelling: only requests that
-    /// they disallow are refused.
+    /// Restricts the refusals to the rules with these patterns, in any spelling. Requests that
+    /// other rules disallow are not refused.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ const FILE_ENDINGS: &str = "7z action ashx asmx asp aspx avi axd bak bmp bz2 cfm
                             tgz tif tiff tpl ttf txt wav webm webp wmv woff woff2 wsdl xhtml xls xlsx xml yaml yml zip";
 
 /// Top-level domains that are rarely the end of folder names. `.api`, `.education` and `.ng` are
-/// missing, because folder names do end with them.
+/// not listed, because some folder names end with them.
 const TOP_LEVELS: &str = "at au be biz br ca ch cn com cz de dk edu es eu example fi fr gov hu info io it jp kr mx net nl org pt ru se \
                           test tr ua uk us za";
 
@@ -113,7 +113,7 @@ pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
 }
 
 /// Reports whether `text` begins like a path: with a slash, with a `*` and a character that usually
-/// follows it, or as a whole URL.
+/// follows a `*`, or as a whole URL.
 pub(super) fn is_path(text: &[u8]) -> bool {
     matches!(text, [b'/', ..] | [b'*', b'/' | b'.' | b'?', ..]) || is_url(text)
 }
@@ -140,8 +140,8 @@ pub(super) fn parameter_name(text: &[u8]) -> Option<&[u8]> {
     (name.first()?.is_ascii_alphanumeric() && name.iter().all(is_octet)).then_some(name)
 }
 
-/// Returns the visible path of a value, possibly empty, if invisible characters are its only
-/// problem.
+/// Returns the path of a value without its invisible characters; the path may be empty. `None` if
+/// the value has no invisible characters, or is not a path without them.
 pub(super) fn visible_path(value: &[u8]) -> Option<String> {
     without_invisible(value).filter(|seen| seen.is_empty() || seen.starts_with(['/', '*']))
 }

@@ -2,15 +2,15 @@
 
 use crate::rules::{PathPattern, Reading};
 
-/// Placeholder for any sequence of bytes in the canonical form of a pattern. Neither paths nor
+/// Byte that means any sequence of bytes in the canonical form of a pattern. Neither paths nor
 /// patterns in files contain this byte.
 const ANY: u8 = 0;
 
-/// The canonical form of a pattern. Two patterns that differ only in the spelling of `*`, `$` and
-/// escapes, and so match the same paths, have the same canonical form.
+/// The canonical form of a pattern. Patterns that match the same paths and differ only in the
+/// spelling of `*`, `$` and escapes have the same canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
-    /// The pattern with [`ANY`] in place of each `*`, and at the end if the pattern is not anchored
+    /// The pattern with [`ANY`] instead of each `*`, and at the end if the pattern is not anchored
     /// there. There are several forms if a byte of the pattern may match in the path or in the
     /// query.
     texts: Vec<Vec<u8>>,
@@ -79,13 +79,13 @@ pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns a pattern that matches the same paths: several `*` in sequence are reduced to one, and a
-/// `*` at the end is removed.
+/// Returns a pattern that matches the same paths, but has only one `*` instead of several in
+/// sequence, and no `*` at the end.
 pub(super) fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
     pattern.dedup_by(|next, last| *next == b'*' && *last == b'*');
     let kept = pattern.strip_suffix(b"*$").or_else(|| pattern.strip_suffix(b"*")).map_or(pattern.len(), <[u8]>::len);
-    // If a `$` precedes it, a `*` at the end is kept: as the last byte, the `$` would mean the end
-    // of the path.
+    // After a `$`, a `*` at the end is kept. Without it, the `$` would be the last byte and mean
+    // the end of the path.
     if !pattern[..kept].ends_with(b"$") {
         pattern.truncate(kept);
     }
@@ -118,8 +118,8 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
         // `/?` before the `$` is an optional slash. A pattern that is only `/?$` is not an
         // expression: it is the home page with an empty query.
         [b'/', b'?', b'$'] => before.last().is_some_and(|octet| *octet != b'*'),
-        // The end of the class, another range or punctuation follows a range. `[e-mail]` is not a
-        // class, because letters follow.
+        // After the range, there must be the end of the class, another range or punctuation.
+        // `[e-mail]` is not a class, because letters follow.
         [b'[', from, b'-', to, next, rest @ ..] if from.is_ascii_alphanumeric() => {
             from < to && (matches!(next, b']' | b'_' | b'.') || rest.starts_with(b"-"))
         }

@@ -1,11 +1,11 @@
-//! Determines from the rules for one crawler, without trying paths, how much of the site they leave
-//! open: nothing, only the home page, or more.
+//! Determines how much of the site the rules for one crawler leave open: nothing, only the home
+//! page, or more. No paths are tried.
 
 use std::fmt;
 
 use crate::rules::{Access, Group, Reading, Rule, priority};
 
-/// The closed part of a site; the largest comes first.
+/// The closed part of a site. The larger part comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Extent {
     All,
@@ -22,7 +22,7 @@ impl fmt::Display for Extent {
     }
 }
 
-/// The rules for one token that close and open the site.
+/// The rules for one token that close or open the whole site.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach<'r> {
     /// The disallow rule that matches every path, and its priority.
@@ -60,8 +60,8 @@ impl<'r> Reach<'r> {
     }
 
     /// Returns the rule that closes the whole site, except possibly the home page, and the closed
-    /// part. `None` if there is no such rule, or if an allow rule of at least equal priority
-    /// overrides it.
+    /// part. `None` if there is no such rule, or if the priority of an allow rule is at least as
+    /// high.
     pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
         Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))

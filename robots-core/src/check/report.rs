@@ -15,7 +15,7 @@ use crate::rules::{Line, LineKind, RobotsTxt};
 /// Maximum number of findings in [`Report::summary`].
 const SUMMARISED: usize = 3;
 
-/// The findings of [`check`](super::check()).
+/// The findings about a file, as [`check`](super::check()) returns them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -71,17 +71,18 @@ impl Report {
         self.findings.iter().filter(is_one).count() + omitted.sum::<usize>()
     }
 
-    /// Returns the errors, then the warnings, both in the order of the file. The person who
-    /// publishes the file must see these findings.
+    /// Returns the errors and then the warnings, both in the order of the file. These are the
+    /// findings that the person who publishes the file must see.
     #[doc(hidden)]
     pub fn faults(&self) -> impl Iterator<Item = &Finding> {
         let of = |severity| self.findings.iter().filter(move |finding| finding.severity == severity);
         of(Severity::Error).chain(of(Severity::Warning))
     }
 
-    /// Returns the number of errors and warnings, and the first three of [`Report::faults`], in one
-    /// line: `1 error and 2 warnings: 2:11: error: …; 4:1: warning: …; …`, or `2 warnings: 4:1: …;
-    /// 7:1: …` if all have the same severity. `None` if there are no errors and no warnings.
+    /// Returns one line with the number of errors and warnings and the first three of
+    /// [`Report::faults`]: `1 error and 2 warnings: 2:11: error: …; 4:1: warning: …; …`. If all
+    /// have the same severity, it is not repeated: `2 warnings: 4:1: …; 7:1: …`. `None` if there
+    /// are no errors and no warnings.
     pub fn summary(&self) -> Option<String> {
         let counted = |severity: Severity| match self.count(severity) {
             0 => None,
@@ -202,7 +203,7 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
 }
 
 /// Returns the lines that contain several directives, each with the range of the second directive's
-/// name. Lines where the lint about them is turned off are left out.
+/// name. Lines where a comment turns `several-directives` off are left out.
 fn joined<'r>(robots: &'r RobotsTxt, allowed: &Allowed<'_>, options: &Options) -> Vec<(Line<'r>, Range<usize>)> {
     let is_of_joined = |lint: &&Lint| matches!(lint.pass, Pass::Joined(_));
     let is_on = |lint: &&Lint| !matches!(options.level(lint), Some(Level::Off));

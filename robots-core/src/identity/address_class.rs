@@ -32,8 +32,8 @@ pub enum AddressClass {
 }
 
 impl AddressClass {
-    /// Returns the class of an address. If an IPv6 address embeds an IPv4 address, that address
-    /// decides.
+    /// Returns the class of an address. If an IPv6 address embeds an IPv4 address, returns the
+    /// class of the IPv4 address.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self::of_v4(address),

@@ -1,4 +1,4 @@
-//! Combines the outcomes of all methods into one identity.
+//! Combines the outcomes of all verification methods into one identity.
 
 #[cfg(feature = "signatures")]
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::signature::{DirectoryUrl, KeySet, MessageHead, SignatureCheck};
 /// The kind of claim that a request makes about its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ClaimKind {
-    /// No crawler.
+    /// The request does not claim to be from a crawler.
     Unclaimed,
     /// Only the `Signature-Agent` names the signer; the `User-Agent` names no crawler.
     #[cfg_attr(
@@ -23,10 +23,10 @@ pub(super) enum ClaimKind {
         allow(dead_code, reason = "only the feature `signatures` creates such claims")
     )]
     Signer,
-    /// A crawler.
+    /// The `User-Agent` names a crawler.
     Crawler,
-    /// A fetcher that acts for a person. Its requests come from the operator's addresses or from
-    /// the person's own device.
+    /// The `User-Agent` names a fetcher that acts for a person. Its requests come from the
+    /// operator's addresses or from the person's own device.
     UserTriggered,
 }
 
@@ -59,7 +59,7 @@ impl Examination {
     /// no signatures.
     ///
     /// `directories` are the key directories of the claimed crawler's operator. If it is `None`,
-    /// the operator is unknown, and signatures with keys of any configured directory count.
+    /// the operator is unknown, and the keys of any configured directory are accepted.
     #[cfg(feature = "signatures")]
     pub(super) fn signatures(self, checks: &[SignatureCheck], directories: Option<&[DirectoryUrl]>) -> Self {
         let outcomes = checks.iter().filter_map(|check| check.outcome_for(directories));
@@ -71,22 +71,22 @@ impl Examination {
         Self { signature: outcomes.min_by_key(strength), ..self }
     }
 
-    /// Reports whether a lookup of reverse DNS names could still change the identity, because a
-    /// crawler is claimed but not yet verified.
+    /// Reports whether a lookup of reverse DNS names could still change the identity: the request
+    /// claims to be from a crawler, and no method has verified the claim yet.
     pub(super) fn wants_rdns(&self) -> bool {
         let is_verified = [self.signature, self.range].contains(&Some(MethodOutcome::Verified));
         self.is_of_crawler() && !is_verified && self.rdns.is_none()
     }
 
-    /// Returns the identity. If a method verified the claim, the first such method counts.
-    /// Otherwise, if a method is undecided, the first such reason counts. Otherwise, a failed
-    /// method refutes the claim.
+    /// Returns the identity. The claim is verified if a method confirmed it. If no method confirmed
+    /// it, the claim is undecided if a method is undecided, and otherwise refuted if a method
+    /// failed. If several methods have the same outcome, the first one is reported.
     ///
     /// If the check of the address failed, undecided outcomes that the sender can cause are
     /// ignored. Otherwise, an impostor could avoid the refutation: anybody can send a signature
     /// with an unknown key, and the holder of an address controls the answers of its reverse zone.
-    /// This also covers a resolver that has not lately verified an address of the operator, because
-    /// the operator's lists are complete without names.
+    /// An outcome is also ignored if its reason is [`UndecidedReason::UnprovenResolver`]: the
+    /// operator's lists are complete, so the failed check of the lists suffices.
     ///
     /// The claim of a user-triggered fetcher is unverifiable if the check of its address failed,
     /// because the fetcher may run on a person's device. An invalid signature still refutes such a
@@ -94,7 +94,7 @@ impl Examination {
     /// cannot be refuted.
     pub(super) fn conclude(&self) -> Identity {
         // Addresses are evidence only if the `User-Agent` claims a crawler. Otherwise, only the
-        // signature counts.
+        // signature is evidence.
         let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
         let tried = [
             (IdentityMethod::Signature, self.signature),
@@ -134,7 +134,7 @@ impl Examination {
         matches!(self.claim, ClaimKind::Crawler | ClaimKind::UserTriggered)
     }
 
-    /// Reports whether this claim is refuted if the method failed.
+    /// Reports whether a failure of this method refutes the claim.
     fn counts(&self, method: IdentityMethod) -> bool {
         match method {
             IdentityMethod::Signature => true,
@@ -165,8 +165,8 @@ const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     }
 }
 
-/// The available evidence. No method of this trait may wait: if evidence is missing, the outcome is
-/// undecided.
+/// The evidence about claims: lists, DNS results and keys. Methods of this trait must not wait; if
+/// evidence is missing, they return an undecided outcome.
 pub trait ClaimEvidence {
     /// Returns the outcome of the operator's lists for an address; `None` if the operator publishes
     /// no lists.
@@ -207,12 +207,12 @@ pub trait ClaimEvidence {
     }
 }
 
-/// Maximum age of a list that refutes claims, whenever the address was first seen.
+/// Maximum age of a list that can refute claims, regardless of when the address was first seen.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Minimum time between the first request from an address and a later confirmation of the list, so
-/// that the list must contain the address. A day is needed, because the clock may have been wrong
-/// by a day at either time.
+/// If a list is confirmed at least this long after the first request from an address, the list must
+/// contain the address. After a shorter time, the order of the two events is uncertain, because the
+/// clock may have been wrong by a day at either of them.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Maximum time that a confirmation may be in the future. If it is further ahead, the clock was
@@ -235,11 +235,11 @@ pub struct ListEvidence<'a> {
 }
 
 impl ListEvidence<'_> {
-    /// Returns the outcome of a crawler's lists for an address. A list that is not loaded is
-    /// `None`.
+    /// Returns the outcome of a crawler's lists for an address. In `lists`, `None` is a list that
+    /// is not loaded.
     ///
-    /// The claim is verified if one of the lists contains the address. The outcome is a failure if
-    /// no list contains it and every list can refute the claim: a list can refute it if it was
+    /// The claim is verified if one of the lists contains the address. It fails if no list contains
+    /// the address and every list can refute the claim. A list can refute the claim if it was
     /// confirmed at most 24 hours ago, or more than 24 hours after the address was first seen with
     /// this claim.
     pub fn examine(
@@ -276,8 +276,8 @@ impl ListEvidence<'_> {
         for outcome in outcomes {
             match (outcome, missed) {
                 (MethodOutcome::Verified, _) => return outcome,
-                // If one list is not loaded and another is stale, the first is reported, because it
-                // is the more important reason.
+                // If one list is not loaded and another is stale, the missing list is reported,
+                // because it is the more important reason.
                 (_, Some(NOT_LOADED)) | (MethodOutcome::Failed(_), Some(_)) => {}
                 (outcome, _) => missed = Some(outcome),
             }
@@ -286,7 +286,7 @@ impl ListEvidence<'_> {
     }
 
     /// Reports whether a list that was confirmed at `confirmed` is recent enough at `now` to refute
-    /// claims, whenever the address was first seen.
+    /// claims, regardless of when the address was first seen.
     pub fn is_fresh(confirmed: SystemTime, now: SystemTime) -> bool {
         match now.duration_since(confirmed) {
             Ok(age) => age <= FRESH,
@@ -393,7 +393,7 @@ mod tests {
             assert_eq!(signed.weak_rdns(NO_NAME).conclude(), Identity::Undecided(reason));
             assert_eq!(signed.range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
             assert_eq!(signed.rdns(NO_NAME).conclude(), Identity::Refuted(Refutation::NoName));
-            // An undecided outcome for the address still counts.
+            // The sender cannot cause a stale list, so this reason is not ignored.
             assert_eq!(signed.range(STALE).rdns(NO_NAME).conclude(), Identity::Undecided(UndecidedReason::Stale));
         }
         for reason in [

@@ -1,5 +1,5 @@
-//! Combines claim, registry and evidence. All code that determines the identity of a request uses
-//! this module.
+//! Identifies the sender of a request from its claim, the registry and the evidence. All code that
+//! needs the identity of a request uses this module.
 
 use std::time::SystemTime;
 
@@ -60,7 +60,7 @@ impl<'a> IdentityRequest<'a> {
         Self { signed: Some((message, signers)), ..self }
     }
 
-    /// Identifies the sender.
+    /// Identifies the sender of the request.
     ///
     /// 1. If the `User-Agent` names a registered crawler, the claim is checked by the methods in
     ///    its registry row, and by signatures of its operator. The operator of an unregistered
@@ -68,10 +68,10 @@ impl<'a> IdentityRequest<'a> {
     /// 2. If the `User-Agent` names no crawler but the request has a `Signature-Agent`, this field
     ///    is the claim. A valid signature identifies the crawler, and an invalid signature refutes
     ///    the claim.
-    /// 3. If there are several agents, the least proven identity counts, and a refuted claim before
-    ///    all others. If the claim to be one crawler is verified, the claims to be other crawlers
-    ///    of the same operator are ignored. For example, AdsBot's header may also name Googlebot,
-    ///    whose list does not contain AdsBot's addresses.
+    /// 3. If there are several agents, the result is the least proven identity; a refuted claim is
+    ///    less proven than all others. If the claim to be one crawler is verified, the claims to be
+    ///    other crawlers of the same operator are ignored. For example, AdsBot's header may also
+    ///    name Googlebot, whose list does not contain AdsBot's addresses.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
         let checks = self.signed.and_then(|(message, _)| evidence.signatures(message, self.address, now));
@@ -98,7 +98,7 @@ impl<'a> IdentityRequest<'a> {
         now: SystemTime,
     ) -> Identified<'a> {
         let registered = agent.and_then(Agent::registered);
-        // A crawler that declares itself is not in the registry.
+        // An unregistered crawler is known only by its declaration in the header.
         let declared = agent.filter(|agent| registered.is_none() && agent.class() == Class::Declared);
         let kind = match registered {
             Some(crawler) if crawler.category == Category::UserFetch => ClaimKind::UserTriggered,
@@ -190,7 +190,8 @@ mod tests {
     use crate::agent::{IdentityMethod, Recognizer, Refutation, Registry};
     use crate::rules::RobotsTxt;
 
-    /// Evidence about Googlebot: one address is verified by range, one by its name, and one fails.
+    /// Evidence about Googlebot. A list verifies one address, a DNS name another, and one address
+    /// fails.
     struct Played;
 
     impl ClaimEvidence for Played {

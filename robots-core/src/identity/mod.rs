@@ -10,17 +10,18 @@
 //!    address of a trusted proxy, proves nothing ([`PublicAddress`]).
 //! 2. Methods are tried in the order signature, range, reverse DNS. The first method that confirms
 //!    the claim decides.
-//! 3. A claim is refuted only if every complete method that could be tried failed. If evidence is
-//!    missing, old or doubtful, the claim is undecided.
+//! 3. A method is complete if all genuine requests of the crawler pass it. A claim is refuted only
+//!    if every complete method that could be tried failed. If evidence is missing, old or doubtful,
+//!    the claim is undecided.
 //! 4. A list verifies claims at any age. It refutes a claim only if it was confirmed at most a day
 //!    ago, or more than a day after the address was first seen ([`ListEvidence`]).
 //! 5. A reverse DNS name of an address verifies a claim only if it is in the operator's domain and
-//!    resolves back to that address. A failure counts only if the resolver has lately verified an
-//!    address of that operator.
+//!    resolves back to that address. A failed check refutes the claim only if the resolver has
+//!    lately verified an address of that operator.
 //!
 //! If very many claims fail, the addresses on the network path of the requests may be wrong, for
 //! example because of an unknown proxy. The caller should then not refute any claim. The `Verifier`
-//! counts failures for this purpose.
+//! counts failures to detect this case.
 //!
 //! Lists and signatures need features: `RangeList` and `DocumentError` need `identity`, and
 //! everything about signatures and keys needs `signatures`. The feature `verify` of `tower-robots`

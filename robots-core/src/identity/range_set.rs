@@ -55,8 +55,8 @@ impl RangeSet {
     fn contains_v6(&self, address: u128) -> bool {
         let upper = (address >> 64) as u64;
         let mut after = self.v6_index.not_above(&self.v6_upper, upper);
-        // Several ranges within one /64 have the same upper half. Only in this case, the whole
-        // starts are compared.
+        // Several ranges within one /64 have the same upper half. The whole starts are compared
+        // only in this case.
         if after.checked_sub(1).and_then(|at| self.v6_upper.get(at)) == Some(&upper)
             && self.v6.starts[after - 1] > address
         {
@@ -134,7 +134,7 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         self.iter().fold(0, |sum: u128, (start, end)| sum.saturating_add((end - start).saturating_add(1)))
     }
 
-    /// Returns the number of addresses that both contain.
+    /// Returns the number of addresses that are both in these ranges and in the other ranges.
     fn shared_with(&self, other: &Self) -> u128 {
         let (mut left, mut right) = (self.iter().peekable(), other.iter().peekable());
         let mut shared: u128 = 0;
@@ -189,7 +189,7 @@ impl SearchIndex {
         Self { first, shift, parts: parts.into() }
     }
 
-    /// Returns the count of those numbers in `sorted` that are at most `number`.
+    /// Counts the numbers in `sorted` that are at most `number`.
     #[inline]
     pub(super) fn not_above<T: Copy + Into<u64>>(&self, sorted: &[T], number: u64) -> usize {
         let Some(distance) = number.checked_sub(self.first) else { return 0 };

@@ -17,8 +17,8 @@ const MAX_NAMES: usize = 4;
 /// Maximum number of addresses of a name that are checked.
 const MAX_ADDRESSES: usize = 8;
 
-/// A verified address of an operator proves for this long that the resolver returns names for the
-/// operator's addresses.
+/// Maximum time since an address of an operator was verified. Within this time, the resolver is
+/// known to return names for the operator's addresses.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 
 /// The check of one address by reverse DNS.
@@ -50,11 +50,12 @@ pub struct RdnsCheck {
 #[derive(Clone, Debug)]
 enum RdnsState {
     Reverse,
-    /// Names in the operator's domain that have not been answered yet. The last name is the current
-    /// query.
+    /// Names in the operator's domain whose addresses are still unknown. The last name is the
+    /// current query.
     Forward {
         names: Vec<String>,
-        /// Reason why a failure would be undecided; `None` if a failure counts.
+        /// Reason why a failed check leaves the claim undecided; `None` if a failed check refutes
+        /// the claim.
         doubt: Option<UndecidedReason>,
     },
     Done(MethodOutcome),
@@ -140,8 +141,8 @@ impl RdnsCheck {
         // Names outside the operator's domain are not queried, because the holder of the address
         // may have chosen them.
         let is_operators = |name: &String| self.patterns.iter().any(|pattern| pattern.matches(name));
-        // Names beyond the limit might be in the operator's domain, so a failure would not be
-        // certain.
+        // Names beyond the limit might be in the operator's domain, so a failed check would not
+        // prove anything.
         let doubt = (names.len() > MAX_NAMES).then_some(UndecidedReason::Truncated);
         let mut names: Vec<String> = names.into_iter().take(MAX_NAMES).filter(is_operators).collect();
         if names.is_empty() {
@@ -170,10 +171,10 @@ impl RdnsCheck {
         if names.is_empty() { RdnsState::Done(not_confirmed(doubt)) } else { RdnsState::Forward { names, doubt } }
     }
 
-    /// Returns the outcome that counts for a resolver. A failure counts only if this resolver
-    /// verified an address of the same operator within the last hour. Otherwise, the outcome is
-    /// undecided, because a resolver without Internet access, or with an internal view, may answer
-    /// every query with NXDOMAIN.
+    /// Adjusts an outcome to the evidence about the resolver. A failure stays a failure only if
+    /// this resolver verified an address of the same operator within the last hour. Otherwise, the
+    /// outcome is undecided, because a resolver without Internet access, or with an internal view,
+    /// may answer every query with NXDOMAIN.
     pub fn through(outcome: MethodOutcome, last_verified: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
         let is_proven = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age <= RESOLVER_PROOF);
         match outcome {
@@ -186,7 +187,7 @@ impl RdnsCheck {
 }
 
 /// Returns the outcome for an address if none of its names in the operator's domain resolved back
-/// to it: undecided if there is a doubt, otherwise a failure.
+/// to it: undecided if `doubt` contains a reason, otherwise failed.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }

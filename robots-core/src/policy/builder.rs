@@ -116,10 +116,9 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Applies only those groups to a crawler that name the crawler itself. By default, crawlers
-    /// without a group obey the group of another crawler if they are documented to do so. For
-    /// example, Googlebot-Image obeys Googlebot's group if the file has no group for
-    /// Googlebot-Image.
+    /// Restricts crawlers to groups that name them. By default, crawlers without a group obey the
+    /// group of another crawler if they are documented to do so. For example, Googlebot-Image obeys
+    /// Googlebot's group if the file has no group for Googlebot-Image.
     pub fn without_family(self) -> Self {
         self.with(|policy| policy.family = false)
     }
@@ -239,9 +238,9 @@ impl PolicyBuilder {
     }
 
     /// Adds an override: another mode for some disallowed requests. If several overrides apply, the
-    /// last one added counts. Default: none. A second call adds to the first.
+    /// last one added decides. Default: none. A second call adds to the first.
     ///
-    /// For the crawlers that an override applies to, the mode of the override also replaces the
+    /// For the crawlers that an override applies to, its mode also replaces the
     /// [`mode`](Self::mode) as the limit for [`rate`](Self::rate) and
     /// [`impostors`](Self::impostors).
     pub fn with_override(self, over: Override) -> Self {
@@ -272,7 +271,7 @@ impl PolicyBuilder {
 
     /// Adds a rate override: another mode of rate limiting for some crawlers. The
     /// [`mode`](Self::mode) does not limit it. If several rate overrides apply, the last one added
-    /// counts. Default: none. A second call adds to the first.
+    /// decides. Default: none. A second call adds to the first.
     pub fn with_rate_override(self, over: Override<RateMode>) -> Self {
         self.with(|policy| policy.rate.overrides.push(over))
     }

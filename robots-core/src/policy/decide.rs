@@ -30,7 +30,7 @@ pub struct Policy {
     pub(super) cookies: Cookies,
     pub(super) suspect_human: SuspectHuman,
     pub(super) identity: IdentityRules,
-    /// Overrides, first added first; the last one that applies counts.
+    /// Overrides, in the order of their addition; the last one that applies decides.
     pub overrides: Vec<Override>,
     pub(super) rate: RateRules,
 }
@@ -48,10 +48,10 @@ impl Policy {
 
     /// Decides on a request.
     ///
-    /// 1. Groups that name an agent apply to it for every method. Otherwise the groups of `*` apply
-    ///    if [`Policy::holds_to_star`] is true and the method is either configured
-    ///    ([`PolicyBuilder::wildcard_methods`](super::PolicyBuilder::wildcard_methods)) or not in
-    ///    IANA's registry. If no group applies, the request passes unchecked.
+    /// 1. Groups that name an agent apply to it for every method. If no group names the agent, the
+    ///    groups for `*` apply if [`Policy::holds_to_star`] is true and the method is either
+    ///    configured ([`PolicyBuilder::wildcard_methods`](super::PolicyBuilder::wildcard_methods))
+    ///    or not in IANA's registry. If no group applies, the request passes unchecked.
     /// 2. Requests for `/robots.txt` and requests from exempt addresses or exempt agents also pass
     ///    unchecked. A request also passes unchecked if its path is exempt in all of its forms.
     /// 3. An allowed request passes. For a disallowed request, the last override that applies
@@ -60,25 +60,25 @@ impl Policy {
     /// 4. If no override applies, [`Mode::Refuse`] only tags the crawlers of search engines that
     ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]: a page that
     ///    answers them with 403 leaves the index.
-    /// 5. An impostor does not get the privileges of a crawler's name: exemptions of agents, milder
-    ///    overrides and the tag of search engines ([`IdentityNeeded`]). The
-    ///    policy may tag or refuse an impostor regardless of the rules
-    ///    ([`Impostors`]), within the limits of the mode, with
-    ///    [`Reason::Impostor`]. A request with an exempt address, path or cookie still passes.
-    /// 6. If there are several agents, the strictest decision and the strictest [`RateLimit`] among
-    ///    all agents count.
-    /// 7. If the groups of an allowed request have a `Crawl-delay`, the decision contains a
-    ///    [`RateLimit`] if [`PolicyBuilder::rate`](super::PolicyBuilder::rate), within the limits
-    ///    of the mode, or a rate override requires one. The action does not depend on the
-    ///    `RateLimit`: the layer counts requests, and only it can determine whether a request
-    ///    exceeds its crawl delay.
+    /// 5. An impostor does not get the privileges of a crawler's name ([`IdentityNeeded`]):
+    ///    exemptions of agents, overrides milder than the mode, and the tag instead of a refusal
+    ///    for search engines. The policy may tag or refuse an impostor regardless of the rules
+    ///    ([`Impostors`]), within the limits of the mode, with [`Reason::Impostor`]. A request with
+    ///    an exempt address, path or cookie still passes.
+    /// 6. If there are several agents, the result is the strictest decision with the strictest
+    ///    [`RateLimit`] of all agents.
+    /// 7. The decision on an allowed request contains a [`RateLimit`] if its groups have a
+    ///    `Crawl-delay` and the policy limits rates for the agent
+    ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate) within the limits of the mode, or a
+    ///    rate override). The `RateLimit` does not change the action: only the layer, which counts
+    ///    requests, can determine whether a request exceeds its crawl delay.
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: RequestFacts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
     }
 
-    /// Decides like [`Policy::decide`], except that requests in grace are only observed. Each agent
-    /// is judged separately: if a request has two agents and one is in grace, the other must not
-    /// pass because of it.
+    /// Decides like [`Policy::decide`], except that requests within their grace period are only
+    /// observed. Each agent is judged separately: if a request has two agents, a grace period for
+    /// one agent does not let the other agent pass.
     #[doc(hidden)]
     pub fn decide_with_grace<'r>(
         &self,
@@ -106,8 +106,8 @@ impl Policy {
         if !self.depends_on_mode(&decision, request.identity) {
             return decision;
         }
-        // The second call comes last and uses only the rest of the work budget, so it cannot change
-        // the decision itself.
+        // The decision under `Mode::Refuse` is made last and uses only the rest of the work budget,
+        // so it cannot change the decision itself.
         decision.with_refusing(&decide(Mode::Refuse, work))
     }
 
@@ -118,9 +118,9 @@ impl Policy {
     }
 
     /// Evaluates the evidence that a person made the request, if the request is disallowed, exceeds
-    /// its crawl delay or is an impostor's. An exempt cookie lets the request pass. Other signs of
-    /// a person are recorded; they let the request pass if the policy exempts people. Decisions on
-    /// all other requests are returned unchanged.
+    /// its crawl delay or comes from an impostor. An exempt cookie lets the request pass. Other
+    /// signs of a person are recorded; they let the request pass if the policy exempts people. All
+    /// other decisions are returned unchanged.
     #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
@@ -149,8 +149,8 @@ impl Policy {
         evidence.is_exempt(&self.cookies) || (spares_people && evidence.signs(&self.cookies).any())
     }
 
-    /// Reports whether the groups for `*` apply to an agent that no group names. The method is not
-    /// considered: the groups for `*` may cover only some methods.
+    /// Reports whether the groups for `*` apply to an agent that no group names. They may apply to
+    /// some methods only.
     #[doc(hidden)]
     pub fn holds_to_star(&self, agent: &Agent) -> bool {
         self.star.holds(agent)
@@ -199,7 +199,7 @@ impl Policy {
         reading.path_with(target, self.forms)
     }
 
-    /// Returns the crawlers that overrides and exemptions name, each with the kind of this entry.
+    /// Returns the crawlers that overrides and exemptions name, each with the kind of entry.
     #[doc(hidden)]
     pub fn named_crawlers(&self) -> impl Iterator<Item = (&'static str, &ProductToken)> {
         let modes = self.overrides.iter().filter_map(Override::agent_name).map(|name| ("override", name));
@@ -230,8 +230,8 @@ impl Policy {
             && agents.iter().any(|agent| agent.class().is_crawler())
     }
 
-    /// Reports whether the policy grants privileges to crawlers' names, and only with evidence of
-    /// the identity.
+    /// Reports whether the policy grants privileges to crawlers only if evidence supports their
+    /// identity.
     fn grants_by_evidence(&self) -> bool {
         let has_grants =
             || !(self.exempt.agents.is_empty() && self.overrides.is_empty() && self.rate.overrides.is_empty());
@@ -258,8 +258,8 @@ impl Policy {
         rules.into_iter().filter_map(|(is_set, rule)| is_set.then_some(rule)).collect()
     }
 
-    /// Reports whether a group of these rules applies to an agent, if the method of the request is
-    /// one that the groups for `*` cover.
+    /// Reports whether a group of these rules applies to an agent. The method is assumed to be one
+    /// that the groups for `*` apply to.
     #[doc(hidden)]
     pub fn has_group(&self, rules: &RuleSet, agent: &Agent) -> bool {
         let fallback = if self.star.holds(agent) { Fallback::Star } else { Fallback::Nothing };
@@ -281,9 +281,9 @@ impl Policy {
         crawler
     }
 
-    /// Reports whether neither the policy nor these rules concern any of these agents, whatever
-    /// they request: no agent is a crawler, is subject to `*` or is named by a group. Every
-    /// decision is then [`Reason::NoGroup`], and this check costs less than a decision.
+    /// Reports whether neither the policy nor these rules concern any of these agents: no agent is
+    /// a crawler, is subject to `*` or is named by a group. Every decision is then
+    /// [`Reason::NoGroup`]. This check costs less than a decision.
     #[doc(hidden)]
     pub fn passes_over(&self, rules: &RuleSet, agents: &[Agent]) -> bool {
         agents.iter().all(|agent| {
@@ -370,9 +370,9 @@ impl Policy {
         }
     }
 
-    /// Returns how a disallowed request is handled, and the verdict that this follows from. Each
-    /// form of a path may match another rule, and an override for a pattern is for one rule only,
-    /// so all disallowed forms are compared and the strictest handling counts. For example,
+    /// Returns how a disallowed request is handled, and the verdict of the rule that decided. Each
+    /// form of a path may match another rule, and an override may be for one rule only. So all
+    /// disallowed forms are compared, and the strictest handling is returned. For example,
     /// `/old/../private/` is a path below `/old/` to some servers and `/private/` to others.
     fn strictest<'r>(
         &self,
@@ -400,7 +400,7 @@ impl Policy {
         )
     }
 
-    /// Returns how an agent's requests are handled that a rule with this pattern disallows. If
+    /// Returns how an agent's requests are handled if a rule with this pattern disallows them. If
     /// `rule` is `None`, returns the limit for the agent's other requests. `mode` applies if no
     /// override applies.
     fn handling(
@@ -412,8 +412,8 @@ impl Policy {
         holds: impl Fn(&Override) -> bool,
     ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
-        // If the name is not believed, the strictest of its overrides counts: an impostor must not
-        // be able to choose the mildest by choosing its name.
+        // If the name is not believed, the strictest of its overrides decides: an impostor must not
+        // be able to select the mildest override by its choice of a name.
         let mut claimed: Option<Handling<'_>> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
             let handling = Handling { over: Some(over), ..Handling::of(over.mode) };
@@ -431,7 +431,7 @@ impl Policy {
     }
 }
 
-/// The handling of a disallowed request that is not in grace.
+/// How a disallowed request is handled after its grace period.
 #[derive(Clone, Copy)]
 struct Handling<'p> {
     mode: Mode,

@@ -21,29 +21,29 @@ pub struct Decision<'r> {
     pub reason: Reason,
     /// Verdict of the rules; `None` if the path was not matched with the rules.
     pub verdict: Option<Verdict<'r>>,
-    /// Index of the agent that the decision is about, into the agents given to
+    /// Index of the agent that the decision is about, among the agents given to
     /// [`Policy::decide`](super::Policy::decide).
     pub agent: usize,
     /// Signs of a person behind a disallowed request, found by
     /// [`Policy::weigh`](super::Policy::weigh).
     pub signs: HumanSigns,
     /// Crawl delay that the policy enforces on the request, from the groups that allow it. If there
-    /// are several agents, this is the strictest delay, even if another agent is disallowed. `None`
-    /// for a refused request.
+    /// are several agents, this is their strictest delay, even if the rules disallow the request
+    /// for another agent. `None` for a refused request.
     pub rate_limit: Option<RateLimit<'r>>,
     /// Time until the crawler's next request would pass; zero if this request did not exceed its
     /// crawl delay.
     pub wait: Duration,
-    /// Latest end of the grace period; `None` if the request is not in grace. During grace, the
-    /// request is only observed, whatever the mode, because earlier versions of the file did not
-    /// disallow or limit it. [`Decision::would`] returns the action under [`Mode::Refuse`] after
-    /// the grace period.
+    /// Latest end of the grace period; `None` if no grace period applies. During the grace period,
+    /// the request is only observed, whatever the mode, because earlier versions of the file did
+    /// not disallow or limit it. [`Decision::would`] returns the action under [`Mode::Refuse`]
+    /// after the grace period.
     pub grace_end: Option<SystemTime>,
     /// Action under [`Mode::Refuse`], if it differs from `action`.
     pub(super) would: Option<UnderRefuse>,
 }
 
-/// The action of a decision.
+/// The handling of requests by a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Action {
@@ -56,8 +56,8 @@ pub enum Action {
 }
 
 keyword_enum! {
-    /// The action that [`Mode::Refuse`] would take on a request after all grace periods, whatever
-    /// the mode of the site is. Later variants are stricter.
+    /// The action that [`Mode::Refuse`] would take on a request after all grace periods. It does
+    /// not depend on the site's present mode. Later variants are stricter.
     #[derive(PartialOrd, Ord)]
     UnderRefuse, "an action of the mode that refuses", {
         /// The request would pass unchanged, because it is allowed or exempt, or because an
@@ -78,7 +78,7 @@ keyword_enum! {
     Reason, "a reason of a decision", {
         /// The site's robots.txt is not known yet.
         NothingKnown = "nothing-known",
-        /// The kill switch has turned enforcement off, so no request is judged.
+        /// The kill switch has turned enforcement off, so requests are not compared with the rules.
         KillSwitch = "kill-switch",
         /// The path, the agent, the client's address or a cookie of the request is exempt, or the
         /// application exempts the request.
@@ -108,8 +108,8 @@ keyword_enum! {
         Limited = "limited",
         /// The rules disallow the request.
         Disallowed = "disallowed",
-        /// The request claims to be from a crawler that it is not from, and the policy tags or
-        /// refuses impostors. If the mode only observes, the request passes.
+        /// The request falsely claims to be from a crawler, and the policy tags or refuses
+        /// impostors. If the mode only observes, the request passes.
         Impostor = "impostor",
     }
 }
@@ -142,8 +142,8 @@ impl UnderRefuse {
 }
 
 impl Reason {
-    /// Reports whether the observers of disallowed requests (`RobotsLayer::on_disallowed`) are notified
-    /// of a decision with this reason.
+    /// Reports whether the observers of disallowed requests (`RobotsLayer::on_disallowed`) are
+    /// notified of a decision with this reason.
     pub const fn is_reported(self) -> bool {
         !matches!(
             self,
@@ -164,8 +164,8 @@ impl<'r> Decision<'r> {
         })
     }
 
-    /// Adds the action, the grace period and the rate limit of `refusing`: the decision on the same
-    /// request under [`Mode::Refuse`].
+    /// Adds the action, the grace period and the rate limit of `refusing`, which is the decision on
+    /// the same request under [`Mode::Refuse`].
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
         let rate_limit = self
             .rate_limit
@@ -173,8 +173,8 @@ impl<'r> Decision<'r> {
         Self { would: Some(refusing.would()), grace_end: refusing.grace_end, rate_limit, ..self }
     }
 
-    /// Creates the decision on a request that is in grace until `end`. The request passes now, and
-    /// `would` is the action after the grace period.
+    /// Creates the decision on a request whose grace period ends at `end`. The request passes now,
+    /// and `would` is the action after the grace period.
     pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
         let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
         Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
@@ -244,12 +244,12 @@ impl<'r> Decision<'r> {
             (one, other) => one.or(other),
         };
         let rank = |of: &Self| (of.action, of.reason);
-        // The agent in grace may be the one whose request is refused when the grace period ends.
+        // The agent with the grace period may be the one whose request is refused afterwards.
         let would = self.grace_end.or(other.grace_end).map(|_| self.would().max(other.would()));
         let strictest = if rank(&other) > rank(&self) { other } else { self };
         let grace_end = self.grace_end.or(other.grace_end);
-        // An additional agent, whatever the decision on it, must not turn rate limiting off for the
-        // first.
+        // A client must not be able to turn rate limiting off for one agent by naming another
+        // agent.
         Self { would: would.or(strictest.would), grace_end, ..strictest }.with_rate_limit(rate_limit)
     }
 }
@@ -259,8 +259,8 @@ keyword_enum! {
     /// [`Identity`] is refuted.
     ///
     /// Under every variant, the rules apply to an impostor as to any other crawler. An impostor
-    /// does not get the privileges of the crawler's name: the default tag of search engines,
-    /// overrides milder than the mode, and the exemption of agents.
+    /// does not get the privileges of the crawler's name: the tag that replaces a refusal for
+    /// search engines, overrides milder than the mode, and the exemption of agents.
     ///
     /// The [`Mode`] limits the action: under [`Mode::Tag`] an impostor is tagged at most, and under
     /// [`Mode::Observe`] it passes and is recorded.
@@ -310,10 +310,10 @@ impl IdentityRules {
         }
     }
 
-    /// Returns the mode for an impostor's request, regardless of the file and before the limit of
-    /// the site's mode. `None` if the request is not from an impostor. A signature can be refuted
-    /// although the request names no crawler; a browser that sends such a signature may still be a
-    /// person's, so a browser is not an impostor.
+    /// Returns the mode for an impostor's request. This mode does not depend on the file, and the
+    /// site's mode does not limit it yet. `None` if the request is not from an impostor. A browser
+    /// is not an impostor: a request that names no crawler may have a refuted signature, but a
+    /// person may still have made it.
     pub(super) fn handling(self, agent: &Agent, identity: Identity) -> Option<Mode> {
         let mode = match self.impostors {
             Impostors::Observe => None,

@@ -50,8 +50,8 @@ impl<'a> RequestFacts<'a> {
         self.address.and_then(|address| address())
     }
 
-    /// Returns the path: in its own forms if the caller gave a parsed path, or else parsed in these
-    /// forms.
+    /// Returns the path as the caller parsed it. If the caller gave only a target, parses it in
+    /// these forms.
     #[inline]
     pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {

@@ -9,10 +9,11 @@ use crate::rules::{
 
 /// Earlier versions of the rules, each with the time when it was first known.
 ///
-/// A request that is disallowed now is in grace until it has been disallowed for the length of the
-/// grace period, counted from the oldest version that disallows it. So a grace period begins when a
-/// rule is new, when an `Allow` that used to outweigh the rule is removed, and when a crawler is
-/// added to a group. A rule that was only moved, or was missing for a while, is not in grace.
+/// A request that is disallowed now is refused only if the oldest version that disallows it is at
+/// least as old as the grace period is long. Until then, the request is only observed. So a grace
+/// period begins when a rule is new, when an `Allow` that used to outweigh the rule is removed, and
+/// when a crawler is added to a group. A rule that was only moved, or was missing for a while, gets
+/// no new grace period.
 pub struct Grace {
     length: Duration,
     /// Time when the present rules were first known.
@@ -38,9 +39,9 @@ impl Grace {
         self.end_after(self.since)
     }
 
-    /// Counts the present `Disallow` rules that are in grace for at least one crawler of their
-    /// group. Each rule is tried with one path that its pattern matches. Counting is limited to the
-    /// work budget of one request (`MatchBudget`).
+    /// Counts the present `Disallow` rules whose grace period has not ended for at least one
+    /// crawler of their group. Each rule is tried with one path that its pattern matches. Counting
+    /// is limited to the work budget of one request (`MatchBudget`).
     pub fn count_rules(&self, now: SystemTime, rules: &RuleSet) -> usize {
         let mut work = MatchBudget::new();
         let disallowing = rules.document().groups().flat_map(Group::rules);
@@ -59,7 +60,7 @@ impl Grace {
         })
     }
 
-    /// Reports whether a request that is disallowed now is still in grace. `select` selects the
+    /// Reports whether the grace period of a disallowed request has not ended. `select` selects the
     /// groups of the agent from a version of the rules.
     pub(super) fn covers<'g>(
         &'g self,
@@ -77,9 +78,9 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
-    /// Returns the interval that may be enforced during grace: the longest interval of the versions
-    /// whose grace period has ended, limited to `interval`. `None` if these versions have no delay.
-    /// `select` is the same as in [`covers`](Self::covers).
+    /// Returns the interval that may be enforced during the grace period: the longest interval of
+    /// the versions whose grace period has ended, limited to `interval`. `None` if these versions
+    /// have no delay. `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,
@@ -101,7 +102,7 @@ impl Grace {
     }
 }
 
-/// Returns the groups that a crawler of this name obeys; `*` has no token.
+/// Returns the groups that a crawler of this name obeys. The name `*` means any unnamed crawler.
 fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
     rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)
 }

@@ -46,7 +46,7 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
-    /// Checks configured names of cookies.
+    /// Checks the names of cookies from a configuration.
     pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, ValueError> {
         // A name must not contain bytes that would end it, that are trimmed from it, or that cannot
         // occur in the field.
@@ -70,9 +70,9 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). The three
-    /// fields count only together, and only in combinations that browsers send: the destination is
-    /// a document if and only if the mode is a navigation.
+    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). They are
+    /// a sign of a person only together, and only in combinations that browsers send: the
+    /// destination is a document if and only if the mode is a navigation.
     pub fn fetch_metadata(mut self, site: &[u8], mode: &[u8], destination: &[u8]) -> Self {
         let known_site = matches!(site, b"same-origin" | b"same-site" | b"cross-site" | b"none");
         let known_mode = matches!(mode, b"navigate" | b"cors" | b"no-cors" | b"same-origin" | b"websocket");
@@ -83,8 +83,8 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds a `Referer`, which is compared with the request's own host. A `Referer` counts only
-    /// together with fetch metadata, because any client can send one.
+    /// Adds a `Referer`, which is compared with the request's own host. A `Referer` is a sign of a
+    /// person only together with fetch metadata, because any client can send one.
     pub fn referer(mut self, referer: &[u8], host: &[u8]) -> Self {
         let authority = Authority::of_url(referer).map(|(_, authority, _)| authority);
         self.comes_from_here = authority.is_some_and(|authority| {

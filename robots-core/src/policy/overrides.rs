@@ -17,7 +17,7 @@ use crate::rules::{PathPattern, ProductToken, Reading, RobotsTxt, ValueError};
 
 /// Another mode for some requests: a [`Mode`] for disallowed requests, or a
 /// [`RateMode`](super::RateMode) for rate limiting. If several overrides apply, the last one
-/// counts.
+/// decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Override<M = Mode> {
@@ -112,8 +112,8 @@ impl<M: Copy> Override<M> {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
 
-    /// Reports whether the override applies to an agent's requests that a rule with this pattern
-    /// disallows. If `rule` is `None`, no override for a pattern applies.
+    /// Reports whether the override applies to an agent's requests if a rule with this pattern
+    /// disallows them. If `rule` is `None`, no override for a pattern applies.
     pub(super) fn fits(&self, agent: &Agent, rule: Option<&[u8]>) -> bool {
         match &self.covers {
             OverrideFor::Agent(name) => is_called(agent, name),

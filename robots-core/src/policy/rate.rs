@@ -11,7 +11,7 @@ use crate::rules::{CrawlDelay, Selection, Verdict};
 
 keyword_enum! {
     /// The action for an allowed request that exceeds the `Crawl-delay` of its crawler's groups;
-    /// later variants are stricter. The [`Mode`] limits the action, unless it is from a rate
+    /// later variants are stricter. The [`Mode`] limits this action, but not the action of a rate
     /// override.
     #[derive(Default, PartialOrd, Ord)]
     RateMode, "a rate mode", {
@@ -27,7 +27,7 @@ keyword_enum! {
 }
 
 impl RateMode {
-    /// Returns the rate mode limited by the mode of the policy. [`RateMode::Refuse`] stays only
+    /// Returns the rate mode within the limits of the policy's mode. Requests are refused only
     /// under [`Mode::Refuse`], and under [`Mode::Off`] the result is [`RateMode::Off`]. Under
     /// [`Mode::Tag`] requests are only recorded, because a tag is for disallowed requests and a
     /// request that exceeds its crawl delay is allowed.
@@ -56,16 +56,16 @@ pub struct RateLimit<'r> {
     /// The delay, with its line.
     pub delay: CrawlDelay<'r>,
     /// Interval that is enforced: the delay's [`enforced_interval`](CrawlDelay::enforced_interval).
-    /// While an increased delay is in grace, this is the longest earlier interval instead.
+    /// During the grace period of an increased delay, this is the longest earlier interval instead.
     pub interval: Duration,
     /// Action for a request that exceeds the delay, within the limits of the site's mode; never
     /// [`RateMode::Off`].
     pub mode: RateMode,
-    /// Action if the mode of the site were [`Mode::Refuse`] and the request were not in grace.
+    /// Action under [`Mode::Refuse`] after the grace period.
     pub(super) refusing: RateMode,
     /// Verdict on the request for the agent that the delay applies to.
     pub verdict: Verdict<'r>,
-    /// Index of the agent that the delay applies to, into the agents given to
+    /// Index of the agent that the delay applies to, among the agents given to
     /// [`Policy::decide`](super::Policy::decide). The decision itself may be about another agent.
     pub agent: usize,
     /// Whether the registry or the file knows the agent's name.
@@ -97,8 +97,8 @@ impl RateRules {
         // engine is limited only if both the file and a rate override name this crawler itself.
         let is_spared = agent.is_index_engine() && !matches!(request.identity, Identity::Refuted(_));
         let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
-        // If the name is not believed, the strictest rate override counts, as with overrides of the
-        // mode: an impostor must not be able to choose the mildest.
+        // If the name is not believed, the strictest of its rate overrides decides: an impostor
+        // must not be able to select the mildest override by its choice of a name.
         let mut claimed = RateMode::Off;
         let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
         let granted = fitting.find_map(|over| {
@@ -139,9 +139,10 @@ impl RateLimit<'_> {
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
     }
 
-    /// Returns `refusing`, the rate limit under [`Mode::Refuse`], with the mode of this rate limit.
-    /// If there are several agents, `refusing` may be the limit of another agent. With its values,
-    /// the counts are the same as they will be when the mode refuses.
+    /// Returns `refusing`, which is the rate limit under [`Mode::Refuse`], but with the mode of
+    /// this rate limit. If there are several agents, the two may belong to different agents. With
+    /// the values of `refusing`, requests are already counted as they will be when the mode
+    /// refuses.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }

@@ -5,8 +5,8 @@ use crate::keyword_enum;
 use crate::rules::ValueError;
 
 keyword_enum! {
-    /// The classes of agents that `User-agent: *` applies to; each variant includes those before
-    /// it.
+    /// The classes of agents that `User-agent: *` applies to; each variant includes the variants
+    /// before it.
     ///
     /// `*` is meant for crawlers. Browsers, health probes and payment webhooks never fetch
     /// robots.txt. So by default `*` only applies to agents that are in the registry as crawlers or
@@ -82,7 +82,7 @@ const REGISTERED_METHODS: [&[&str]; 6] = [
     &["LINK", "MKCALENDAR", "MKREDIRECTREF", "UNLINK", "UPDATEREDIRECTREF"],
 ];
 
-/// All settings that decide whether `*` applies.
+/// The settings that decide whether the groups for `*` apply to a request.
 #[derive(Clone, Debug)]
 pub(super) struct Star {
     pub(super) scope: WildcardScope,
@@ -93,7 +93,7 @@ pub(super) struct Star {
 }
 
 impl Star {
-    /// Checks configured methods.
+    /// Checks the names of HTTP methods from a configuration.
     pub(super) fn methods<M: AsRef<str>>(methods: impl IntoIterator<Item = M>) -> Result<Vec<Box<str>>, ValueError> {
         let is_method =
             |method: &str| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');

@@ -104,13 +104,13 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX >> 2)
 }
 
-/// The sender of a request, as far as rate limiting distinguishes senders.
+/// The properties of a request that select its bucket: the crawler's token and the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateKey<'a> {
     /// Product token of the crawler; `None` for names that the client may have made up. All such
     /// names share one key, so that a client cannot get more requests by sending more names.
     pub token: Option<&'a ProductToken>,
-    /// Evidence about the sender.
+    /// Sender of the request, as far as it is known.
     pub sender: RateSender,
 }
 
@@ -141,17 +141,17 @@ impl RateSender {
 }
 
 impl<'a> RateKey<'a> {
-    /// Returns the key that the layer counts an agent's requests under. `is_named` reports whether
-    /// a group of the file names a token.
+    /// Returns the key of the bucket for an agent's requests. `is_named` reports whether a group of
+    /// the file names a token.
     ///
-    /// `None` if the requests cannot be counted: without a name, they are counted by the network of
-    /// the client, so its address must be known.
+    /// `None` if the requests cannot be counted, because the agent has no name and the client's
+    /// network is unknown.
     pub fn of(agent: &'a Agent, sender: RateSender, is_named: impl Fn(&ProductToken) -> bool) -> Option<Self> {
         let token = match agent.tokens() {
             [] if !matches!(sender, RateSender::Claimed(Some(_))) => return None,
             [first, ..] if agent.is_registered() => Some(first),
             // A name that is not in the registry may be made up, unless it is verified. So the
-            // first name that the file has counts instead.
+            // first token that the file names is used, if there is one.
             tokens => {
                 let verified = tokens.first().filter(|_| sender == RateSender::Verified);
                 tokens.iter().find(|token| is_named(token)).or(verified)

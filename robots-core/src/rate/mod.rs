@@ -1,6 +1,6 @@
 //! Rate limiting of crawlers, with one word of memory for each sender; the caller reads the clock.
 //! This module is for frameworks without Tower, and for stores that several processes share. The
-//! Tower layer counts requests without further code.
+//! Tower layer already uses it.
 //!
 //! A [`Quota`] is an interval and a burst. A bucket enforces it with the generic cell rate
 //! algorithm (GCRA): it stores the time when the sender's passed requests are paid off, and each

@@ -1,5 +1,5 @@
-//! The buckets of a site: the buckets of its crawlers' names, and its entries in the shared buckets
-//! of networks.
+//! The buckets of a site: one group of buckets for each crawler's name, and its entries in the
+//! buckets of networks, which all sites share.
 //!
 //! **Buckets outlive snapshots and sites.** All snapshots of a site share its buckets. A site that
 //! is opened again under the same name (`LiveBuilder::counted_as`) shares them, too. So a reload
@@ -53,7 +53,7 @@ impl SiteBuckets {
     ///
     /// # Errors
     ///
-    /// Returns the time to wait if the request comes too early. Nothing is taken then.
+    /// Returns the time to wait if the request comes too early. The bucket then stays unchanged.
     pub fn take(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), Duration> {
         match self.bucket(key) {
             Ok(bucket) => bucket.take(quota, now),
@@ -73,7 +73,8 @@ impl SiteBuckets {
         }
     }
 
-    /// Returns the bucket of a name, or the key of a bucket in `networks`.
+    /// Returns the bucket for a key. If its requests are counted by network, returns the key of the
+    /// bucket in `networks`.
     fn bucket(&self, key: &RateKey<'_>) -> Result<&Bucket, u64> {
         let (site, hasher) = (self.shared.site, &self.networks.hasher);
         // An IPv6 client controls the last 64 bits of its address.
@@ -179,12 +180,12 @@ const SHARDS: usize = 64;
 /// Number of entries of a set. A set takes two cache lines.
 const WAYS: usize = 8;
 
-/// A bounded number of buckets of networks, which many sites share.
+/// Buckets for networks. Their number is bounded, and many sites share them.
 ///
 /// A client can choose its name and, within limits, its address, so the number of combinations is
-/// unbounded. Entries are stored in small sets. If a set is full, the entry whose bucket is full
-/// again first is replaced: its sender has been silent the longest, relative to its interval. A
-/// sender whose entry is replaced starts again with a full burst.
+/// unbounded. Entries are stored in small sets. A new entry in a full set replaces the entry whose
+/// bucket refills first: its sender has been silent the longest, relative to its interval. A sender
+/// whose entry was replaced starts again with a full burst.
 pub struct NetworkBuckets {
     /// Shards, each allocated with its first entry; most processes need none.
     pub(super) shards: [OnceLock<Mutex<Box<[EntrySet]>>>; SHARDS],
@@ -194,8 +195,8 @@ pub struct NetworkBuckets {
 #[derive(Clone, Copy, Default)]
 pub(super) struct NetworkEntry {
     /// Hash of the values that identify the sender. The hash is keyed with secrets of this process
-    /// if clients can choose these values. Only among about 2^32 senders do two share a hash, and
-    /// so a bucket, by chance.
+    /// if clients can choose these values. Two senders with the same hash share a bucket; by
+    /// chance, this happens only among about 2^32 senders.
     key: u64,
     /// State of the bucket, as in [`Bucket`]; 0 if the entry is free.
     pub(super) paid: u64,
@@ -207,7 +208,7 @@ pub(super) struct NetworkEntry {
 pub(super) struct EntrySet(pub(super) [NetworkEntry; WAYS]);
 
 impl NetworkBuckets {
-    /// Maximum number of entries.
+    /// Maximum number of senders with an entry at the same time.
     pub const CAPACITY: usize = SHARDS * SETS * WAYS;
 
     /// Creates buckets without entries.

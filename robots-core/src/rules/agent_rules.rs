@@ -14,7 +14,7 @@ use super::{
 /// The rules of a robots.txt for one crawler. [`RobotsTxt::for_token`] creates them.
 #[derive(Debug)]
 pub struct AgentRules {
-    /// The file, compiled for each reading that counts. Contains at least one element.
+    /// The file, compiled for each reading whose verdict is needed. Contains at least one element.
     readings: Vec<RuleSet>,
     /// The tokens of each agent, and whether the agent obeys `*` if no group names these tokens.
     /// Contains at least one element.
@@ -25,17 +25,17 @@ pub struct AgentRules {
 impl RobotsTxt {
     /// Returns the rules of this file for one crawler, as a polite crawler should obey them.
     ///
-    /// The token is the crawler's own name (`OurBot`), with or without a version (`OurBot/2.0`,
-    /// `OurBot 2.0` or `OurBot v2`), which is ignored. Any other word after a space belongs to the
-    /// name: `Our Bot/2.0` is `Our Bot`, and neither `Our` nor `OurBot`. A crawler that no group
-    /// names obeys `*` (RFC 9309, section 2.2.1).
+    /// The token is the crawler's own name (`OurBot`). A version (`OurBot/2.0`, `OurBot 2.0` or
+    /// `OurBot v2`) is ignored. Any other word after a space belongs to the name: `Our Bot/2.0` is
+    /// `Our Bot`, and neither `Our` nor `OurBot`. A crawler that no group names obeys `*` (RFC
+    /// 9309, section 2.2.1).
     ///
     /// A path is disallowed if [`Reading::Standard`] or [`Reading::Reference`] disallows it:
     /// - Names are compared as a whole (`Our2Bot`), and as google/robotstxt cuts them (`Our`).
     /// - All spellings of a path are equal: `/%6fur/x` is `/our/x` (RFC 9309, section 2.2.2).
     /// - All [forms](super::PathForm) of a path are checked, such as `/our/x` for `//our/x`.
     ///
-    /// [`AgentRules::with_reading`] restricts the answers to one reading.
+    /// [`AgentRules::with_reading`] uses only one reading instead.
     ///
     /// # Errors
     ///
@@ -104,8 +104,8 @@ impl AgentRules {
     }
 
     /// Returns the verdict of the rules, with the deciding rule, its line and its group. Does not
-    /// treat `/robots.txt` as always allowed. If a reading disallows the path for an agent, the
-    /// first such verdict counts, in the order `Standard`, `Reference`.
+    /// treat `/robots.txt` as always allowed. If a reading disallows the path for an agent, this is
+    /// the verdict of the first such reading, in the order `Standard`, `Reference`.
     #[expect(clippy::expect_used, reason = "both lists have an element from the start")]
     pub fn verdict(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let verdicts = self.readings.iter().flat_map(|rules| {
@@ -116,8 +116,8 @@ impl AgentRules {
         strictest.expect("there is a reading and an agent")
     }
 
-    /// Returns the time that the crawler should wait between two requests; `None` if its groups
-    /// have no delay. The longest delay among all lines, readings and agents counts.
+    /// Returns the time that the crawler should wait between two requests: the longest delay of all
+    /// lines, readings and agents. `None` if its groups have no delay.
     pub fn crawl_delay(&self) -> Option<CrawlDelay<'_>> {
         let selections = self.readings.iter().flat_map(|rules| self.selections(rules));
         let delays = selections.filter_map(Selection::longest_crawl_delay);
@@ -125,7 +125,7 @@ impl AgentRules {
     }
 
     /// Returns the file, for example to read its [sitemaps](RobotsTxt::sitemaps) and other lines
-    /// that are for every crawler.
+    /// that apply to every crawler.
     pub fn document(&self) -> &RobotsTxt {
         self.readings[0].document()
     }
@@ -175,8 +175,8 @@ mod tests {
             ("ourbot/2.0", "/ours"),
             ("Googlebot-Image", "/star"),
             ("OurBotX", "/star"),
-            // A version does not belong to the name, however it is written, but any other word
-            // does.
+            // A version after the name is ignored, however it is written. Any other word belongs to
+            // the name.
             ("OurBot 2.0", "/ours"),
             ("ourbot  v2", "/ours"),
             ("OurBot 2.0/beta", "/ours"),

@@ -1,16 +1,16 @@
 //! Appends the groups of other files to a robots.txt.
 //!
 //! 1. The site's own file comes first and is not changed, so its line numbers stay valid.
-//! 2. For a crawler that the site's own file names, only that file counts. So a reader of the file
-//!    sees which rules apply to the crawler without comparing the file with a list.
-//! 3. For a crawler that only fragments name, the groups of the first fragment that names it count,
-//!    with their delays and preferences.
+//! 2. A crawler that the site's own file names obeys only that file. So a reader of the file sees
+//!    which rules apply to the crawler without comparing the file with a list.
+//! 3. A crawler that only fragments name obeys the groups of the first fragment that names it, with
+//!    their delays and preferences.
 //! 4. Everything else in a fragment is left out: groups for `*`, which would affect crawlers that
 //!    the fragment does not name, and lines about the whole site, such as sitemaps.
 //!
 //! Two names are the same crawler if every reading treats them as the same (`GPTBot` and
-//! `gptbot/1.0`). If only some readings do (`Foobot 2` and `Foobot`), both groups are kept. A
-//! crawler with such a reading obeys both groups, so no rule is lost.
+//! `gptbot/1.0`). If only some readings treat them as the same (`Foobot 2` and `Foobot`), both
+//! groups are kept. In such a reading, a crawler obeys both groups, so no rule is lost.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -36,8 +36,8 @@ const MAX_MERGED_BYTES: usize = 16 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct LinePlaces {
     titles: Vec<Arc<str>>,
-    /// Lines of the served file that are from a fragment, in order: line, index of the fragment,
-    /// line in the fragment.
+    /// Lines of the served file that are from a fragment, in order. Each consists of the line in
+    /// the served file, the index of the fragment and the line in the fragment.
     lines: Vec<(usize, usize, usize)>,
     /// The first line that does not belong to the site's own file.
     begin: usize,
@@ -51,11 +51,11 @@ const ENDS_GROUP: &[u8] = b"# Ends the group above: not every crawler reads a ru
 /// Start of the comment before a part; the part's title follows.
 const FROM: &[u8] = b"# From ";
 
-/// The tokens that the readings find in a name: [`Reading::Standard`](super::Reading::Standard)'s
-/// token, and the reference parser's token.
+/// The tokens that two readings find in the same name: first
+/// [`Reading::Standard`](super::Reading::Standard), then the reference parser.
 type NameKey = (Option<ProductToken>, ProductToken);
 
-/// A line that belongs to a group.
+/// A line of a group that is not one of its names.
 #[derive(Debug)]
 pub(crate) struct GroupLine {
     pub(crate) number: usize,
@@ -64,8 +64,8 @@ pub(crate) struct GroupLine {
     pub(crate) is_rule: bool,
 }
 
-/// Groups to append. Each is a merged set of groups, given by their indexes, and the names that the
-/// set is for.
+/// The groups to append. Each consists of the indexes of the groups that are merged, and the names
+/// that the merged group is for.
 type MergedGroups<'f> = Vec<(Vec<usize>, Vec<Name<'f>>)>;
 
 impl RobotsTxt {
@@ -73,8 +73,7 @@ impl RobotsTxt {
     /// that only a fragment names obey that fragment. Everything else in a fragment is left out. A
     /// comment before each part contains the title of its fragment.
     ///
-    /// Fragments can be appended to any bytes. This does not turn a file that is not a robots.txt
-    /// into one.
+    /// Fragments can be appended to any bytes. The result is a robots.txt only if this file is one.
     ///
     /// Returns the file to serve, and the origin of each line.
     ///
@@ -125,8 +124,8 @@ impl LinePlaces {
         Some((&*self.titles[fragment], line))
     }
 
-    /// Reports whether a line belongs to the site's own file. It then has the same number in that
-    /// file.
+    /// Reports whether a line belongs to the site's own file. Such a line has the same number in
+    /// that file.
     pub const fn is_own(&self, line: usize) -> bool {
         line < self.begin
     }
@@ -225,8 +224,8 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     (lines, others)
 }
 
-/// Reports whether some readers may treat the following names as further names of the last group,
-/// because they see no rule in it.
+/// Reports whether some readers may treat appended names as further names of the file's last group,
+/// because they see no rule in that group.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for (_, field, _) in robots.fields() {
@@ -248,8 +247,8 @@ fn is_rule_to_all(field: &Field<'_>) -> bool {
         && matches!(field.value, [] | [b'/', ..])
 }
 
-/// Returns the groups to append, for the names that are not in `named`; each name occurs once. Adds
-/// these names to `named`. Also returns the names that are left out.
+/// Returns the groups to append for the names that are not yet in `named`, and adds these names to
+/// `named`. Each name occurs once. Also returns the names that are left out.
 fn select<'f>(
     robots: &'f RobotsTxt,
     lines: &[Vec<GroupLine>],
@@ -362,8 +361,9 @@ impl Fragment {
         served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
     }
 
-    /// Returns a served file without its appended parts, whose beginning it finds by the comments.
-    /// Comments that also occur in `own`, another version of the site's own file, are ignored.
+    /// Returns a served file without its appended parts, which it finds by the comments before
+    /// them. A comment that also occurs in `own`, another version of the site's own file, is not
+    /// such a comment.
     #[doc(hidden)]
     pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
         let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);

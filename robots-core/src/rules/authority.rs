@@ -1,9 +1,9 @@
 //! The parts of an authority: user information, host and port (RFC 3986, section 3.2).
 //!
-//! Only this module splits authorities. It looks only at the delimiters, works on bytes and does
-//! not allocate; callers check names, addresses and ports themselves. A URL crate would reject some
-//! values that clients send and operators write, would allocate for each authority, and would be a
-//! dependency of every user.
+//! All code that splits authorities uses this module. It looks only at the delimiters, works on
+//! bytes and does not allocate; callers check names, addresses and ports themselves. A URL crate
+//! would be a dependency of every user. It would also reject some values that clients send and
+//! operators write, and allocate for each authority.
 
 /// A split authority: `[ userinfo "@" ] host [ ":" port ]` (RFC 3986, section 3.2).
 ///
@@ -21,11 +21,11 @@
 pub struct Authority<'a> {
     /// Bytes before the `@`; `None` if there is no `@`.
     pub userinfo: Option<&'a [u8]>,
-    /// Host and port as written: the authority without its user information.
+    /// Host and port as written.
     pub host_and_port: &'a [u8],
     /// Host as written, with the brackets of an IPv6 address. May be empty.
     pub host: &'a [u8],
-    /// Port.
+    /// Port; see the variants for missing and invalid ports.
     pub port: Port,
 }
 

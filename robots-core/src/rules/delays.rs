@@ -1,4 +1,4 @@
-//! The values of crawl-delay, request-rate and visit-time lines. They limit how often and at what
+//! The values of crawl-delay, request-rate and visit-time lines, which limit how often and at what
 //! time of day a crawler may fetch pages.
 
 use std::cmp::Reverse;
@@ -103,7 +103,7 @@ impl<'r> CrawlDelay<'r> {
         self.interval().min(Self::MAX_ENFORCED)
     }
 
-    /// Returns the line number.
+    /// Returns the number of the line with this delay.
     pub const fn line(&self) -> usize {
         self.record.line
     }
@@ -120,19 +120,19 @@ impl<'r> CrawlDelay<'r> {
     }
 }
 
-/// The delay that counts for a set of groups.
+/// The shortest delay of a set of groups, which a server enforces.
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// Index of the delay's group within the set. The matching name of that group has the same
-    /// index, so a request finds the name without a search.
+    /// Index of the delay's group within the set. The names that match an agent are stored in the
+    /// same order, so a request finds the group's name without a search.
     pub(super) place: usize,
 }
 
 crate::debug_as!(|it| CrawlDelay::<'_> { interval: it.interval(), line: it.line() });
 
-/// Returns the delay that counts for each set of groups: the shortest delay among the lines that
-/// end within the first `limit` bytes.
+/// Returns the shortest delay of each set of groups. Ignores lines that end after the first `limit`
+/// bytes.
 pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<SetDelay>> {
     let lines = document.delays();
     if lines.is_empty() {

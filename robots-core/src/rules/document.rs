@@ -1,7 +1,7 @@
 //! The document: the content of a robots.txt, with line numbers, independent of any reading.
 //!
-//! **`Group`, `Rule` and `Name` are small `Copy` views** of the document, not owned structs. So a
-//! verdict is `Copy` too, and a file of 30,000 rules does not need 30,000 allocations.
+//! **`Group`, `Rule` and `Name` are small `Copy` views** of the document. So a verdict is `Copy`,
+//! too, and a file of 30,000 rules does not need 30,000 allocations.
 
 use std::fmt;
 use std::ops::Range;
@@ -39,8 +39,8 @@ impl From<Arc<[u8]>> for RobotsTxt {
     }
 }
 
-/// The names and the rules of a group, as ranges of the document's names and rules. They are
-/// contiguous, because a group ends where the next group begins.
+/// The names and the rules of a group, as ranges of indexes into the document's names and rules.
+/// Each is one range, because a group ends where the next group begins.
 #[derive(Debug)]
 struct GroupRecord {
     names: Range<usize>,
@@ -70,7 +70,7 @@ pub(super) struct DelayRecord {
     pub(super) group: usize,
 }
 
-/// A group: rules, and the names of the crawlers that they are for (RFC 9309, section 2.2.1).
+/// A group: rules, and the names of the crawlers that the rules are for (RFC 9309, section 2.2.1).
 #[derive(Clone, Copy)]
 pub struct Group<'r> {
     document: &'r Document,
@@ -159,15 +159,15 @@ impl RobotsTxt {
         })
     }
 
-    /// Returns notes on the parts of the file that crawlers ignore, in the order of the file.
-    /// [`RuleSet::notes`](super::RuleSet::notes) reports the parts that only a particular reading
-    /// ignores.
+    /// Returns notes on the parts of the file that crawlers ignore in every reading, in the order
+    /// of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the parts that only one
+    /// reading ignores.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
     }
 
-    /// Returns the crawl-delay lines that have an effect: they are in a group and above zero. The
-    /// order is that of the file.
+    /// Returns the crawl-delay lines that have an effect, in the order of the file. They are in
+    /// groups, and their delays are above zero.
     pub(super) fn delays(&self) -> &[DelayRecord] {
         &self.0.delays
     }
@@ -282,8 +282,9 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-/// Parsing. Consecutive user-agent lines share the following rules. Only an allow or disallow line
-/// ends such a list of names: the next user-agent line begins a new group.
+/// Parses a file line by line. Consecutive user-agent lines name the crawlers of one group. Only an
+/// allow or disallow line ends this list of names: the next user-agent line then begins another
+/// group.
 impl Document {
     fn parse(mut self) -> RobotsTxt {
         let bytes = self.bytes.clone();
@@ -319,8 +320,8 @@ impl Document {
         }
     }
 
-    /// Stores a delay if it has an effect and belongs to a group. Delays are the only extension
-    /// that parsing stores, because they may be enforced.
+    /// Stores a delay if it is above zero and belongs to a group. Other extensions are not stored,
+    /// because only delays may be enforced.
     fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
         match delay(value) {
             None => self.note(at.line, NoteKind::InvalidCrawlDelay),
@@ -332,7 +333,7 @@ impl Document {
         }
     }
 
-    /// Handles a host line. The first valid host line counts, and the others get a note.
+    /// Handles a host line. Only the first valid host line is used; the others get a note.
     fn host(&mut self, line: usize, value: &[u8]) {
         match Host::parse(value) {
             None => self.note(line, NoteKind::InvalidHost),

@@ -5,7 +5,7 @@
 //! again on demand.
 //!
 //! `Crawl-delay` is an exception, because it may be enforced. The document stores its lines, and
-//! [`RobotsTxt::compile`] finds the line that counts for each set of groups, so a request finds its
+//! [`RobotsTxt::compile`] finds the shortest delay of each set of groups. So a request finds its
 //! delay together with its groups ([`Selection::crawl_delay`](super::Selection::crawl_delay)).
 //! `Request-rate` and `Visit-time` lines are parsed but never enforced, because hardly any crawler
 //! obeys them.
@@ -25,8 +25,8 @@ pub struct Extension<'r> {
     pub line: usize,
     /// Name and value.
     pub field: Field<'r>,
-    /// Group that contains the line. `None` before the first group, and for lines about the whole
-    /// site: host, clean-param and license.
+    /// Group that contains the line. `None` for lines before the first group, and for lines about
+    /// the whole site (host, clean-param and license).
     pub group: Option<Group<'r>>,
 }
 
@@ -42,8 +42,7 @@ pub enum Meaning<'r> {
     RequestRate(RequestRate),
     /// Time of day when a crawler may fetch.
     VisitTime(TimeWindow),
-    /// Query parameters that do not change the content of a page, and the pages that this applies
-    /// to.
+    /// Query parameters that do not change the content of some pages.
     #[non_exhaustive]
     CleanParam {
         /// Names of the parameters.

@@ -1,13 +1,11 @@
-//! Splits a robots.txt into lines, and finds the part of a line that counts, its directive and its
-//! value.
+//! Splits a robots.txt into lines, and each line into its directive and its value.
 //!
 //! The results are the same as those of the reference parser (google/robotstxt), because crawlers
 //! are as lenient as that parser.
 
 use std::ops::Range;
 
-/// Maximum number of bytes of a line that count. If a line is longer, only the rest is ignored, not
-/// the whole line.
+/// Maximum number of bytes of a line that are read. The rest of a longer line is ignored.
 pub(crate) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// A line as written in the file.
@@ -165,7 +163,7 @@ impl<'a> Line<'a> {
         &self.file[self.range.clone()]
     }
 
-    /// Returns the byte range in the file of the part of the line that counts: at most the first
+    /// Returns the part of the line that is read, as a byte range of the file: at most the first
     /// [`Line::MAX`](crate::rules::Line::MAX) bytes, up to a NUL or a `#`, without white space at
     /// either end.
     pub fn content(&self) -> Range<usize> {
@@ -214,7 +212,7 @@ impl<'a> Line<'a> {
             return match raw.first() {
                 None => LineKind::Blank,
                 Some(b'#') => LineKind::Comment,
-                // A NUL comes before everything else, so no part of the line counts.
+                // The line begins with a NUL, so all of it is ignored.
                 Some(_) => LineKind::Malformed,
             };
         }

@@ -2,11 +2,11 @@
 //! obey a robots.txt, including crawlers and editors.
 //!
 //! [`RobotsTxt`] is the document: every line with its number, the groups, and the ignored lines
-//! with the reasons why they are ignored. Parsing never fails, because a crawler ignores only the
-//! invalid lines of a file. [`RuleSet`] is the document compiled for a [`Reading`].
-//! [`RuleSet::select`] finds the groups of the first of several [`ProductToken`]s that the file
-//! names, and [`Selection::verdict`] decides on a [`RequestPath`]. A [`Verdict`] contains the
-//! deciding rule, its line and its group.
+//! with the reasons why they are ignored. Parsing never fails, because crawlers ignore invalid
+//! lines and read the others. [`RuleSet`] is the document compiled for a [`Reading`].
+//! [`RuleSet::select`] takes the [`ProductToken`]s of an agent and returns the groups of the first
+//! token that the file names. [`Selection::verdict`] decides on a [`RequestPath`]. A [`Verdict`]
+//! contains the deciding rule, its line and its group.
 //!
 //! This module does not depend on the registry of crawlers, HTTP types, files or clocks.
 //!
@@ -106,12 +106,12 @@ keyword_enum! {
     /// | escapes in patterns | hex digits upper-cased, bytes ≥ 0x80 escaped | also decoded: unreserved bytes, bytes that are invalid in a URI, and before the first `?` reserved bytes except `/`, `?`, `#` | as `Standard` |
     /// | `%` that does not begin an escape | stays | stays; `%25` if decoding the following bytes would create an escape | as `Standard` |
     /// | `%2A`, `%24` in a pattern | an escape | the literal `*`, `$` (RFC 9309, section 2.2.3) | as `Standard` |
-    /// | bytes that count | all | [`Reading::STANDARD_LIMIT`]; a line that is cut there is dropped | as `Standard` |
+    /// | part of the file that is read | all | [`Reading::STANDARD_LIMIT`]; a line that is cut there is dropped | as `Standard` |
     /// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is assumed |
     ///
     /// Every reading compiles only the first 256 MiB of a file. The priority of a rule is the same
-    /// in every reading: the length of the pattern as written, where a byte ≥ 0x80 counts as three
-    /// bytes, the length of its escape.
+    /// in every reading: the length of the pattern as written. A byte ≥ 0x80 has the length of its
+    /// escape, three bytes.
     #[derive(Default)]
     Reading, "a reading", {
         /// RFC 9309 from the perspective of a server. This is the default, and is used for
@@ -128,11 +128,11 @@ keyword_enum! {
 }
 
 impl Reading {
-    /// Number of bytes of a file that count in [`Reading::Standard`]. RFC 9309, section 2.5,
-    /// requires at least 500 KiB.
+    /// Number of bytes of a file that [`Reading::Standard`] reads. RFC 9309, section 2.5, requires
+    /// at least 500 KiB.
     pub const STANDARD_LIMIT: usize = 512_000;
 
-    /// Returns the number of bytes of a file that count.
+    /// Returns the number of bytes of a file that this reading compiles.
     pub(super) const fn limit(self) -> usize {
         match self {
             Self::Reference => index::MAX_READ,

@@ -1,13 +1,13 @@
 //! The target of a request, in all forms that an upstream server may derive from it.
 //!
-//! The standard form normalises escapes ([`spelling`](super::spelling)), which RFC 9309, section
-//! 2.2.2, requires before comparing. If servers may interpret the *path* in other ways, the target
-//! has further [`forms`](super::PathForm), which are compared with the rules as well. The query is
-//! the same in all forms.
+//! In the standard form, escapes are normalised ([`spelling`](super::spelling)), as RFC 9309,
+//! section 2.2.2, requires. If servers may interpret the *path* in other ways, the target has
+//! further [`forms`](super::PathForm), which are compared with the rules as well. The query is the
+//! same in all forms.
 //!
 //! **A `RequestPath` computes its further forms on first use.** A crafted target of 8 KiB can have
-//! 577 forms, which take four milliseconds to compute. So a request without an applicable group
-//! does not cause this work. The standard form borrows the target if they are equal.
+//! 577 forms, which take four milliseconds to compute. A request without an applicable group does
+//! not need them. If the standard form is equal to the target, it borrows the target.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -31,8 +31,8 @@ pub struct RequestPath<'t> {
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
-    /// Other paths that servers may find in a target that is not a path itself, but a URL for
-    /// example.
+    /// Other paths that servers may find in a target that does not begin with a slash, such as a
+    /// whole URL.
     further: Vec<Vec<u8>>,
     kinds: PathForms,
     found: OnceLock<Vec<(PathForm, Vec<u8>)>>,
@@ -102,8 +102,8 @@ impl<'t> RequestPath<'t> {
     /// Reports whether a target, as sent, is the robots.txt of the site itself. This is cheaper
     /// than [`RequestPath::is_robots_txt`], because it does not create a path first.
     ///
-    /// If the server that answers `/robots.txt` and the code that counts such requests both call
-    /// this function, they treat the same requests as requests for the robots.txt.
+    /// Use this function both for answering `/robots.txt` and for counting such requests, so that
+    /// both apply to the same requests.
     pub fn is_robots_txt_target(target: &[u8]) -> bool {
         // Almost every client uses this spelling.
         if target == b"/robots.txt" {
@@ -146,8 +146,8 @@ impl<'t> RequestPath<'t> {
 }
 
 /// Reports whether an origin-form target contains only bytes that every server interprets in the
-/// same way. `false` does not mean that there are further forms, because the position of the bytes
-/// is not considered.
+/// same way. If the result is `false`, the target may still have only one form, because the
+/// position of the bytes is not considered.
 ///
 /// For a usual target, this one scan is the whole cost. The scan works in blocks without an early
 /// exit, so that the compiler can vectorise it.
@@ -157,8 +157,9 @@ fn is_plain(target: &[u8]) -> bool {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // Short targets get the same check with a table of the roles of each byte: telling by
-        // itself, first byte of a telling pair, and second byte of such a pair.
+        // Short targets get the same check with a table. For each byte, it contains whether the
+        // byte is telling by itself, and whether it is the first or the second byte of a telling
+        // pair.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];
@@ -171,8 +172,8 @@ fn is_plain(target: &[u8]) -> bool {
     !(within | telling(&last[..BLOCK], &last[1..]) | is_telling(last[BLOCK], 0))
 }
 
-/// Reports whether a byte, or the pair of `octet` and `next`, may have another spelling or another
-/// meaning to some servers.
+/// Reports whether some servers may interpret this byte, or the pair of `octet` and `next`, in
+/// another way.
 const fn is_telling(octet: u8, next: u8) -> bool {
     (octet == b'%')
         | (octet == b';')
@@ -194,7 +195,8 @@ const fn roles() -> [u8; 256] {
     roles
 }
 
-/// Maximum number of paths, in addition to the usual one, of a target that is not a path.
+/// Maximum number of further paths that servers may find in a target that does not begin with a
+/// slash.
 const MAX_FURTHER_FORMS: usize = 2;
 
 fn before_fragment(target: &[u8]) -> &[u8] {
@@ -204,10 +206,10 @@ fn before_fragment(target: &[u8]) -> &[u8] {
 /// Returns the paths that servers may find in a target that does not begin with `/`: the usual
 /// path, and the others. Some of them may be equal.
 ///
-/// A URL has one path, but servers may find the end of its authority in two places. A proxy may
-/// have built the URL from a `Host` field that contains a `?` or `#`; and browsers treat `\` as `/`
-/// and accept any number of these before the authority. For any other target, servers may assume a
-/// missing leading slash, or find the same path as the reference parser.
+/// A URL has one path, but servers may disagree on the end of its authority. A proxy may have built
+/// the URL from a `Host` field that contains a `?` or `#`. Browsers treat `\` as `/` and accept any
+/// number of slashes before the authority. For any other target, servers may assume a missing
+/// leading slash, or find the same path as the reference parser.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');
     let scheme = target.iter().position(|octet| is_slash(octet) || matches!(octet, b':' | b'?' | b'#' | b';'));

@@ -2,8 +2,8 @@
 //!
 //! Servers apply some of the following steps to a path, in different orders: they decode `%uXXXX`,
 //! cut path parameters, decode `%2F` and `%5C`, treat the segment after `//` as an authority,
-//! resolve dot segments, and merge empty segments. Each step is a [kind of form](PathForm).
-//! Combinations of steps are tried in the orders that servers use. A path has further forms only if
+//! resolve dot segments, and merge empty segments. Each [kind of form](PathForm) is the result of
+//! one step. Steps are combined in the orders that servers use. A path has further forms only if
 //! one of the steps changes it.
 //!
 //! This module exists because URL crates know only one of these forms.
@@ -63,13 +63,13 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
         let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
         let resolved = path.clone().resolve(forms);
         let merged = path.merge(forms);
-        // If either step changes nothing, the order of the two steps makes no difference, because
+        // The order of the two steps makes a difference only if both change something, because
         // neither creates segments that the other would change.
         let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
         let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
         let merged_first = is_merged.then(|| merged.resolve(forms));
-        // If neither the base nor the step changes the path, the form is `sent` and is not compared
-        // again.
+        // If neither this step nor an earlier one has changed the path, it is equal to `sent` and
+        // is not compared again.
         let resolved = (is_resolved || base != PathForm::Standard).then_some(resolved);
         let orders =
             [(PathForm::Resolved, resolved), (PathForm::Merged, merged_first), (PathForm::Merged, resolved_first)];
@@ -106,14 +106,14 @@ fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
 }
 
-/// Returns the paths that servers may derive from a path before they resolve or merge its segments
-/// for the last time. The path itself comes first. Escaped reserved bytes stay escaped, because an
+/// Returns the paths that servers may derive from a path before the final steps, which resolve and
+/// merge segments. The path itself comes first. Escaped reserved bytes stay escaped, because an
 /// escaped `;` does not begin a parameter.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
-    // After this, bytes with the same meaning have the same spelling, so the later steps can
+    // In standard form, bytes with the same meaning have the same spelling, so the later steps can
     // compare bytes.
     let path = standard(path, TargetPart::Query);
-    // Every step below changes only paths that contain one of these bytes.
+    // The steps below can only change paths that contain one of these bytes.
     let is_base = memchr2(b'%', b';', &path).is_none() && !holds_pair(&path, *b"//");
     let mut bases = vec![(PathForm::Standard, path)];
     if is_base {
@@ -135,8 +135,8 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     // A proxy or `new URL` may remove dot segments first. The server behind it then applies the
     // other steps and removes dot segments again.
     grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
-    // A path with merged segments has no `//` and so no authority. So merging first only matters if
-    // a `%` or `;` is left for a later step.
+    // A path with merged segments has no `//` and so no authority. So this only matters if a `%` or
+    // `;` is left for a later step.
     grow(PathForm::Merged, &|path| {
         memchr2(b'%', b';', path).and_then(|_| before_others(path, |path| path.merge(forms).resolve(forms)))
     });
@@ -212,7 +212,7 @@ fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the path after the authority if a path begins with an authority (RFC 3986, section 3.2).
-/// As in browsers, any two or more slashes or backslashes introduce an authority.
+/// As in browsers, two or more slashes or backslashes introduce an authority.
 fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
     let (mut slashes, mut authority) = (0, path);
     while let Some(rest) = authority.strip_prefix(b"/").or_else(|| authority.strip_prefix(b"%5C")) {
@@ -233,12 +233,12 @@ struct Segments<'p> {
 enum Slash {
     /// The slash, if there is one, was sent.
     Own,
-    /// A final dot segment, which was removed, followed the slash.
+    /// The path ended with a dot segment after the slash, which was removed.
     OfDots,
 }
 
 impl Segments<'_> {
-    /// Reports whether a step has changed the path, which was borrowed at first.
+    /// Reports whether a step has changed the path. An unchanged path is still borrowed.
     const fn is_changed(&self) -> bool {
         matches!(self.path, Cow::Owned(_))
     }
@@ -290,8 +290,8 @@ impl Segments<'_> {
 }
 
 keyword_enum! {
-    /// A form of a request target: the step that leads from the target to the path. If several
-    /// steps lead to the path, the form is the last of them in this list.
+    /// A form of a request target, named after the step that leads from the target to the path. If
+    /// several steps are needed, the form is named after the last of them in this list.
     #[derive(PartialOrd, Ord)]
     PathForm, "a form of a path", {
         /// The bytes as received, as the reference parser compares them.
@@ -486,7 +486,7 @@ mod tests {
         ] {
             reads(target, PathForm::Unicode, path);
         }
-        // A decoded `;` is a path of its own; a parameter is not cut.
+        // A decoded `;` is an ordinary byte and does not begin a parameter.
         assert_eq!(paths("/a%u003Bb"), ["/a;b"]);
     }
 

@@ -3,8 +3,8 @@
 //! **`%2A` and `%24` are a literal `*` and `$`** in patterns (RFC 9309, section 2.2.3), so the
 //! standard form of targets contains them decoded. A pattern stores its literal bytes separately
 //! from its wildcards. A literal after a `*` may match in the path or in the query, where reserved
-//! bytes are spelled differently. A pattern with such a literal compiles to up to three encoded
-//! patterns with the same priority. In real files, 18 of 97,047 rules are such patterns.
+//! bytes are spelled differently. So a pattern with such a literal has up to three encoded forms
+//! with the same priority. In real files, 18 of 97,047 rules have several forms.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::document::RobotsTxt;
 use super::keyword::ValueError;
 use super::text::{self, Query};
 
-/// The path pattern of a rule, in the form that is compared (RFC 9309, sections 2.2.2 and 2.2.3).
+/// The path pattern of a rule, encoded for comparison (RFC 9309, sections 2.2.2 and 2.2.3).
 ///
 /// A pattern must match from the start of the path. A `*` matches any sequence of bytes, including
 /// `/`, and a `$` at the end of the pattern matches the end of the path.
@@ -61,8 +61,8 @@ impl PathPattern {
         Self { texts: text::queries(written, reading).map(text).collect(), priority: priority(written) }
     }
 
-    /// Returns the priority among patterns that match: the length of the pattern as written, in
-    /// bytes, with bytes ≥ 0x80 counted as their escapes.
+    /// Returns the priority of the pattern among the patterns that match: its length as written, in
+    /// bytes. A byte ≥ 0x80 has the length of its escape.
     #[doc(hidden)]
     pub const fn priority(&self) -> usize {
         self.priority
@@ -80,8 +80,8 @@ impl PathPattern {
         self.texts == other.texts
     }
 
-    /// Returns paths that match the pattern: its literals with `any` in place of each `*`. There is
-    /// one path for each encoded form of the pattern.
+    /// Returns paths that match the pattern: its literals with `any` instead of each `*`. Each
+    /// encoded form of the pattern yields one path.
     pub(crate) fn with_runs(&self, any: u8) -> impl Iterator<Item = Vec<u8>> {
         self.texts.iter().map(move |text| text::with_runs(text, any))
     }
@@ -105,9 +105,8 @@ pub(crate) fn priority(written: &[u8]) -> usize {
     written.iter().map(|byte| if *byte >= 0x80 { 3 } else { 1 }).sum()
 }
 
-/// Returns the pattern of the directory if the last segment of an allow pattern begins with
-/// `/index.htm`. It is tried if the rule itself does not match, in every reading as in the
-/// reference parser.
+/// If the last segment of an allow pattern begins with `/index.htm`, returns the pattern of its
+/// directory. As in the reference parser, it is tried if the rule itself does not match.
 pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
     let slash = memchr::memrchr(b'/', written)?;
     written[slash..].starts_with(b"/index.htm").then(|| [&written[..=slash], b"$"].concat())
@@ -117,16 +116,17 @@ pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
 /// Compiling finds these rules, and the check reports them.
 ///
 /// The work of a verdict grows with the number of wildcards times the length of the path, up to a
-/// limit for each request. On crafted paths, each wildcard costs some nanoseconds, and thousands of
-/// wildcards reach the limit.
+/// limit for each request. On a crafted path, each wildcard costs some nanoseconds, and thousands
+/// of wildcards reach the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costly {
-    /// Line of the rule or, for all rules for one crawler, of the first group.
+    /// Line of the rule. If all rules for one crawler are meant, the line of the crawler's first
+    /// group.
     pub line: usize,
     /// Number of wildcards.
     pub wildcards: usize,
-    /// Whether all rules for one crawler together have that many wildcards, instead of one rule.
+    /// Whether all rules for one crawler are meant, not a single rule.
     pub is_together: bool,
 }
 
@@ -167,8 +167,8 @@ pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> V
     costly
 }
 
-/// Counts the wildcards of a pattern. Several `*` in sequence count as one, and a `*` at the end
-/// does not count.
+/// Counts the wildcards of a pattern. Several `*` in sequence are one wildcard, and a `*` at the
+/// end is none.
 fn wildcards(pattern: &[u8]) -> usize {
     pattern.windows(2).filter(|pair| pair[0] == b'*' && pair[1] != b'*').count()
 }
@@ -243,7 +243,7 @@ mod tests {
             assert!(matches(other, &path, Reading::Standard), "{other}");
             assert!(!matches(other, &path, Reading::Reference), "{other}");
         }
-        // Escapes of reserved bytes in a query keep their spelling.
+        // In a query, escapes of reserved bytes are not decoded.
         assert!(matches("/?u=%3a", "/?u=%3A", Reading::Standard));
         assert!(!matches("/?u=%3A", "/?u=:", Reading::Standard));
         assert!(matches("/%3A?u=%3A", "/:?u=%3A", Reading::Standard));

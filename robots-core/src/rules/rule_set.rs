@@ -20,8 +20,8 @@ pub struct RuleSet {
     index: RuleIndex,
     /// The groups of each section, by the section's number.
     sets: Vec<Vec<usize>>,
-    /// For every token and for `*`, the indexes of the names that make its groups match, one name
-    /// for each group.
+    /// Names that make groups match, as indexes into the document's names. Every token, and `*`,
+    /// has a section with one name for each of its groups.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
@@ -31,7 +31,7 @@ pub struct RuleSet {
     delays: Vec<Option<SetDelay>>,
 }
 
-/// The groups that apply together to one token (or to `*`).
+/// The groups that apply together to one token (or to `*`), as references into a [`RuleSet`].
 #[derive(Clone, Copy)]
 struct Section {
     /// Number of the section in the index.
@@ -40,8 +40,8 @@ struct Section {
     names: usize,
 }
 
-/// The indexes of one token's groups, in the order of the file, each with the index of its matching
-/// name.
+/// The groups of one token in the order of the file: pairs of the group's index and the index of
+/// its matching name.
 type Groups = Vec<(usize, usize)>;
 
 /// Whether the groups for `*` apply if no group names the agent.
@@ -72,7 +72,7 @@ pub struct Verdict<'r> {
 }
 
 impl RobotsTxt {
-    /// Compiles the document for matching. Every name stands only for its own token.
+    /// Compiles the document for matching. Every name in the file matches only its own token.
     pub fn compile(&self, reading: Reading) -> RuleSet {
         self.compile_with(reading, |_| Vec::new())
     }
@@ -125,9 +125,9 @@ impl RuleSet {
         self.reading
     }
 
-    /// Returns notes on lines that only this reading ignores, because they are past the bytes that
-    /// count (RFC 9309, section 2.5). [`RobotsTxt::notes`] reports the lines that every reading
-    /// ignores.
+    /// Returns notes on lines that only this reading ignores, because they are past the part of the
+    /// file that it reads (RFC 9309, section 2.5). [`RobotsTxt::notes`] reports the lines that
+    /// every reading ignores.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
@@ -156,8 +156,8 @@ impl RuleSet {
     }
 
     /// Returns the groups that an agent obeys: the groups of its first token that the file names.
-    /// If the file names none of its tokens, these are the groups of `*`, provided that `fallback`
-    /// is [`Fallback::Star`] (RFC 9309, section 2.2.1).
+    /// If the file names none of its tokens and `fallback` is [`Fallback::Star`], returns the
+    /// groups for `*` (RFC 9309, section 2.2.1).
     ///
     /// If a group names the agent, `*` does not apply, even if that group has no rules.
     pub fn select(&self, tokens: &[ProductToken], fallback: Fallback) -> Selection<'_> {
@@ -202,8 +202,8 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document, record, name: self.rules.names[section.names + place] })
     }
 
-    /// Decides on a path in all of its forms. If any form is disallowed, the first such form
-    /// decides; otherwise, the form as sent does.
+    /// Decides on a path in all of its forms. The first disallowed form decides. If no form is
+    /// disallowed, the form as sent decides.
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
         self.verdict_within(path, &mut MatchBudget::new())
     }
@@ -274,8 +274,8 @@ impl<'r> Verdict<'r> {
         })
     }
 
-    /// Returns the `User-agent` value that made [`group`](Self::group) match: the first one with
-    /// the agent's token, or `*`.
+    /// Returns the `User-agent` value that names the agent in [`group`](Self::group): the first
+    /// value with the agent's token, or `*`.
     pub fn name(&self) -> Option<Name<'r>> {
         let Section { number, names } = self.section?;
         let place = self.rules.sets[number].binary_search(&self.group()?.index).ok()?;
@@ -353,8 +353,8 @@ mod tests {
             RobotsTxt::parse(file.into_bytes()).compile(Reading::Standard).memory()
         };
         let (few, many) = (of(100), of(1000));
-        // Each of the 200 rules takes at least 16 bytes, for its rank and its entry in the index,
-        // and less than 1 KiB.
+        // A rule takes at least 16 bytes, for its rank and its entry in the index, and less than 1
+        // KiB. The file has 200 rules.
         assert!((100 * 2 * 16..100 * 2 * 1024).contains(&few), "{few}");
         assert!((5 * few..20 * few).contains(&many), "{few} {many}");
     }

@@ -1,11 +1,11 @@
 //! The standard spelling of paths and queries: which bytes are escaped, and which are not (RFC
 //! 9309, section 2.2.2).
 //!
-//! All spellings of one path have the same standard form, so spellings that servers treat as equal
-//! can be compared byte by byte. A server decodes a path as a whole. So every escape in a path is
-//! decoded, except for escapes that do not mean the same as the byte: `%25`, `%2F`, `%3F`, `%23`
-//! and `%5C`, control characters, and bytes from 0x80. In a query, escapes of reserved bytes are
-//! not decoded, because `&` separates parameters and `%26` does not.
+//! All spellings of one path have the same standard form, so they can be compared byte by byte. A
+//! server decodes a path as a whole, so every escape in a path is decoded, unless it does not mean
+//! the same as the byte. Such escapes are `%25`, `%2F`, `%3F`, `%23`, `%5C`, control characters,
+//! and bytes from 0x80. In a query, escapes of reserved bytes are not decoded, because `&`
+//! separates parameters and `%26` does not.
 //!
 //! Percent-encoding crates encode or decode whole strings, without regard to the meaning of an
 //! escape.
@@ -24,14 +24,16 @@ pub(super) enum TargetPart {
 }
 
 /// Converts bytes to standard form; borrows them if they are already in it. A backslash is escaped,
-/// because no URI may contain one; [`PathForm::Decoded`](super::PathForm::Decoded) covers servers
+/// because a URI cannot contain it. [`PathForm::Decoded`](super::PathForm::Decoded) is for servers
 /// that treat it as a slash.
 ///
 /// `%2A` and `%24` are decoded in both parts, because they are the only spelling of a literal `*`
 /// and `$` in patterns (RFC 9309, section 2.2.3). The caller keeps a literal `*` of a pattern
-/// separate from wildcards. A `%` that does not begin an escape stays unchanged, unless decoding
-/// the bytes after it would create an escape. It is then written as `%25`: `%%361` is a percent
-/// sign and `61`, not `a`.
+/// separate from wildcards.
+///
+/// A `%` that does not begin an escape is written as `%25` if it would begin an escape after the
+/// bytes behind it are decoded: `%%361` is a percent sign and `61`, not `a`. Otherwise, it stays
+/// unchanged.
 pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let path = match part {
         TargetPart::Path => octets.len(),
@@ -45,8 +47,8 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
 fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();
-    // The faster search pays off: forms of paths are ASCII, and a long path is converted to
-    // standard form hundreds of times.
+    // Forms of paths are ASCII, and a long path is converted to standard form hundreds of times, so
+    // the faster search for ASCII matters.
     let next_change = |octets: &[u8]| {
         if is_ascii { memchr2(b'%', b'\\', octets) } else { octets.iter().position(may_change) }
     };
@@ -89,7 +91,8 @@ fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     if out == octets { Cow::Borrowed(octets) } else { Cow::Owned(out) }
 }
 
-/// Converts a target (path and query) to standard form; borrows it if it is already in it.
+/// Converts a target (path and query) to standard form; borrows it if it is already in standard
+/// form.
 pub(super) fn standard_target(target: &[u8]) -> Cow<'_, [u8]> {
     standard_from(target, || split_query(target).0.len())
 }

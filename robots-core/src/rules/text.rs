@@ -2,10 +2,10 @@
 //!
 //! Compared bytes are ASCII, because bytes ≥ 0x80 are escaped both in patterns and in paths. So
 //! bytes ≥ 0x80 can be markers: an encoded pattern consists of the literal bytes of the pattern
-//! with markers between them. [`END`] is a `$` at the end, and any other byte ≥ 0x80 is one or more
-//! `*`. The low bits of such a marker give the position of a byte in the following literal that is
-//! rare in paths, so that a search can start with that byte. A `*` at the end has no effect and is
-//! left out. Equal encoded patterns match the same paths.
+//! with markers between them. [`END`] is a `$` at the end, and any other marker is one or more `*`.
+//! The low bits of such a marker contain the position of the rarest byte in the following literal,
+//! so that a search can start with that byte. A `*` at the end has no effect and is left out. Equal
+//! encoded patterns match the same paths.
 //!
 //! Glob and regex crates would compile each pattern, which is too expensive: one file may have
 //! 30,000 patterns.
@@ -26,24 +26,24 @@ use super::line::MAX_LINE;
 /// Marker for the end of the path.
 const END: u8 = 0xFF;
 
-/// Marker for any sequence of bytes. The position of a rare byte in the following literal is added
-/// to it.
+/// Marker for any sequence of bytes. Its low bits contain the position of a rare byte in the
+/// following literal.
 const STAR: u8 = 0x80;
 
 /// Number of positions at the start of a path where a literal is compared directly, because this is
 /// faster than starting a search.
 const NEAR: usize = 16;
 
-/// Number of occurrences of the rare byte where a literal is compared before the search switches to
-/// an algorithm with guaranteed linear cost.
+/// Maximum number of occurrences of the rare byte that are compared with the literal. After that,
+/// the search switches to an algorithm with guaranteed linear cost.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, the most common first. All other bytes are rarer.
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
-/// Maximum number of encoded forms of a pattern. If the spelling of more than two literals differs
-/// between path and query, the literals after the second are encoded for the same part as the
-/// second.
+/// Maximum number of encoded forms of a pattern. If more than two literals are spelled differently
+/// in path and query, the literals after the second one are encoded for the same part as the second
+/// one.
 pub(super) const MAX_TEXTS: usize = 3;
 
 /// The place where the query begins in an encoded pattern.
@@ -51,13 +51,13 @@ pub(super) const MAX_TEXTS: usize = 3;
 pub(super) enum Query {
     /// The query begins at the first `?` of the pattern, if there is one.
     AsWritten,
-    /// The query begins within the `*` before this literal, given by its number. The literal before
-    /// the first `*` has number 0.
+    /// The query begins within the `*` before the literal with this number. The literal before the
+    /// first `*` has number 0.
     Before(usize),
 }
 
-/// Returns the places where the query may begin in a pattern, one for each encoded form. For almost
-/// all patterns, there is only one.
+/// Returns the places where the query may begin in a pattern, one for each encoded form. Almost all
+/// patterns have only one.
 pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = Query> {
     let path = match reading {
         Reading::Reference => &b""[..],
@@ -127,8 +127,8 @@ pub(super) fn tail(rest: &[u8]) -> Tail {
     }
 }
 
-/// Returns an encoded pattern with `any` in place of each wildcard. If the pattern is not anchored
-/// at the end, another `any` follows.
+/// Returns an encoded pattern with `any` instead of each wildcard. Another `any` follows unless the
+/// pattern is anchored at the end.
 pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     let (body, end) = match text {
         [body @ .., END] => (body, None),
@@ -142,8 +142,8 @@ pub(super) fn is_anchored(text: &[u8]) -> bool {
     text.ends_with(&[END])
 }
 
-/// A literal that does not occur in the last part of the path. It is remembered because many
-/// patterns may contain this literal, so the others need not search for it again.
+/// A literal that does not occur in the last part of the path. It is remembered, so that other
+/// patterns with this literal need not search for it again.
 #[derive(Default)]
 pub(super) struct Missing<'t> {
     literal: &'t [u8],
@@ -159,9 +159,9 @@ pub(super) fn matches(text: &[u8], path: &[u8]) -> bool {
 
 /// Reports whether the part of an encoded pattern after its prefix matches the rest of a path.
 ///
-/// Each literal is matched at the first possible place, which leaves the longest rest of the path
-/// for the next literal. So the search never goes back, and the cost is linear in the length of
-/// path and pattern.
+/// Each literal is matched at the first possible place, so that the next literal can match in as
+/// much of the path as possible. So the search never goes back, and the cost is linear in the
+/// length of path and pattern.
 pub(super) fn fits<'t>(mut rest: &'t [u8], mut left: &[u8], missing: &mut Missing<'t>) -> bool {
     loop {
         let [mark, behind @ ..] = rest else { return true };
@@ -292,17 +292,18 @@ pub enum NoteKind {
     Nul,
     /// The value of a host line is not a valid host.
     InvalidHost,
-    /// An earlier host line counts.
+    /// An earlier host line is used instead.
     RepeatedHost,
     /// The value of a crawl-delay line is not a number of seconds.
     InvalidCrawlDelay,
-    /// The line extends past the bytes that count in this reading, so it was dropped.
+    /// The line extends past the part of the file that this reading reads, so it was dropped.
     CutLine,
-    /// This line and all following lines are past the bytes that count in this reading.
+    /// This line and all following lines are past the part of the file that this reading reads.
     PastLimit,
 }
 
-/// Returns notes on the lines of a file that are lost because only its first `limit` bytes count.
+/// Returns notes on the lines of a file that are ignored because they extend past the first `limit`
+/// bytes.
 pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
     if file.len() <= limit {
         return Vec::new();

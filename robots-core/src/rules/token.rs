@@ -80,8 +80,8 @@ impl fmt::Debug for ProductToken {
     }
 }
 
-/// Reports whether the value of a user-agent line stands for every crawler: `*` alone, or `*`
-/// followed by white space and anything.
+/// Reports whether the value of a user-agent line means every crawler: `*` alone, or `*` followed
+/// by white space and any text.
 pub(super) fn is_star(value: &[u8]) -> bool {
     matches!(value, [b'*']) || matches!(value, [b'*', second, ..] if is_space(*second))
 }
@@ -94,8 +94,8 @@ fn trim_decoration(value: &[u8]) -> &[u8] {
 }
 
 /// A hasher that uses folded multiplication with secrets of this process, so that the author of a
-/// file cannot know which names collide. It is used for the lookup that every request needs, which
-/// takes 3 ns instead of 13 ns with SipHash.
+/// file cannot know which names collide. Every request needs a lookup by token, which takes 3 ns
+/// with this hasher and 13 ns with SipHash.
 #[derive(Clone, Debug)]
 pub(super) struct Folding {
     seed: u64,

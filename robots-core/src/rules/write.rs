@@ -41,7 +41,7 @@ const OCTET: &str = "contains a line break, a NUL or a \"#\": escape it, for exa
 /// Error for a value that begins or ends with white space, which crawlers would drop.
 const BLANK: &str = "begins or ends with white space, which crawlers drop: escape it as \"%20\"";
 
-/// Error for a name that is empty, or empty without its version and without quotes, `*` and `+`.
+/// Error for a name that is empty, or is empty without its version, quotes, `*` and `+`.
 const NO_CRAWLER: &str = "is not the name of a crawler: write its product token, or \"*\" for every crawler";
 
 /// Error for a pattern that matches no path, because it begins with neither `/` nor `*` (RFC 9309,
@@ -51,8 +51,8 @@ const NO_PATH: &str = "matches no path: begin the pattern with \"/\" or \"*\"";
 /// Error for a sitemap address that is not an absolute `http` or `https` URL.
 const NO_URL: &str = "is not an absolute URL: begin with \"https://\" and the host";
 
-/// Error for a delay of zero, which has no effect, and for a delay that is too long to be parsed
-/// again.
+/// Error for a delay of zero, which has no effect, and for a delay that is so long that it would
+/// not parse.
 const DELAY: &str = "is not a valid delay: give a number of seconds above zero and below 2^64";
 
 /// Error for a line that is longer than [`MAX_LINE`].
@@ -61,8 +61,8 @@ const LONG: &str = "makes the line too long: crawlers ignore everything after it
 /// Error for a rule or a delay before the first user-agent line.
 const RULE_OUTSIDE_GROUP: &str = "does not belong to any group: add a user agent before it";
 
-/// Error for an extension whose name contains other bytes than visible ASCII without `:` and `#`,
-/// or is that of a line with its own method in the builder.
+/// Error for an extension name with a `:`, a `#` or bytes other than visible ASCII, and for the
+/// name of a line that the builder has a method for.
 const NAME: &str = "is not a valid name of an extension: write letters and hyphens, and add rules, user agents, delays and sitemaps with their own methods";
 
 impl RobotsTxt {
@@ -137,8 +137,8 @@ impl RobotsTxtBuilder {
         self.write(Directive::Sitemap, "Sitemap", address)
     }
 
-    /// Adds any other line, such as `Host` or `Content-Signal`. Lines that have their own method in
-    /// the builder are rejected.
+    /// Adds any other line, such as `Host` or `Content-Signal`. Lines that the builder has a method
+    /// for are rejected.
     pub fn extension(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let directive = Directive::of(name.as_bytes());
         let has_method = matches!(

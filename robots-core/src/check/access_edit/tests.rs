@@ -6,7 +6,7 @@ use crate::agent::{Agent, Category, Recognizer, Registry};
 use crate::check::{DiffOptions, diff};
 use crate::rules::{Access, ProductToken, RobotsTxt, ValueError};
 
-/// Edits a file for crawlers that are written `-GPTBot +bingbot`: `-` blocks, `+` allows.
+/// Edits a file. In `crawlers`, such as `-GPTBot +bingbot`, `-` blocks a crawler and `+` allows it.
 fn edited(file: &str, crawlers: &str) -> Result<EditedFile, ValueError> {
     let (robots, registry) = (RobotsTxt::parse(file), Registry::builtin());
     let recognizer = Recognizer::new(Arc::clone(registry), &robots);
@@ -36,8 +36,8 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "-GPTBot",
             "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
         ),
-        // The last group has no rule, so a rule is added to it, with a comment that explains it.
-        // Otherwise its names would share the new group.
+        // The last group has no rule. So a rule is added to it, with a comment, because its names
+        // would otherwise share the new group.
         (
             "User-agent: a\nCrawl-delay: 2\n",
             "-GPTBot",
@@ -86,7 +86,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         ),
         ("User-agent: GPTBot\nDisallow: /b\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /b\nDisallow: /\n"),
         ("User-agent: GPTBot\nDisallow: /\nAllow: /a\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /\n"),
-        // Where a group was removed, one blank line is left; at the end of the file, none is left.
+        // After a group is removed, one blank line is left there, or none at the end of the file.
         (
             "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n\nSitemap: https://a.example/s\n",
             "+GPTBot",
@@ -123,8 +123,8 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "-GPTBot -CCBot",
             "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n",
         ),
-        // An allowed crawler obeys the rules for all others, or keeps its rules for parts of the
-        // site.
+        // An allowed crawler keeps its rules for parts of the site. Without such rules, it obeys
+        // the rules for all others.
         (
             "User-agent: GPTBot\nDisallow: /\n\n# All\nUser-agent: *\nDisallow: /a\n",
             "+GPTBot",
@@ -183,7 +183,7 @@ fn keeping_a_category_out_and_letting_it_in_again_gives_the_verdicts_of_before()
         "User-agent: HouseBot\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
     ] {
         let before = RobotsTxt::parse(file);
-        // If the file had rules for the crawler itself, the first edit has removed them.
+        // The first edit has removed the rules that the file had for the crawler itself.
         let has_own = |category: &Category| *category == Category::Search && file.contains("Googlebot");
         for category in Category::ALL.iter().filter(|category| !has_own(category)) {
             let wanted = |access: Access| -> Vec<_> {
@@ -231,7 +231,7 @@ fn who_obeyed_the_group_of_another_is_named_where_its_rules_were() {
 
 #[test]
 fn an_edit_that_is_not_proved_is_refused() {
-    // The name stands for two crawlers.
+    // The name in the file stands for two crawlers, so only one of them cannot be blocked.
     let file = "User-agent: Mozilla/5.0 (compatible; aaabot/1.0; bbbbot/1.0)\nAllow: /x\n";
     for (file, crawlers) in [(file, "-aaabot"), (&*"User-agent: *\nDisallow: /a\n".repeat(30_000), "-GPTBot")] {
         let error = edited(file, crawlers).expect_err("no proof").to_string();

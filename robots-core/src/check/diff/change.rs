@@ -8,18 +8,17 @@ use super::extent::SiteExtent;
 use super::subject::{Subject, first_crawlers, sorted};
 use crate::rules::{Access, CrawlDelay, Group, Rule, RuleSet, Selection, Verdict};
 
-/// A change of the verdict on a path, which represents all paths that the same rules decide.
+/// A change of the verdict on a path. The path represents all paths that the same rules decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Change {
-    /// A path whose verdict changes. The verdicts of other paths that the same two rules decide
+    /// A path whose verdict changes. The verdicts of all other paths that the same two rules decide
     /// change in the same way.
     pub path: String,
     /// The new verdict. The old verdict was the opposite.
     pub access: Access,
-    /// How much of the site changes. This cannot be seen from the path, because a single path may
-    /// represent the whole site.
+    /// How much of the site changes. A single path may represent the whole site.
     pub breadth: Breadth,
     /// The rule that decided in the old file; `None` if no rule matched.
     pub before: Option<Decider>,
@@ -37,7 +36,7 @@ pub enum Breadth {
     /// The whole site has the new verdict, except paths that more specific rules of the new file
     /// decide otherwise.
     Rest,
-    /// Only the paths that the patterns of both deciding rules match have the new verdict.
+    /// Only paths that match the patterns of both deciding rules have the new verdict.
     Part,
 }
 
@@ -67,8 +66,8 @@ impl Change {
 }
 
 impl Breadth {
-    /// Returns the breadth of a change between these verdicts. `selected` contains the groups that
-    /// the second verdict comes from.
+    /// Returns how much of the site changes between these verdicts. `selected` contains the groups
+    /// that the second verdict comes from.
     fn of([before, after]: [Verdict<'_>; 2], selected: Selection<'_>) -> Self {
         if ![before, after].into_iter().all(|verdict| verdict.rule().is_none_or(is_about_all)) {
             return Self::Part;
@@ -110,7 +109,7 @@ pub struct DelayChange {
     pub after: Option<Delay>,
 }
 
-/// A delay and its line.
+/// A delay between requests, with the line of the file that sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -148,7 +147,7 @@ impl fmt::Display for DelayChange {
 }
 
 /// Returns the delays that change for these crawlers; all crawlers of a class obey the same groups.
-/// Lines that only moved are not changes. Crawlers that may not fetch any path in the new file are
+/// A line that only moved is not a change. Crawlers that may not fetch any path in the new file are
 /// left out, because their delay does not matter.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>]) -> Vec<DelayChange> {
     let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();

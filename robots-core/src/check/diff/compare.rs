@@ -54,8 +54,8 @@ pub struct Diff {
     pub delays: Vec<DelayChange>,
     /// Guards that the change of the file violates.
     pub breaches: Vec<Breach>,
-    /// Crawlers whose verdicts and delays do not change because a group with their name applies to
-    /// them. Empty unless something changes for crawlers that no group names.
+    /// Crawlers whose verdicts and delays stay the same only because a group with their name
+    /// applies to them. Empty if nothing changes for crawlers that no group names.
     ///
     /// Each inner list contains the crawlers that obey the same group, which may be the group of
     /// another crawler. Search engines come first.
@@ -67,21 +67,21 @@ pub struct Diff {
     /// Addresses of `Sitemap` lines that only the old file has.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub sitemaps_removed: Vec<String>,
-    /// Whether the comparison ended before all paths were tried ([`Diff::of_while`]), so that there
-    /// may be more differences.
+    /// Whether the comparison ended before all paths were tried ([`Diff::of_while`]). There may
+    /// then be more differences.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
 }
 
-/// The differences for some crawlers.
+/// Changes of verdicts that several crawlers share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Effect {
     /// The affected crawlers; search engines first.
     pub crawlers: Vec<Subject>,
-    /// Changes for these crawlers, newly disallowed paths first. There is one path for each pair of
-    /// deciding rules.
+    /// Changes for these crawlers, newly disallowed paths first. Each pair of deciding rules has
+    /// only one change.
     pub changes: Vec<Change>,
     /// Number of changes that are not in `changes`, because there are too many.
     pub omitted: usize,
@@ -190,9 +190,9 @@ impl Effect {
     /// Maximum number of changes in one [`Effect`]; further changes are only counted.
     pub const MAX_CHANGES: usize = 100;
 
-    /// Returns the sort key, which puts the worst effect first: search engines come before crawlers
-    /// that a file names, and these before all other crawlers. Newly disallowed paths come before
-    /// newly allowed paths, and shorter paths first, because they cover more pages.
+    /// Returns the sort key; the worst effect has the lowest key. Search engines come before other
+    /// crawlers that a file names, and those before all others. Newly disallowed paths come before
+    /// newly allowed paths. Shorter paths come first, because they affect more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();
@@ -206,10 +206,10 @@ impl Effect {
 }
 
 impl Guard {
-    /// Parses `crawler:pattern`: a name as in
-    /// [`Recognizer::resolve`](crate::agent::Recognizer::resolve) (`*` is a crawler that no group
-    /// names), then a path pattern as in robots.txt. `None` if the colon, the crawler or the
-    /// leading slash or `*` is missing.
+    /// Parses `crawler:pattern`. The crawler is a name as in
+    /// [`Recognizer::resolve`](crate::agent::Recognizer::resolve), and the pattern is a path
+    /// pattern as in robots.txt. `None` if the colon or the crawler is missing, or if the pattern
+    /// begins with neither a slash nor `*`.
     pub fn parse(text: &str) -> Option<Self> {
         let (crawler, pattern) = text.split_once(':')?;
         let (crawler, pattern) = (crawler.trim(), pattern.trim());
@@ -232,7 +232,7 @@ impl fmt::Display for Guard {
     }
 }
 
-/// Both files, compiled for the same reading.
+/// The old and the new file, both compiled for the same reading.
 pub(super) struct Pair {
     pub(super) old: RuleSet,
     pub(super) new: RuleSet,
@@ -259,7 +259,7 @@ impl Pair {
     }
 
     /// Returns the changes for one class of crawlers. If no verdict changes, returns the crawlers
-    /// themselves as the `Err` value.
+    /// of the class as the `Err` value.
     fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Result<Effect, Vec<Subject>> {
         let Some(first) = crawlers.first().filter(|_| goes_on()) else { return Err(crawlers) };
         let [before, after] = self.select(first);
@@ -277,7 +277,7 @@ impl Pair {
         Some(Breach { guard: guard.clone(), change })
     }
 
-    /// Returns the shortest path whose verdict differs, for each pair of deciding rules.
+    /// Returns the changed verdicts, one for each pair of deciding rules, with the shortest path.
     fn changes(
         &self,
         before: Selection<'_>,

@@ -2,7 +2,7 @@
 //!
 //! If the robots.txt of a staging site is published by mistake, it blocks every crawler. If a file
 //! was truncated, has lost its line breaks, or belongs to another site, it opens paths that were
-//! closed. All of these are valid files, and a diff of paths would show such a change among
+//! closed. All of these files are valid, and in a diff of paths, such a change may be one of
 //! hundreds of lines.
 
 use std::collections::HashSet;
@@ -19,12 +19,11 @@ use crate::rules::{
     Access, Directive, Group, LineKind, Name, ProductToken, Reading, RequestPath, RobotsTxt, Rule, Selection,
 };
 
-/// Minimum number of disallow rules that must be lost for a change to be drastic, whatever their
-/// share.
+/// Minimum number of lost disallow rules for a drastic change, even if they are most of the rules.
 const FEW_RULES: usize = 10;
 
-/// Minimum number of named crawlers that must be newly allowed for a change to be drastic, whatever
-/// their share.
+/// Minimum number of newly allowed crawlers for a drastic change, even if they are most of the
+/// named crawlers.
 const FEW_CRAWLERS: usize = 5;
 
 /// A large effect of a change of the file that is rarely intended.
@@ -32,15 +31,16 @@ const FEW_CRAWLERS: usize = 5;
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum DrasticChange {
-    /// No search engine may fetch any path, and neither may crawlers that the file does not name.
-    /// Before the change, some of them could, or there is no earlier version.
+    /// Neither search engines nor crawlers that the file does not name may fetch any path. Before
+    /// the change, some of them could, or there is no earlier version.
     EveryoneShutOut,
     /// Crawlers that the file does not name could fetch most of the site, and no longer can.
     UnnamedShutOut,
-    /// Search engines could fetch most of the site, or at least parts of it, and no longer can.
+    /// Search engines can fetch less than before: nothing, or only parts instead of most of the
+    /// site.
     #[non_exhaustive]
     SearchEnginesShutOut {
-        /// The search engines that this applies to.
+        /// The search engines that can fetch less.
         engines: Vec<Subject>,
     },
     /// Crawlers that the file does not name could not fetch most of the site, and now can.
@@ -51,8 +51,8 @@ pub enum DrasticChange {
         /// Number of groups in the old file.
         of: usize,
     },
-    /// Some rules disallowed paths, and now no rule does, although the file does not open the site
-    /// explicitly (by a `Disallow:` without a path, or by an `Allow`).
+    /// No rule disallows paths any more, although the file does not open the site explicitly (by a
+    /// `Disallow:` without a path, or by an `Allow`).
     #[non_exhaustive]
     NoRuleInForce {
         /// Number of rules that disallowed paths in the old file.
@@ -60,17 +60,17 @@ pub enum DrasticChange {
         /// The first line that contains several directives; `None` if no lines were joined.
         joined: Option<usize>,
     },
-    /// The new file is the beginning of the old file, and seems to be truncated: it ends within a
-    /// line, with a rule that lacks its path, or after a user-agent line that lacks its rules. If
-    /// it only lacks the last rules of the old file, this is treated as an edit.
+    /// The new file is only the beginning of the old file, and seems to be truncated: it ends
+    /// within a line, with a rule without its path, or with a user-agent line without its rules. If
+    /// only the last rules of the old file are missing, this is treated as an edit.
     #[non_exhaustive]
     CutShort {
-        /// Number of the last line.
+        /// Number of the last line of the new file.
         line: usize,
     },
-    /// More than half of the rules that disallowed paths, and at least ten, no longer do. There are
-    /// less than half as many new disallow rules, because a site that moves its pages also replaces
-    /// its rules.
+    /// More than half of the rules that disallowed paths, and at least ten, no longer disallow any
+    /// path. This variant is not used if the file has at least half as many new disallow rules: a
+    /// site that moves its pages also replaces its rules.
     #[non_exhaustive]
     RulesLost {
         /// Number of rules that no longer disallow any path.
@@ -90,8 +90,8 @@ pub enum DrasticChange {
 }
 
 fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
-    // A search engine that ignores `*` and that no group names is left out, because no change of
-    // the rules for `*` could block it.
+    // No change of the rules for `*` can block a search engine that ignores `*` and that no group
+    // names, so such an engine is left out.
     let is_shut = |subject: &Subject| {
         let [_, after] = pair.select(subject);
         !after.applies() || SiteExtent::of(after) == SiteExtent::Shut
@@ -116,8 +116,9 @@ fn rules_in_force(robots: &RobotsTxt) -> usize {
     rules_for_crawlers(robots).filter(is_in_force).count()
 }
 
-/// Returns the rules of all groups that name a crawler or `*`. Only names that begin with a letter
-/// or digit count: `{{ bot }}`, or a `*` after a no-break space, is not the name of a crawler.
+/// Returns the rules of all groups that name a crawler or `*`. Names that do not begin with a
+/// letter or digit are ignored: `{{ bot }}`, or a `*` after a no-break space, is not the name of a
+/// crawler.
 fn rules_for_crawlers(robots: &RobotsTxt) -> impl Iterator<Item = Rule<'_>> {
     let is_token = |token: ProductToken| token.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     let is_name = move |name: Name<'_>| name.is_star() || ProductToken::from_name(name.value()).is_some_and(is_token);
@@ -151,7 +152,7 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
     (is_within_line || misses_rules).then_some(DrasticChange::CutShort { line: last.number })
 }
 
-/// Counts the disallow rules that were lost and gained. A rule counts once for each class of
+/// Counts the disallow rules that were lost and gained. A rule is counted once for each class of
 /// crawlers that obeys it.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let (mut lost, mut of) = (0, 0);
@@ -218,7 +219,7 @@ impl DrasticChange {
     /// ```
     pub fn between(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Self> {
         let Some(old) = old else {
-            // The file is compared with itself, so that only its present state counts.
+            // The file is compared with itself, because only its present state matters.
             let pair = Pair::new(Reading::Standard, new, new, registry);
             return Vec::from_iter(is_everyone_shut(&pair, registry).then_some(Self::EveryoneShutOut));
         };
@@ -248,7 +249,7 @@ impl DrasticChange {
     }
 
     /// Returns only those drastic changes that show that a file has lost its groups, its rules or
-    /// its end, compared with the previous version.
+    /// its end.
     #[doc(hidden)]
     pub fn losses(old: &RobotsTxt, new: &RobotsTxt) -> Vec<Self> {
         let groups = old.groups().len();
@@ -260,8 +261,7 @@ impl DrasticChange {
         lost.into_iter().chain(cut_short(old, new)).collect()
     }
 
-    /// Returns the crawlers that the change affects; empty if it does not affect particular
-    /// crawlers.
+    /// Returns the crawlers that the change affects. Empty if the variant does not list crawlers.
     #[doc(hidden)]
     pub fn crawlers(&self) -> &[Subject] {
         match self {

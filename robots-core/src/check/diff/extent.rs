@@ -6,7 +6,7 @@ use crate::rules::{Access, RequestPath, Selection};
 /// Maximum number of rules whose paths are tried. This bounds the cost.
 pub(super) const MAX_RULES: usize = 50_000;
 
-/// Paths that no real rule mentions. So the verdict on them is the verdict on most of the site.
+/// Paths that no real rule mentions, so their verdict is the verdict on most of the site.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
 /// How much of a site is open to a crawler.
@@ -14,14 +14,14 @@ const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"]
 pub(in crate::check) enum SiteExtent {
     /// No path is open.
     Shut,
-    /// Only some paths are open, by rules of their own.
+    /// Only some paths are open, because particular rules open them.
     Partly,
     /// All paths are open, except those that rules disallow.
     Open,
 }
 
 impl SiteExtent {
-    /// Reports whether pages that no rule mentions are open. Other pages are not examined.
+    /// Reports whether pages that no rule mentions are open. Does not examine other pages.
     pub(in crate::check) fn is_open_at_large(selection: Selection<'_>) -> bool {
         UNNAMED.into_iter().any(|path| selection.verdict(&RequestPath::new(path)).access() == Access::Allow)
     }

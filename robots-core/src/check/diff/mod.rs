@@ -3,16 +3,16 @@
 //! All crawlers that obey the same groups before and after the change share one [`Effect`]. The
 //! changed paths are found by trying. For each pattern that only one of the files has, the
 //! comparison generates paths that match it: alone, and together with each other pattern. These
-//! paths are called witnesses. The verdicts of both files on each witness are compared, and a
-//! difference is a change.
+//! paths are called witnesses. If the two files have different verdicts on a witness, this is a
+//! change.
 //!
-//! So every change that is found is real. A change may be missed if no witness is affected, for
-//! example if three wildcards overlap in a particular way.
+//! So every reported change is real. A change may be missed if no witness is affected, for example
+//! if three wildcards overlap in a particular way.
 //!
-//! Delays between requests are compared separately, because verdicts do not depend on them. They do
-//! not matter for crawlers that may not fetch any path.
+//! Delays between requests are compared separately, because verdicts do not depend on them. The
+//! delay of a crawler that may not fetch any path is ignored.
 //!
-//! Search engines come first, and newly disallowed paths before newly allowed ones.
+//! Search engines are listed first, and newly disallowed paths before newly allowed paths.
 
 mod change;
 mod compare;

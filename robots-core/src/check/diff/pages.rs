@@ -1,5 +1,5 @@
-//! The pages that search engines lose by a change of the file: the pages of a list that it newly
-//! disallows.
+//! The pages that search engines lose by a change of the file: pages of a given list that the new
+//! file disallows and the old file allowed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,8 +19,8 @@ pub struct Page(std::sync::Arc<[u8]>);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PageLoss {
-    /// Search engines that lose the pages. The engines that send the most people come first; there
-    /// is at least one.
+    /// Search engines that lose the pages, at least one. The engines that send the most people come
+    /// first.
     pub crawlers: Vec<Subject>,
     /// Lost pages, in the order of the list.
     pub lost: Vec<LostPage>,
@@ -32,7 +32,7 @@ pub struct PageLoss {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostPage {
-    /// The page.
+    /// The lost page, by its path and query.
     pub page: Page,
     /// The rule that disallows the page.
     pub rule: Option<Decider>,
@@ -82,8 +82,8 @@ impl PageLoss {
     /// lose by a change of the file. Search engines that obey the same groups share one loss. The
     /// largest loss comes first. The result is empty if no page is lost.
     ///
-    /// Pages that the old file disallowed are not lost, and the robots.txt itself is not a page.
-    /// The modes and exemptions of a policy are ignored, because only the files are compared.
+    /// Pages that the old file already disallowed are not lost, and the robots.txt itself is not a
+    /// page. The modes and exemptions of a policy are ignored, because only the files are compared.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -115,7 +115,7 @@ impl PageLoss {
         losses
     }
 
-    /// Returns up to `most` of the lost pages. They are taken from each rule in turn, so that rules
+    /// Returns up to `most` of the lost pages. Each rule contributes a page in turn, so that rules
     /// with few pages are represented, too.
     pub fn examples(&self, most: usize) -> impl Iterator<Item = &LostPage> {
         let mut by_rule: BTreeMap<Option<usize>, Vec<&LostPage>> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! The crawlers that two files are compared for: the crawlers of the registry, other names in the
-//! files, and a crawler that no group names.
+//! The crawlers for comparing two files: the crawlers of the registry, other names in the files,
+//! and a crawler that no group names.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selectio
 /// Maximum number of crawlers that the description of one change lists by name.
 const NAMES: usize = 2;
 
-/// A crawler that two files are compared for.
+/// A crawler whose verdicts in two files are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -115,8 +115,8 @@ pub(super) fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
     crawlers
 }
 
-/// Returns all crawlers of the registry, all other names in the files as this reading parses them,
-/// and an unnamed crawler.
+/// Returns all crawlers of the registry, all other names that this reading finds in the files, and
+/// an unnamed crawler.
 pub(super) fn all(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
     let token_of = |name: &[u8]| match reading {
         Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),

@@ -77,14 +77,14 @@ fn what_changes_where_two_rules_meet_is_found() {
         ("Disallow: /blog*page=", "Disallow: /blog*page=\nAllow: /blog/category/", "allow"),
         ("Disallow: /a*b", "Disallow: /a*b\nAllow: /a*c", "allow"),
         ("Allow: /x\nDisallow: /*\nAllow: /*.p", "Disallow: /$", "allow"),
-        // The escape has a priority of three bytes, but matches the same paths as the one byte.
+        // The escape `%61` makes the pattern longer, so this rule decides.
         ("Disallow: /a\nAllow: /ab", "Disallow: /a\nAllow: /ab\nDisallow: /%61", "disallow"),
     ] {
         let diff = between(&format!("User-agent: *\n{old}\n"), &format!("User-agent: *\n{new}\n"));
         let changes = changes_for(&diff, None);
         assert!(changes.iter().any(|change| change.starts_with(want)), "{old} | {new}: {changes:?}");
     }
-    // The slash that `Legacy` adds does not count for the priority.
+    // The slash that `Legacy` adds does not increase the priority.
     for (old, new, want) in [
         ("Disallow: a", "Disallow: a\nAllow: /", "allow /a"),
         ("Disallow: a\nAllow: /", "Disallow: /a\nAllow: /", "disallow /a"),
@@ -207,8 +207,8 @@ fn a_delay_that_changes_is_said_for_those_that_obey_it() {
     assert_eq!(found.delays[0].after.map(|delay| delay.line), Some(2));
     let back = between(new, old);
     assert_eq!(back.delays[0].to_string(), "\"ClaudeBot\": no delay instead of one request every 10 s");
-    // The delay of a crawler that may not fetch any path is not compared; that of a crawler that
-    // may fetch part of the site is.
+    // The delay of a crawler that may not fetch any path is not compared. The delay of a crawler
+    // that may fetch part of the site is compared.
     let shut = new.replace("Crawl-delay: 2.5\nDisallow: /a", "Crawl-delay: 2.5\nDisallow: /");
     let said = |diff: &Diff| diff.delays.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(said(&between(old, &shut)), want[..1]);

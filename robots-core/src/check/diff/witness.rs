@@ -1,10 +1,10 @@
 //! Witnesses: paths that show a difference between two sets of rules.
 //!
-//! A verdict can only change if a rule matches that only one of the files has. So paths are
-//! generated from the pattern of each such rule, once with nothing and once with a filler in place
-//! of its `*`.
+//! A verdict can only change on paths that match a rule of only one of the files. So paths are
+//! generated from the pattern of each such rule: its `*` is replaced once by nothing and once by a
+//! filler.
 //!
-//! The pattern is also combined with the patterns of the other rules, because an exception only
+//! The pattern is also combined with the patterns of all other rules, because an exception only
 //! affects paths that both rules match. For each pair of patterns, the shortest path that both
 //! match is generated. For two plain patterns (without `*` and `%`), this path is the longer
 //! pattern, which is generated anyway.
@@ -44,8 +44,8 @@ pub(in crate::check) fn shortest(pattern: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
 }
 
-/// Returns paths whose verdict may differ between the two selections. The patterns in `own` are
-/// used as well.
+/// Returns paths whose verdict may differ between the two selections. Also generates paths from the
+/// patterns in `own`.
 pub(super) fn paths(
     before: Selection<'_>,
     after: Selection<'_>,
@@ -69,8 +69,8 @@ pub(super) fn paths(
             break;
         }
     }
-    // The literal beginning of each pattern is joined with the text that other patterns require
-    // after a leading `*`.
+    // Some patterns require certain bytes after a leading `*`. These bytes are appended to the
+    // literal beginning of each other pattern.
     let loose: Vec<&[u8]> = every.iter().copied().filter(|pattern| is_loose(pattern)).collect();
     for pattern in &changed {
         let others = loose.iter().map(|other| (*pattern, *other));
@@ -107,15 +107,15 @@ pub(super) fn paths(
     paths.list
 }
 
-/// Returns a filler that no pattern contains, so that no rule matches a path only because of the
-/// filler.
+/// Returns a filler that no pattern contains. With such a filler, no rule matches a path by
+/// accident.
 fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
     let is_unused = |octet: &u8| !patterns.iter().any(|pattern| pattern.contains(octet));
     let octet = (b'a'..=b'z').rev().chain(b'0'..=b'9').chain(b'A'..=b'Z').find(is_unused);
     octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
 }
 
-/// Returns the rules of the selected groups, without their line numbers.
+/// Returns the rules of the selected groups, each as its access and pattern.
 fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     let is_legacy = selection.rules.reading() == Reading::Legacy;
     let counts = |rule: &Rule<'_>| match rule.pattern() {
@@ -126,9 +126,8 @@ fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     rules.map(|rule| (rule.access() == Access::Allow, rule.pattern())).collect()
 }
 
-/// Returns a pattern in the form that is compared with paths. The priority of a rule is the length
-/// of its pattern as written, so the longer of two patterns in this form may be the one with the
-/// lower priority.
+/// Returns a pattern in the form that is compared with paths. A longer pattern in this form may
+/// have a lower priority, because the priority is the length of the pattern as written.
 fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     if reading == Reading::Reference {
         return pattern.to_vec();
@@ -149,7 +148,7 @@ fn is_loose(pattern: &[u8]) -> bool {
 
 #[derive(Default)]
 struct Paths {
-    /// A second filler, for the case that `FILLER` is part of a pattern.
+    /// A second filler, used if `FILLER` is part of a pattern.
     other_filler: Vec<u8>,
     list: Vec<Vec<u8>>,
     known: HashSet<Vec<u8>>,
@@ -225,8 +224,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     let states = (one.len() + 1) * width;
     *budget = budget.checked_sub(states)?;
     let (start, end) = (0, states - 1);
-    // For each state, its predecessor and the byte that was added on the way, if any. States that
-    // are reached without a byte are visited first.
+    // For each state, its predecessor and the byte that was added between the two, if any. States
+    // that need no further byte are visited first.
     let mut from: Vec<Option<(usize, Option<u8>)>> = vec![None; states];
     let mut open = VecDeque::from([(start, None)]);
     while let Some((state, came)) = open.pop_front() {
@@ -264,7 +263,7 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     Some(prefix.iter().copied().chain(rest.into_iter().rev()).collect())
 }
 
-/// Returns a pattern that matches the same paths as a whole, not only their beginnings: adds a `*`
+/// Returns a pattern that matches the same paths, but has to match the whole path: adds a `*`
 /// unless the pattern ends with `$`.
 fn whole(pattern: &[u8]) -> Vec<u8> {
     match pattern {

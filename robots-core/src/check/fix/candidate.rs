@@ -1,4 +1,4 @@
-//! Candidates: edits that may correct findings. The prover has not judged them yet.
+//! Candidates: edits that may correct findings, before the prover has checked them.
 
 use std::collections::HashMap;
 
@@ -12,8 +12,8 @@ use crate::check::options::Options;
 use crate::rules::{Line, RobotsTxt, starts_with};
 
 /// Maximum number of lines of a file that can be fixed. It limits the memory, which is about a
-/// hundred bytes per line. With more lines, even the largest file would have only four bytes per
-/// line.
+/// hundred bytes per line. A file of the maximum size exceeds it only if its lines have less than
+/// four bytes on average.
 const MAX_LINES: usize = 1 << 21;
 
 /// The edits for one finding, or for several findings that the same edits correct.
@@ -37,13 +37,13 @@ impl Candidate {
         let codes: Vec<&str> = Lint::all().iter().map(|lint| lint.code).collect();
         let file = CheckedFile::new(robots, &options.site, &codes);
         let mut candidates: Vec<Self> = Vec::new();
-        // Text of another kind, such as a list of dependencies, is not fixed: the fixes would only
-        // turn each line into a comment.
+        // Text that is not a robots.txt, such as a list of dependencies, is not fixed: the fixes
+        // would only turn each line into a comment.
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // The candidates by the key of findings that share a correction, and the candidates by
-        // their edits.
+        // `shared` finds a candidate by the key of findings with a common correction, and `known`
+        // finds it by its edits.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {

@@ -1,10 +1,10 @@
 //! The content of a file in a normal form that is the same for all files with the same effect.
 //!
-//! A reading chooses the rules for a crawler by the names of groups, and a verdict depends only on
-//! this set of rules. The longest pattern decides; if patterns are equally long, an allow rule
-//! decides. So two files have the same effect if, for every name that a reading distinguishes, they
-//! have the same rules in the same order of precedence. Rules are converted to a normal form that
-//! does not change any verdict under any reading:
+//! A reading selects the rules for a crawler by the names of groups, and a verdict depends only on
+//! these rules. The longest pattern decides; if patterns are equally long, an allow rule decides.
+//! So two files have the same effect if they have the same rules, in the same order of precedence,
+//! for every name that a reading distinguishes. Rules are converted to a normal form that does not
+//! change any verdict under any reading:
 //!
 //! - Bytes from 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
 //!   the meaning nor the priority of a pattern.
@@ -12,7 +12,7 @@
 //!   effect.
 //! - If several rules match the same paths, only the rule with the highest priority is kept.
 //! - The order of two rules matters only if one allows and the other disallows. An allow rule is
-//!   kept only if a disallow rule with a lower priority follows.
+//!   kept only if a disallow rule follows that has a lower priority.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -34,11 +34,11 @@ pub(super) struct EffectiveContent {
     of_site: Vec<OtherLine>,
     /// The first host line; further host lines have no effect.
     host: Option<Vec<u8>>,
-    /// Whether the whole file counts in every reading.
+    /// Whether every reading reads the whole file.
     is_read_whole: bool,
 }
 
-/// Sets of names, by the lines that apply to these names.
+/// Maps the lines that apply to names to the set of these names.
 type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 
 /// Consecutive rules with the same access, in order of precedence: whether they allow, and their
@@ -48,19 +48,19 @@ type Block = (bool, BTreeSet<Vec<u8>>);
 /// A directive and its value in normal form.
 type OtherLine = (Vec<u8>, Vec<u8>);
 
-/// A name as a reading compares it. Different readings may find different groups for the same
-/// crawler.
+/// A name as a reading compares it. Different readings may find different groups for one crawler.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NameKey {
     Star,
-    /// Token of a name that is cut, as in [`Reading::Reference`].
+    /// Token of a name that is cut at the first byte that is not a letter, `-` or `_`, as in
+    /// [`Reading::Reference`].
     Cut(ProductToken),
     /// Token of a whole name, or a token that the registry assigns to a name.
     Whole(ProductToken),
 }
 
-/// The keys of the names in a file and its edited versions. Each name is looked up in the registry
-/// only once.
+/// The keys of the names in a file and its edited versions. The registry is asked only once for
+/// each name.
 #[derive(Debug, Default)]
 pub(super) struct NameKeys(HashMap<Vec<u8>, Vec<NameKey>>);
 
@@ -124,8 +124,8 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut seen = HashSet::new();
     let mut blocks: Vec<Block> = Vec::new();
     for (pattern, allows) in rules {
-        // An allow rule for an index page also applies to its folder. Whether it does depends on
-        // the spelling of the pattern, so such a pattern is not changed.
+        // An allow rule for an index page also applies to its folder, depending on the spelling of
+        // the pattern. So the spelling of such a pattern is not changed.
         let is_index = memchr::memmem::find(&pattern, b"/index.htm").is_some();
         let pattern = if is_index { pattern } else { without_runs(pattern) };
         if !seen.insert(pattern.clone()) {

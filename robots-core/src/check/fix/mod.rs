@@ -1,4 +1,4 @@
-//! Fixes for findings: finds the edits for each finding, determines whether they are safe, and
+//! Fixes for findings. Finds the edits for each finding, determines whether they are safe, and
 //! applies them to the file.
 //!
 //! A fix is [`Safe`](super::Safety::Safe) if it removes the finding and if the fixed file has the
@@ -7,16 +7,16 @@
 //! in most files, but may change which of two rules decides in others. There are two kinds of
 //! proof:
 //!
-//! - Both files have the same content in normal form (`effective_content`): for every name that the
-//!   readings distinguish, they have the same rules, and they have the same other lines. Then every
-//!   verdict is the same under every reading.
+//! - Both files have the same content in normal form (`effective_content`): the same rules for
+//!   every name that the readings distinguish, and the same other lines. Then every verdict is the
+//!   same under every reading.
 //! - All lines that are not rules are the same, and [`diff`](super::diff()) finds no path and no
 //!   delay that changes.
 //!
-//! For some findings, there are two possible corrections, and the file does not show which is
-//! meant: for example if one path is both allowed and disallowed. The fix of such a finding is
-//! [`Unsafe`](super::Safety::Unsafe) even if the effect is the same, because a person must choose
-//! the line to remove. Lints whose findings only a person can correct have no fix.
+//! Some findings have two possible corrections, and the file does not show which is meant: for
+//! example if one path is both allowed and disallowed. The fix of such a finding is
+//! [`Unsafe`](super::Safety::Unsafe) even if the effect is the same, because a person must choose.
+//! If only a person can correct the findings of a lint, the lint has no fix.
 
 mod candidate;
 mod effective_content;
@@ -54,7 +54,7 @@ impl Fixes {
         if report.omitted() == 0 {
             return fixes_of(report, options);
         }
-        // The safety of a fix depends on the other fixes, including the fixes of findings that this
+        // The safety of a fix depends on all other fixes, including the fixes of findings that this
         // report only counts. So all findings are needed.
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
         let whole = check(robots, &every);

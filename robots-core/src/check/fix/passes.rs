@@ -2,11 +2,10 @@
 //! not touch each other.
 //!
 //! Fixes may depend on each other. For example, a byte order mark that hides a user-agent line
-//! merges two groups into one, whose rules may then repeat or contradict each other; after the mark
-//! is removed, these findings are gone. So fixes that change the effect are applied one lint after
-//! the other, in the order of the table of lints, and the file is checked again after each lint. A
-//! fix is safe only if the effect also stays the same when the fix is applied after the other
-//! fixes.
+//! merges two groups into one, whose rules may then repeat or contradict each other. After the mark
+//! is removed, these findings are gone. So fixes that change the effect are applied one lint at a
+//! time, in the order of the table of lints, and the file is checked again after each lint. A fix
+//! is safe only if it also keeps the effect when it is applied after the other fixes.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +23,7 @@ use crate::rules::{Reading, RobotsTxt};
 /// Maximum number of findings of one lint that are corrected per pass.
 pub(super) const MAX_FINDINGS: usize = 100_000;
 
-/// Maximum growth of a file by fixes, in bytes. It is large enough for a new line for each of many
-/// findings.
+/// Maximum growth of a file by fixes, in bytes, which allows a new line for each of many findings.
 const MAX_GROWTH_BYTES: usize = 1 << 20;
 
 /// A file after fixes were applied, and the remaining findings.
@@ -34,18 +32,17 @@ const MAX_GROWTH_BYTES: usize = 1 << 20;
 pub struct FixedFile {
     /// The fixed file.
     pub robots: RobotsTxt,
-    /// The corrected findings, each with the safety of its fix. The findings of one pass are
-    /// together, in the order of the file, and their places refer to the file before that pass.
+    /// The corrected findings, each with the safety of its fix. The findings of one pass are in the
+    /// order of the file, and their places refer to the file before that pass.
     pub applied: Vec<(Finding, Safety)>,
-    /// The remaining findings with their fixes; the fixes are missing if [`is_cut`](Self::is_cut)
-    /// is true.
+    /// The remaining findings, with their fixes unless [`is_cut`](Self::is_cut) is true.
     pub report: Report,
     /// Whether fixing ended before all fixable findings were fixed ([`FixedFile::of_while`]).
     pub is_cut: bool,
 }
 
 impl FixedFile {
-    /// Maximum number of passes over a file. Each pass applies fixes that the previous passes left,
+    /// Maximum number of passes over a file. Each pass applies fixes that the previous passes left
     /// or made possible.
     pub const MAX_PASSES: usize = 40;
 
@@ -126,14 +123,14 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
     FixedFile::of_while(robots, options, most, &|| true)
 }
 
-/// Bounds on the cost of judging the fixes of one file. A fix that cannot be judged within these
-/// bounds is treated as unsafe.
+/// Bounds on the cost of proving the fixes of one file. A fix that cannot be proved safe within
+/// these bounds is treated as unsafe.
 ///
-/// - `MAX_BYTES`: total size of the files that are examined to judge the fixes; the same limit
-///   applies again to applying them together.
-/// - `MAX_COMPARED`: total size of the files whose effect is compared path by path; a file counts
-///   once per reading.
-/// - `MAX_FINDINGS_OF_LINT`: number of fixes of one lint that are judged separately.
+/// - `MAX_BYTES`: total size of the files that are examined for single fixes; the same limit
+///   applies again when fixes are applied together.
+/// - `MAX_COMPARED`: total size of the files whose effect is compared path by path; a file is
+///   counted once per reading.
+/// - `MAX_FINDINGS_OF_LINT`: number of fixes of one lint that are examined separately.
 /// - `MAX_CHANGES`, `MAX_CHANGES_TOGETHER`: number of comparisons that find a change, for one lint
 ///   and for all fixes that are applied together.
 const MAX_BYTES: usize = 8 << 20;
@@ -142,16 +139,15 @@ const MAX_FINDINGS_OF_LINT: usize = 256;
 const MAX_CHANGES: usize = 12;
 const MAX_CHANGES_TOGETHER: usize = 24;
 
-/// Maximum number of rounds for fixes that touch each other. The fixes that are left after these
-/// rounds are treated as unsafe.
+/// Maximum number of rounds for fixes that touch each other. Fixes that no round has confirmed are
+/// treated as unsafe.
 const MAX_ROUNDS: usize = 4;
 
 /// Maximum size, in bytes, of a file whose effect is compared path by path. Some crawlers read only
 /// half as many bytes.
 const MAX_PROOF_WORK: usize = 1 << 20;
 
-/// Judges the candidates for one file: whether they correct their findings, and whether they are
-/// safe.
+/// Determines which candidates correct their findings, and which of them are safe.
 pub(super) struct Prover {
     /// The original file, which the positions of edits refer to.
     file: RobotsTxt,
@@ -159,7 +155,8 @@ pub(super) struct Prover {
     base: Vec<Edit>,
     /// The file with the base edits applied.
     before: RobotsTxt,
-    /// The options of the report, but without findings in reports: findings are only counted.
+    /// The options of the report with a limit of zero findings per lint, so that findings are only
+    /// counted.
     options: Options,
     found: BTreeMap<&'static str, usize>,
     content: OnceCell<Option<EffectiveContent>>,
@@ -213,8 +210,8 @@ impl Prover {
         let mut corrected = vec![false; candidates.len()];
         for of_code in by_code.into_values() {
             self.changes.set(MAX_CHANGES);
-            // Most files repeat one mistake on many lines, so all edits of a lint are judged
-            // together first.
+            // Most files repeat one mistake on many lines, so all edits of a lint are first tried
+            // together.
             let apart: BTreeSet<usize> = apart(&candidates, &of_code).into_iter().collect();
             let of_all = match apart.len() {
                 0 | 1 => EditOutcome::NotCorrected,
@@ -240,10 +237,10 @@ impl Prover {
         candidates
     }
 
-    /// Marks safe candidates as unsafe if they are not safe in the file that results from applying
-    /// the unsafe candidates. Each marked candidate changes that file, so this is repeated until no
-    /// candidate is marked. Candidates that are a choice are not applied to that file, because a
-    /// person decides on them.
+    /// Marks safe candidates as unsafe if they are not safe after the unsafe candidates are
+    /// applied. Each candidate that is marked changes that file, so this is repeated until no
+    /// candidate is marked. Candidates that are a choice are not applied, because a person decides
+    /// on them.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);
@@ -255,8 +252,8 @@ impl Prover {
         candidates.iter_mut().for_each(|candidate| candidate.safety = Safety::Unsafe);
     }
 
-    /// Returns the safe candidates that touch an unsafe candidate, or that are not safe in the file
-    /// that results from applying the unsafe candidates.
+    /// Returns the safe candidates that touch an unsafe candidate, or that are not safe after the
+    /// unsafe candidates are applied.
     fn rejected(&self, candidates: &[Candidate]) -> Vec<usize> {
         let (mut safe, others): (Vec<usize>, Vec<usize>) =
             (0..candidates.len()).partition(|at| candidates[*at].safety == Safety::Safe);
@@ -283,15 +280,15 @@ impl Prover {
         rejected
     }
 
-    /// Returns the indexes of as many of these candidates as possible whose common outcome is not
-    /// worse than `worst`.
+    /// Returns the indexes of as many candidates in `of` as possible that can be applied together
+    /// with an outcome not worse than `worst`.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: EditOutcome) -> Vec<usize> {
         self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
         self.compared.set(MAX_COMPARED);
         self.changes.set(MAX_CHANGES_TOGETHER);
         let mut accepted = Vec::new();
-        // The parts that are still to be tried. A part that fails is split into halves; the first
-        // half is on top.
+        // The parts that are still to be tried. A part that fails is split into halves, and the
+        // first half is tried next.
         let mut open = vec![apart(candidates, of)];
         while let Some(part) = open.pop() {
             if part.is_empty() {
@@ -351,7 +348,7 @@ impl Prover {
         EditOutcome::OtherEffect
     }
 
-    /// Reports whether the findings are gone: the number of findings of each lint must have
+    /// Reports whether the findings are gone. For each lint, the number of findings must have
     /// decreased by at least the number of findings to correct.
     fn are_gone(&self, after: &RobotsTxt, corrected: &BTreeMap<&'static str, usize>) -> bool {
         let left = counts(&check_lints(after, &self.options, |code| corrected.contains_key(code)));
@@ -372,13 +369,13 @@ fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// Returns the first candidates that do not touch one another; later candidates that touch them are
-/// left out.
+/// Returns candidates that do not touch one another. If two of them touch, the later one is left
+/// out.
 pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     apart_from(&[], candidates, of)
 }
 
-/// Returns the first candidates that touch neither one another nor the candidates in `chosen`.
+/// Returns candidates that touch neither one another nor the candidates in `chosen`.
 fn apart_from(chosen: &[usize], candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
     let mut taken: BTreeMap<usize, &Edit> = edits.map(|edit| (edit.start, edit)).collect();

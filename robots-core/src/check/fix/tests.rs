@@ -72,12 +72,12 @@ fn the_usual_safety_of_each_lint() {
 
 #[test]
 fn what_is_usually_safe_is_not_where_it_decides() {
-    // With the `*`, one pattern is as long as the other, so removing it would change which rule
+    // With the `*`, the two patterns are equally long. So removing it would change which rule
     // decides.
     let file = "User-agent: *\nDisallow: /private/*\nAllow: /*/opened\n";
     assert_eq!(safeties(file.as_bytes(), &Options::new()), [("redundant-star", Some(Safety::Unsafe))]);
     assert_eq!(fixed(file, Safety::Safe), file);
-    // The second of two groups has a delay, and is also for another crawler.
+    // The second group for `a` has a delay, and is also for another crawler.
     let file = "User-agent: a\nDisallow: /x\n\nUser-agent: a\nUser-agent: b\nCrawl-delay: 5\nDisallow: /y\n";
     assert!(safeties(file.as_bytes(), &Options::new()).iter().all(|(_, safety)| *safety != Some(Safety::Safe)));
     // The reference parser does not decode the escape, so the fix changes its verdict.
@@ -286,7 +286,7 @@ fn no_fix_opens_a_site_that_may_have_lost_its_rules() {
     }
 }
 
-/// A byte order mark inside a concatenated file hides a user-agent line, so that the rules after it
+/// A byte order mark in the middle of a file hides a user-agent line, so that the rules after it
 /// belong to the group above it.
 #[test]
 fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
@@ -305,7 +305,7 @@ fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
     for file in [
         // After the fix, the rules for `*` also apply to bingbot.
         format!("User-agent: *\nAllow: /\n{hidden}\u{feff}User-agent: bingbot\nUser-agent: *\nDisallow: /x\n"),
-        // The line with the name `*` is among the lines that would be moved to the first group.
+        // The moved lines would include the user-agent line for `*`.
         "User-agent: CCBot\nDisallow: /a/\nUser-agent: *\nDisallow: /b/\nUser-agent: CCBot\nDisallow: /\n\
          \u{feff}User-agent: *\nUser-agent: GPTBot\nDisallow: /x\n"
             .to_owned(),

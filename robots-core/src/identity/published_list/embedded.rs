@@ -1,4 +1,4 @@
-//! Embedded copies of published lists, for a first start without a network. They have 59 KB.
+//! Embedded copies of published lists, 59 KB in total, for a first start without a network.
 //!
 //! The copies are already old when they are compiled, so they verify claims but never refute them.
 //! Their licences are in `ranges_notice.txt`.
@@ -36,7 +36,8 @@ impl EmbeddedList {
     }
 }
 
-/// Parses the file. Invalid lines are skipped; a test checks that there are none.
+/// Parses the embedded file of all copies. Invalid lines are skipped; a test checks that there are
+/// none.
 fn read(text: &'static str) -> Box<[EmbeddedList]> {
     let lists = text.split("\n[").skip(1).filter_map(|section| {
         let (url, rest) = section.split_once("]\n")?;

@@ -35,7 +35,7 @@ const MIN_PREFIX_V6: u32 = 19;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RangeList {
-    /// The addresses.
+    /// Addresses of all valid prefixes.
     pub set: RangeSet,
     /// Number of valid prefixes.
     pub prefixes: usize,
@@ -99,8 +99,8 @@ impl RangeList {
 
     /// Checks that this list may replace a list that was fetched before.
     ///
-    /// Do not call this with an embedded list: it is older than every fetched list, and the
-    /// operator may have removed most of its addresses since.
+    /// Do not call this with an embedded list as the previous list. It is older than every fetched
+    /// list, and the operator may have removed most of its addresses in the meantime.
     ///
     /// # Errors
     ///
@@ -163,8 +163,8 @@ fn prefix(entry: &Map<String, Value>) -> Option<Network> {
         _ => return None,
     };
     let text = text.as_str()?;
-    // The key must match the written form: an IPv4 address that is mapped into IPv6 is an IPv6
-    // prefix.
+    // The key must match the written form of the address. For example, `::ffff:192.0.2.0/120` is an
+    // IPv6 prefix.
     let prefix: Network = text.parse().ok()?;
     (text.contains(':') != is_v4).then_some(prefix)
 }
@@ -181,7 +181,7 @@ fn without_place(error: &serde_json::Error) -> String {
     message.rsplit_once(" at line ").map_or(message.clone(), |(message, _)| message.to_owned())
 }
 
-/// Maximum supported major version.
+/// Maximum supported major version of the list format.
 const MAJOR: u64 = 1;
 
 /// Checks a version of the form `major.minor`. JAFAR lists have the version in their media type,

@@ -20,8 +20,8 @@ const MAX_SIGNATURES: usize = 2;
 /// The keys of a directory, or the reason why there are no keys.
 pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
-/// A signature of Web Bot Auth that passed all checks that need only the request. Its key has not
-/// been looked up yet.
+/// A signature of Web Bot Auth that passed all checks of the request alone. Its key has not been
+/// looked up yet.
 ///
 /// Equal candidates have equal results. So a result can be cached under the base, the signature and
 /// the directory, until the time that [`until`](Self::until) returns.
@@ -69,8 +69,9 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 }
 
 impl SignatureCandidate {
-    /// Returns the signatures of Web Bot Auth in a request, at most two. If the request alone shows
-    /// that a signature is invalid, or leaves it undecided, the outcome is returned instead.
+    /// Returns the signatures of Web Bot Auth in a request, at most two. A signature that needs no
+    /// key, because the request alone refutes it or leaves it undecided, is returned as its
+    /// outcome.
     ///
     /// The result is empty if the request is not signed: it has no `Signature-Input`, or only
     /// signatures with another `tag`.
@@ -82,8 +83,8 @@ impl SignatureCandidate {
             FieldValue::OtherOctets => None,
         };
         let Some((input, dictionary)) = dictionary else {
-            // An invalid `Signature-Input` counts only if there is a `Signature-Agent`. Otherwise,
-            // it may be a signature for another purpose.
+            // Without a `Signature-Agent`, an invalid `Signature-Input` is ignored, because it may
+            // be a signature for another purpose.
             let is_meant = message.field("signature-agent").is_some();
             return if is_meant { vec![Err(UNPARSABLE)] } else { Vec::new() };
         };
@@ -142,8 +143,8 @@ impl SignatureCandidate {
         component.is_covered_by(&self.base)
     }
 
-    /// Checks the signature with the keys of its directory. If `is_busy` returns true, because the
-    /// sender caused too many checks, the outcome is undecided.
+    /// Checks the signature with the keys of its directory. The outcome is undecided if `is_busy`
+    /// returns true, which means that the sender caused too many checks.
     pub(super) fn check(&self, keys: &FoundKeys, is_busy: impl FnOnce() -> bool) -> SignatureCheck {
         let key = keys.as_ref().map_err(|reason| *reason).and_then(|keys| keys.key(&self.keyid));
         let outcome = match key {

@@ -10,8 +10,8 @@ use super::structured_field::{read, text};
 use crate::agent::Refutation;
 use crate::rules::ValueError;
 
-/// Maximum number of components. Real signers use fewer, and each component takes a pass over the
-/// fields.
+/// Maximum number of components. Real signers use fewer. The limit is needed because each component
+/// requires a pass over all fields of the request.
 const MAX_COMPONENTS: usize = 32;
 
 /// Maximum number of bytes of fields that are processed for one base. The limit is needed because

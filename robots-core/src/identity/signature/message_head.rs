@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::rules::{Authority, Port};
 
-/// The fields of a request.
+/// Access to the header fields of a request, whatever the HTTP library.
 pub trait FieldLines {
     /// Calls `each` with the value of every line of a field, in order. `name` must be in lower
     /// case.
@@ -27,9 +27,9 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
 #[derive(Clone, Copy)]
 pub struct MessageHead<'a> {
     pub(super) method: &'a str,
-    /// As received.
+    /// The scheme as received.
     pub(super) scheme: &'a str,
-    /// As received.
+    /// The authority as received.
     pub(super) authority: Option<&'a str>,
     pub(super) target: &'a str,
     fields: &'a dyn FieldLines,
@@ -147,7 +147,7 @@ impl<'a> MessageHead<'a> {
     }
 }
 
-/// The value of an existing field.
+/// The value of a field that the request has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldValue {
     Text(String),

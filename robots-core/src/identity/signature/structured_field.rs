@@ -18,8 +18,8 @@ pub(crate) fn read<T: FieldType>(field: &str) -> Option<T> {
 }
 
 /// Returns the value of a dictionary member as received. The field must have been parsed
-/// successfully before. If several members have the same key, the last one counts. `None` if the
-/// member has no value.
+/// successfully before. If several members have the same key, returns the value of the last one.
+/// `None` if the member has no value.
 pub(super) fn as_received<'f>(field: &'f str, key: &str) -> Option<&'f str> {
     let (mut is_quoted, mut has_escapes, mut before) = (false, false, '\0');
     let members = field.split(|char: char| {

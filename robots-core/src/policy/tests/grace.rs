@@ -36,8 +36,8 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
         assert_eq!(at(124, fields, target), REFUSED, "{target}");
     }
     assert_eq!(grace.end(), start + hours(124));
-    // The rules in grace are `/new` and, for GPTBot, `/all`. The rule `/shop/` is not counted: only
-    // paths that the `Allow` used to outweigh are in grace.
+    // The rules with a grace period are `/new` and, for GPTBot, `/all`. The rule `/shop/` is not
+    // counted: only paths that the `Allow` used to outweigh have a grace period.
     assert_eq!([101, 124].map(|hour| grace.count_rules(start + hours(hour), &site.rules)), [2, 0]);
 }
 
@@ -54,7 +54,7 @@ fn rules_in_grace_are_counted_once_each() {
         // new group instead of `*`.
         ("User-agent: a\nDisallow: /a\n", "User-agent: a\nUser-agent: b\nDisallow: /a\n", 1),
         ("User-agent: *\nDisallow: /a\n", "User-agent: b\nDisallow: /a\n", 0),
-        // Rules without an effect are not in grace.
+        // Rules without an effect have no grace period.
         ("", "User-agent: *\nDisallow: /a\nDisallow: /a\nDisallow: /b\nAllow: /b\n", 1),
     ] {
         let site = Site::new(new);

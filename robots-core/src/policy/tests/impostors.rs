@@ -72,7 +72,8 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
         for target in ["/robots.txt", "/.well-known/x"] {
             assert_eq!(decide(&policy, REFUTED_CLAIM, GOOGLEBOT, target), EXEMPT);
         }
-        // The action for disallowed requests is stricter than [`Impostors::Tag`], so it counts.
+        // [`Mode::Refuse`] is stricter for disallowed requests than [`Impostors::Tag`], so it
+        // decides.
         let refusing = refusing().impostors(impostors).build();
         assert_eq!(decide(&refusing, REFUTED_CLAIM, GOOGLEBOT, "/private/x").0, Action::Refuse);
     }

@@ -1,4 +1,4 @@
-//! The spellings of a path, and the cost of judging one.
+//! The spellings of a path, and the cost of matching one.
 
 use super::*;
 use crate::policy::facts::FactsPath;
@@ -70,7 +70,7 @@ fn costly_file() -> String {
 fn a_request_that_would_take_too_long_to_judge_counts_as_disallowed() {
     let site = Site::new(&costly_file());
     let policy = refusing().build();
-    // Ordinary paths are judged exactly, in any form.
+    // Ordinary paths are matched exactly, in any form.
     for target in ["/x/abcdefgh/index.html?q=zz", "//x/../abcabc;v=1/zy"] {
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), (Action::Pass, Reason::Allowed), "{target}");
     }

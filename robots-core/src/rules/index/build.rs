@@ -10,8 +10,8 @@ use crate::rules::Reading;
 use crate::rules::document::RobotsTxt;
 use crate::rules::text::{self, Tail};
 
-/// Maximum number of wildcards with the same prefix that are stored in a list and tried one after
-/// the other. If there are more, they are stored by gram.
+/// Maximum number of wildcards with the same prefix that are stored in a list, where each is tried
+/// in turn. If there are more, they are stored by gram.
 const SHORT_LIST: usize = 16;
 
 /// Value of `SearchRoot::grams` for a root without grams.
@@ -23,9 +23,9 @@ const UNKNOWN: u32 = u32::MAX;
 struct IndexBuilder<'c> {
     candidates: &'c Candidates,
     interner: Interner<'c>,
-    /// Index of the pattern of each rank.
+    /// For each rank, the index of its pattern.
     patterns: Vec<u32>,
-    /// Index of the last root that each pattern was used for.
+    /// Index of the last root that uses each pattern.
     used: Vec<u32>,
     tries: Tries,
     lists: Vec<WildcardList>,
@@ -100,8 +100,8 @@ impl<'c> IndexBuilder<'c> {
         self.roots.len() as u32 - 1
     }
 
-    /// Returns the wildcard of a rank; `None` if a better rank of the same root has the same
-    /// pattern.
+    /// Returns the wildcard with this rank. `None` if the pattern is the same as that of a better
+    /// rank of the same root.
     fn first_of_its_pattern(&mut self, rank: Rank) -> Option<Wildcard> {
         let pattern = &mut self.patterns[rank.index()];
         if *pattern == UNKNOWN {

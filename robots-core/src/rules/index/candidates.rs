@@ -9,9 +9,9 @@ use crate::rules::document::RobotsTxt;
 use crate::rules::pattern::{directory_of_index, priority};
 use crate::rules::{Access, text};
 
-/// The place of a candidate in the order of precedence (lower ranks come first), and whether it
-/// allows or disallows. Because both are in one number, the code that has found the best rank knows
-/// the verdict without a lookup.
+/// The position of a candidate in the order of precedence, and whether it allows or disallows.
+/// Lower ranks take precedence. Both values are in one number, so the code that has found the best
+/// rank knows the verdict without a lookup.
 ///
 /// The longest pattern comes first, then allow before disallow, then the first line (RFC 9309,
 /// section 2.2.2, and the reference parser). Empty patterns match every path and come last. They
@@ -36,7 +36,8 @@ impl Rank {
     }
 }
 
-/// The candidates of a file while it is compiled: its rules, and additional patterns of some rules.
+/// The candidates of a file while it is compiled: its rules, and the additional patterns of some
+/// rules.
 pub(super) struct Candidates {
     /// All encoded patterns, concatenated.
     texts: Vec<u8>,
@@ -58,8 +59,9 @@ struct CandidateRule {
 }
 
 impl Candidates {
-    /// Creates the candidates of the rules that end within the first `limit` bytes. `limit` is at
-    /// most [`MAX_READ`](super::MAX_READ), so 32-bit numbers are enough for every index and offset.
+    /// Creates the candidates of the rules that end within the first `limit` bytes. `limit` must
+    /// not exceed [`MAX_READ`](super::MAX_READ), so that 32 bits are enough for every index and
+    /// offset.
     pub(super) fn read(document: &RobotsTxt, reading: Reading, limit: usize) -> Self {
         let mut texts = Vec::with_capacity(document.bytes().len().min(limit));
         let mut rules: Vec<CandidateRule> = Vec::new();
@@ -105,7 +107,7 @@ impl Candidates {
             let disallows = ranks.filter(|rank| *rank != Rank::NONE && rank.access() == Access::Disallow);
             disallows.min_by_key(|rank| self.rules[rank.index()].rule).unwrap_or(Rank::NONE)
         };
-        // The search runs over each group only once, because many sets can share a large group.
+        // Each group is searched only once, because many sets can share a large group.
         let groups = 0..self.starts.len() - 1;
         let of_group: Vec<Rank> = groups.map(|group| first(&mut self.of_group(group).iter().copied())).collect();
         sets.iter().map(|set| first(&mut set.iter().map(|group| of_group[*group]))).collect()
@@ -145,15 +147,15 @@ const COPIES: usize = 2;
 
 /// Decides for each set of groups whether its groups are merged into one trie.
 ///
-/// A token can occur in many groups, and a group can name many tokens. So copying the candidates of
-/// every group for every token could have a cost quadratic in the size of the file. An example is a
-/// group of a thousand rules for a thousand tokens, if each token also has a small group of its
-/// own.
+/// A token can occur in many groups, and a group can name many tokens. If every token got its own
+/// copy of the candidates of all its groups, the cost could be quadratic in the size of the file.
+/// An example is a group of a thousand rules for a thousand tokens, if each token also has a small
+/// group of its own.
 ///
 /// The number of copied candidates is therefore limited to a multiple of the number of candidates.
-/// In a set of groups beyond that limit, each group is searched and the results are compared, which
-/// needs no further memory. Sets of many groups gain the most from merging and are merged first. In
-/// real files, almost every token has only one group.
+/// If a set of groups exceeds the limit, each of its groups is searched and the results are
+/// compared, which needs no further memory. Sets of many groups gain the most from merging, so they
+/// are merged first. In real files, almost every token has only one group.
 pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
     let mut merged = vec![false; sets.len()];
     let mut left = COPIES * candidates.len();
@@ -173,7 +175,8 @@ mod tests {
     use super::*;
     use crate::rules::{Reading, RobotsTxt};
 
-    /// Returns the candidates of a file with one group for each size; a size is a number of rules.
+    /// Returns the candidates of a file with one group per element of `sizes`. Each element is the
+    /// number of rules of its group.
     fn candidates(sizes: &[usize]) -> Candidates {
         let rules = |size: usize| (0..size).map(|rule| format!("Disallow: /{rule}\n")).collect::<String>();
         let file: String = sizes.iter().map(|size| format!("User-agent: a\n{}", rules(*size))).collect();

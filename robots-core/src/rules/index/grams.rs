@@ -1,17 +1,17 @@
-//! A search among many wildcards at once: a wildcard is only tried if a sequence of three bytes
-//! from its pattern occurs in the path.
+//! A search among many wildcards at once. A wildcard is only tried if three consecutive bytes of
+//! its pattern occur in the path.
 //!
-//! Each pattern is stored under one gram: three consecutive bytes of one of its literals. This is
-//! the gram that the fewest other patterns contain; if several are equal, it is the gram that is
-//! rarest in paths. One pass over the path looks up each gram of the path. Patterns without three
-//! consecutive literal bytes are stored under their rarest single byte.
+//! Three consecutive bytes of a literal are called a gram. Each pattern is stored under one of its
+//! grams: the gram that the fewest patterns contain or, among equals, the gram that is rarest in
+//! paths. One pass over the path looks up each gram of the path. A pattern without grams is stored
+//! under its rarest byte.
 //!
-//! For any path, a pattern is tried at most twice per verdict. Grams that were tried are
-//! remembered, so that none is tried again. If a path contains too many different grams to
+//! A verdict on a path tries a pattern at most twice: the grams of the path that were looked up are
+//! remembered, so that none is looked up again. If a path contains too many different grams to
 //! remember, all wildcards are tried in order.
 //!
-//! An automaton from a crate is not an alternative. A lazy automaton takes 2.4 ms per verdict for
-//! paths chosen to empty its cache, and a dense automaton takes seconds to build.
+//! Automata from crates were rejected. A lazy automaton takes 2.4 ms per verdict for paths chosen
+//! to empty its cache, and a dense automaton takes seconds to build.
 
 use std::ops::Range;
 
@@ -26,8 +26,8 @@ const REMEMBERED: usize = 32;
 /// Wildcards stored by gram.
 #[derive(Debug)]
 pub(super) struct Grams {
-    /// A filter with one bit for each hash of a gram. For most grams of a path, the bit is 0 and no
-    /// further lookup is needed.
+    /// A filter with one bit for each hash of a gram. The bit is 0 for most grams of a path; such a
+    /// gram needs no further lookup.
     filter: Box<[u64]>,
     filter_shift: u32,
     /// The start of each hash in `filed`, and the end of the last one.
@@ -104,8 +104,8 @@ impl Grams {
         }
         let mut tried = [0; REMEMBERED];
         let mut count = 0;
-        // The filter comes first in a separate iterator step, so that the compiler makes a tight
-        // loop of it. About one gram in twenty passes the filter.
+        // The filter is a separate iterator step, so that the compiler creates a tight loop for it.
+        // About one gram in twenty passes the filter.
         for gram in grams(path.path).filter(|gram| self.may_hold(*gram)) {
             let filed = &self.filed[self.bucket(gram)];
             let of_gram = || filed.iter().filter(|filed| filed.gram == gram).map(|filed| &filed.wildcard);
@@ -150,8 +150,8 @@ enum FiledUnder {
     Octet(u8),
 }
 
-/// Number of occurrences of each gram in all literals, by hash. A collision can lead to the choice
-/// of a more common gram, which costs time but never changes a verdict.
+/// Number of occurrences of each gram in all literals, by the hash of the gram. If two grams have
+/// the same hash, a more common gram may be chosen. This costs time but never changes a verdict.
 struct Usage {
     counts: Vec<u16>,
     shift: u32,
@@ -170,8 +170,8 @@ impl Usage {
         usage
     }
 
-    /// Returns the gram of a pattern that is rarest in all literals or, if several are equal,
-    /// rarest in paths. For a pattern without grams, returns its rarest byte.
+    /// Returns the gram of a pattern that is rarest in all literals or, among equals, rarest in
+    /// paths. For a pattern without grams, returns its rarest byte.
     fn rarest(&self, behind_prefix: &[u8]) -> FiledUnder {
         let gram = literals(behind_prefix).flat_map(grams).min_by_key(|gram| {
             let [a, b, c, _] = gram.to_le_bytes();
@@ -179,14 +179,14 @@ impl Usage {
             (self.counts[(hash(*gram) >> self.shift) as usize], u16::MAX - rarity)
         });
         let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
-        // A pattern that has no literal after its `*` is not stored as a wildcard, so there is at
-        // least one byte.
+        // A pattern without a literal after its `*` is not stored as a wildcard, so the pattern has
+        // at least one byte there.
         gram.map_or_else(|| FiledUnder::Octet(octet().unwrap_or_default()), FiledUnder::Gram)
     }
 }
 
-/// Returns all sequences of three bytes. Except for the last, each is read together with the next
-/// byte in one 32-bit load.
+/// Returns all sequences of three bytes. Each sequence except the last is read by one 32-bit load,
+/// together with the byte after it.
 fn grams(octets: &[u8]) -> impl Iterator<Item = u32> {
     let fours = octets.windows(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]) & 0xFF_FFFF);
     let last = octets.last_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));

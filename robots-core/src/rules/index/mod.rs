@@ -1,5 +1,5 @@
-//! An index of the rules of a file. It finds the candidate that decides on a path, is built once
-//! per file and is used for every request.
+//! An index of the rules of a file, which finds the candidate that decides on a path. It is built
+//! once per file and is used for every request.
 //!
 //! Every rule of the file has a rank in one order of precedence ([`candidates`]). Every part of the
 //! index returns a rank, and the lowest rank decides. A set of groups that apply together has one
@@ -11,7 +11,7 @@
 //! there are many, [`grams`] stores them. The structures of the index only skip wildcards that
 //! cannot match. An exact comparison ([`text`](super::text)) decides whether a wildcard matches.
 //!
-//! Automata were tried and rejected. A client that chooses its paths can make a lazy DFA fill and
+//! Automata were tried and rejected. By its choice of paths, a client can make a lazy DFA fill and
 //! empty its cache again and again. A dense DFA takes seconds and tens of megabytes to build.
 
 mod build;
@@ -46,12 +46,12 @@ pub(super) struct RuleIndex {
     roots: Box<[SearchRoot]>,
     /// The roots of each set of groups.
     sections: Box<[Run]>,
-    /// The disallowing rule of each set of groups that comes first in the file. This rule decides
-    /// if the work budget is used up.
+    /// For each set of groups, the disallow rule that comes first in the file. This rule decides if
+    /// the work budget is used up.
     first_disallows: Box<[Rank]>,
 }
 
-/// The start of a search among the candidates of one or more groups.
+/// The starting point of a search among the candidates of one or more groups.
 #[derive(Clone, Copy)]
 struct SearchRoot {
     trie: Trie,

@@ -1,19 +1,19 @@
 //! Patterns with wildcards, each stored once, however many rules and groups use it.
 //!
-//! **Wildcards are not compiled to an automaton.** A client that chooses its paths can make a lazy
+//! **Wildcards are not compiled to an automaton.** By its choice of paths, a client can make a lazy
 //! automaton fill and empty its cache (2.4 ms per verdict), and a dense automaton takes seconds to
 //! build.
 //!
 //! Up to 16 wildcards with the same literal prefix are stored in a list on a node of the trie. If
 //! there are more, each is stored under three of its bytes that few other patterns contain, and one
 //! pass over the path finds the wildcards that can match. The set of bytes in the path then
-//! excludes most of them. For the rest, an exact comparison decides, which matches each literal at
-//! the first possible place.
+//! excludes most of them. The rest are compared exactly, with each literal matched at the first
+//! possible place.
 //!
-//! **The work of a verdict is bounded, not only the size of the file** ([`MatchBudget`]). The bound
-//! is per request; it includes all its `User-Agent` lines and the earlier versions of the file that
-//! a grace period considers. The unit of work is one compared byte, so that the bound is the same
-//! on every machine.
+//! **The work of a verdict is bounded** ([`MatchBudget`]). The bound is per request: all
+//! `User-Agent` lines of the request share it, and so do the earlier versions of the file that a
+//! grace period considers. The unit of work is one compared byte, so that the bound is the same on
+//! every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,14 +21,14 @@ use std::ops::Range;
 use super::candidates::Rank;
 use crate::rules::text::{self, Missing};
 
-/// Fixed cost of a walk along a trie, in compared bytes. The bytes of the path cost extra: eight
-/// bytes in a walk cost as much as one byte that is compared with a wildcard.
+/// Fixed cost of a walk along a trie, in compared bytes. In addition, eight bytes of the path cost
+/// as much as one byte that is compared with a wildcard.
 const WALK: usize = 64;
 
-/// Cost of examining a pattern that cannot match, in compared bytes.
+/// Cost of excluding a pattern that cannot match, in compared bytes.
 const LOOK: usize = 4;
 
-/// The patterns with wildcards of a file.
+/// The patterns of a file that contain wildcards.
 #[derive(Debug, Default)]
 pub(super) struct Patterns {
     texts: Vec<u8>,
@@ -52,7 +52,7 @@ pub(super) struct Wildcard {
     pub(super) pattern: u32,
 }
 
-/// A path that patterns are compared with. The set of its bytes is computed on first use.
+/// A path that is compared with patterns. The set of its bytes is computed on first use.
 pub(super) struct Tried<'p, 'w> {
     pub(super) path: &'p [u8],
     octets: Option<OctetSet>,
@@ -60,7 +60,7 @@ pub(super) struct Tried<'p, 'w> {
     work: &'w mut MatchBudget,
 }
 
-/// Stores encoded patterns; equal encoded patterns share one stored pattern.
+/// Stores encoded patterns. Equal patterns are stored once.
 #[derive(Default)]
 pub(super) struct Interner<'t> {
     pub(super) patterns: Patterns,
@@ -97,8 +97,8 @@ impl Patterns {
     }
 
     /// Returns the best rank among `best` and the ranks of the wildcards that match the path. The
-    /// wildcards must be sorted, best first. The first `known` bytes of each pattern are already
-    /// known to match.
+    /// wildcards must be sorted, best first. The first `known` bytes of each pattern must be known
+    /// to match.
     pub(super) fn best<'p, 'w>(
         &'p self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
@@ -142,8 +142,8 @@ impl<'p, 'w> Tried<'p, 'w> {
         self.work.take(WALK + self.path.len() / 8)
     }
 
-    /// Takes the cost of looking up a gram at every byte of the path from the budget, up to 8 ns
-    /// for each byte. Returns `false` if the budget was not enough.
+    /// Takes the cost of looking up a gram at every byte of the path from the budget. Such a lookup
+    /// takes up to 8 ns. Returns `false` if the budget was not enough.
     pub(super) const fn take_scan(&mut self) -> bool {
         self.work.take(24 * self.path.len())
     }
@@ -176,9 +176,9 @@ impl Run {
 }
 
 /// A set of bytes that distinguishes only 64 classes of bytes. Each digit and each punctuation
-/// character of paths is a class, the two cases of a letter share a class, and all other bytes
-/// share one. A pattern with a byte of a class that the path lacks cannot match, so it needs no
-/// search.
+/// character that paths use is a class of its own. The two cases of a letter share a class, and so
+/// do all other bytes. If a pattern contains a byte of a class that the path does not contain, it
+/// cannot match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OctetSet(u64);
 
@@ -222,18 +222,18 @@ const fn classes() -> [u64; 256] {
 /// it, 17,000 wildcards that nearly match a path of 8 KiB took 48 ms, and 6.9 s if the path has 121
 /// forms.
 ///
-/// Once the budget is used up, the first disallowing rule of the groups decides, so the request is
-/// disallowed if there is such a rule. Only crafted files and paths use up the budget: it is enough
-/// to compare a path of 200 bytes in five forms with 12,000 wildcards.
+/// When the budget is used up, the first disallow rule of the groups decides. Only crafted files
+/// and paths use up the budget: it is enough to compare a path of 200 bytes in five forms with
+/// 12,000 wildcards.
 #[derive(Debug)]
 pub(crate) struct MatchBudget {
     left: usize,
 }
 
 impl MatchBudget {
-    /// Initial budget. It takes about 5 ms, at 0.35 ns per byte, if literals nearly match
-    /// everywhere, and 1 ms if they do not. A thousand patterns of 250 wildcards use three quarters
-    /// of the budget on a path of 8 KiB.
+    /// Initial budget. At 0.35 ns per byte, it takes about 5 ms if literals nearly match
+    /// everywhere, and otherwise 1 ms. A thousand patterns of 250 wildcards use three quarters of
+    /// the budget on a path of 8 KiB.
     const MAX_WORK: usize = 12 << 20;
 
     /// Creates the budget of one request.

@@ -36,7 +36,8 @@ impl Numbers {
     }
 }
 
-/// Returns the access of the longest pattern that matches. Of equally long patterns, an allow wins.
+/// Returns the access of the longest pattern that matches. If patterns are equally long, allow
+/// takes precedence.
 fn compared(rules: &[(Access, PathPattern)], path: &[u8]) -> Access {
     let matching = rules.iter().filter(|(_, pattern)| pattern.matches(path));
     let best = matching.max_by_key(|(access, pattern)| (pattern.priority(), *access == Access::Allow));

@@ -1,19 +1,20 @@
 //! A radix trie of the literal patterns and of the literal prefixes of all other patterns. A
 //! verdict takes one walk along the path, however many patterns there are.
 //!
-//! Each node stores the best candidate among itself and all nodes above, so a walk needs no further
-//! state. This also covers longer patterns that lose to shorter ones (priority is the length as
-//! written, not as compared). The nodes of all tries of a file are stored in one vector. The nodes
-//! of one trie are in breadth-first order, so that the children of a node are neighbours. A step
-//! finds the child by its first byte: in one comparison of words if there are up to eight children,
-//! otherwise in a table. It then compares eight bytes of the child's label at once.
+//! Each node stores the best candidate among its own and those of all nodes above it. So a walk
+//! needs no further state, even though a shorter pattern may take precedence over a longer one (the
+//! priority is the length as written, not as compared). The nodes of all tries of a file are stored
+//! in one vector. The nodes of one trie are in breadth-first order, so that the children of a node
+//! are neighbours. A step finds the child by its first byte: in one comparison of words if there
+//! are up to eight children, otherwise in a table. It then compares eight bytes of the child's
+//! label at once.
 //!
 //! Radix trees from crates store one value per key. They can store neither the best rank above a
 //! node nor all tries of a file in one vector.
 
 use super::candidates::Rank;
 
-/// Value of an index of a list if there is no list.
+/// List index that means that there is no list.
 pub(super) const NO_LIST: u32 = u32::MAX;
 
 /// Value of `Trie::jumps` for a trie without jumps, whose walks begin at the root.
@@ -23,8 +24,8 @@ const NO_JUMPS: u32 = u32::MAX;
 /// children has a table.
 const FEW: usize = 8;
 
-/// Maximum number of label bytes that are stored in a node, and the number of bytes that are stored
-/// in the node for a longer label.
+/// Maximum number of label bytes that fit in a node. If a label is longer, the node contains only
+/// the first `INLINE_OF_LONG` bytes.
 const INLINE: usize = 8;
 const INLINE_OF_LONG: usize = 4;
 
@@ -41,7 +42,7 @@ pub(super) struct Tries {
     jumps: Vec<Jumps>,
 }
 
-/// One of the tries.
+/// A trie, by the indexes of its root and its jumps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trie {
     root: u32,
@@ -55,8 +56,8 @@ pub(super) struct Trie {
 #[repr(align(32))]
 struct Node {
     /// Label: the bytes between the node above and this node, in little-endian order, padded with
-    /// zeroes. For a long label, its first four bytes, and the offset of the other bytes in
-    /// `Tries::labels`.
+    /// zeroes. If the label is long, this contains its first four bytes, and the offset of its
+    /// other bytes in `Tries::labels`.
     label: u64,
     /// First bytes of up to eight children. If the node has a table, the lowest byte is the first
     /// byte of the first child.
@@ -72,12 +73,12 @@ struct Node {
     table: u8,
 }
 
-/// Values that most nodes do not have, or share with the node above.
+/// Values of a node that are usually absent or the same as those of the node above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeEnd {
     /// Rank of the best candidate for a path that ends at this node.
     pub(super) rank: Rank,
-    /// Index of the list of wildcards at this node or at the nearest node above that has one.
+    /// Index of the list of wildcards at this node, or else at the nearest node above with a list.
     pub(super) list: u32,
 }
 
@@ -96,8 +97,8 @@ pub(super) enum KeyKind {
     List(u32),
 }
 
-/// A node that has an index but no content yet: the range of its keys, the number of bytes before
-/// it, and the node above.
+/// A node that has an index but no content yet, with the range of its keys, the number of bytes
+/// before it, and the node above.
 struct PendingNode {
     start: usize,
     end: usize,
@@ -154,8 +155,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Stores the end of a node and returns its index. If the end is the same as that of the node
-    /// above, or is empty, returns the existing index.
+    /// Stores the end values of a node and returns their index. If the values are empty or the same
+    /// as those of the node above, returns the existing index.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -196,7 +197,7 @@ impl Tries {
     }
 
     /// Follows a path as far as possible. Returns the best candidate at the last node, and the
-    /// nearest list.
+    /// nearest list at or above this node.
     pub(super) fn walk(&self, trie: Trie, path: &[u8]) -> NodeEnd {
         let jump = self.jumps.get(trie.jumps as usize).and_then(|jumps| jumps.find(word_at(path, 0)));
         let (mut node, mut at) = match jump {
@@ -290,13 +291,13 @@ fn word_at(path: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Number of bytes at the start of a path that a jump skips at most.
+/// Maximum number of bytes at the start of a path that a jump skips.
 const JUMP: usize = 8;
 
 /// Minimum number of jumps of a trie. With fewer jumps, a walk from the root is as fast.
 const FEW_LINKS: usize = 64;
 
-/// A node, and its depth: the number of bytes before it, at most [`JUMP`].
+/// The target of a jump: a node, and the number of bytes before it, at most [`JUMP`].
 #[derive(Clone, Copy, Debug)]
 struct Jump {
     octets: u64,

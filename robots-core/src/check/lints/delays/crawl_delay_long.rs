@@ -18,8 +18,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(|file, finding| file.with_value(finding, enforced))),
 };
 
-/// A longer delay than this is probably meant to close the site, so the help differs and there is
-/// no fix.
+/// A longer delay is probably meant to close the site, so the help differs and there is no fix.
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {

@@ -23,7 +23,7 @@ pub(crate) const LINT: Lint = Lint {
 const FILES: [&str; 3] = ["/ads.txt", "/app-ads.txt", "/sellers.json"];
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    // There is one finding per rule, whatever the number of crawlers that the rule is for.
+    // Each rule has one finding, however many crawlers it is for.
     let mut closing: BTreeMap<usize, (Rule<'_>, Vec<&str>)> = BTreeMap::new();
     // Each crawler is examined once, even if the file names it several times.
     let mut seen = HashSet::new();
@@ -37,8 +37,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         for path in FILES {
             let verdict = selection.verdict(&RequestPath::new(path.as_bytes()));
             let Some(rule) = verdict.rule().filter(|_| verdict.access() == Access::Disallow) else { continue };
-            // Rules for the whole site are left out: a site that is closed to a crawler has no ad
-            // space for it.
+            // A rule for the whole site is not reported: a site that is closed to a crawler has no
+            // ad space for it.
             if matches!(rule.pattern(), b"/" | b"*" | b"/*") {
                 continue;
             }
@@ -66,9 +66,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the crawler that a name stands for, if it fetches these files: ad crawlers, and crawlers
-/// of search engines, which sell ads. `*` stands for every crawler; the inner `Option` is then
-/// `None`.
+/// Returns the crawler that a name means, if it fetches these files: a crawler for ads, or a
+/// crawler of a search engine, which sells ads. For `*`, which means every crawler, the inner
+/// `Option` is `None`.
 fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawler>> {
     if name.is_star() {
         return Some(None);

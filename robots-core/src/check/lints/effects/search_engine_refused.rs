@@ -20,8 +20,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let registry = file.crawlers.registry;
-    // Every search engine is reported at the first rule whose disallowed requests are refused.
-    // Search engines with the same first rule share one finding.
+    // Every search engine is reported at the first rule that leads to refused requests. Search
+    // engines with the same first rule share one finding.
     let mut found: BTreeMap<usize, Refusals<'_>> = BTreeMap::new();
     for refused in &file.site.refused {
         let Some(crawler) = registry.crawler(&refused.name) else { continue };
@@ -71,10 +71,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Search engines whose requests are refused, with the same first rule.
+/// Search engines that are refused first by the same rule.
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Maximum number of further rules whose disallowed requests are refused to one of them.
+    /// Maximum number of further rules that lead to refused requests of one of these engines.
     others: usize,
     engines: Vec<&'a str>,
 }

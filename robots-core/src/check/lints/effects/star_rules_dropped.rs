@@ -34,12 +34,12 @@ pub(crate) const LINT: Lint = Lint {
 /// Maximum number of rules of `*` that are examined. This bounds the cost.
 const MAX_RULES: usize = 64;
 
-/// If a group has more rules of its own than this, and more than it repeats, it was written for its
-/// crawler and is not an incomplete copy.
+/// If a group has more rules of its own than this number, and more than it repeats from `*`, it was
+/// written for its crawler and is not an incomplete copy.
 const OWN_LIST: usize = 24;
 
-/// Words in a path that suggest that the path is closed on purpose. The message lists such paths
-/// first.
+/// Words in a path that suggest that the path is closed on purpose. The message lists paths with
+/// these words first.
 const MEANT: &str = "account accounts admin administrator api auth basket cart cgi-bin checkout customer draft drafts internal login \
                      logout member members myaccount order orders password preview private profile register search signin \
                      staging test tmp user";
@@ -48,7 +48,7 @@ const MEANT: &str = "account accounts admin administrator api auth basket cart c
 const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
-/// A rule of `*` that closes a part of the site, and paths that it matches.
+/// A rule of `*` that closes a part of the site, with paths that match it.
 struct Closed<'r> {
     rule: Rule<'r>,
     paths: [Vec<u8>; 2],
@@ -58,14 +58,13 @@ struct Closed<'r> {
 #[derive(Default)]
 struct Dropped {
     places: BTreeSet<usize>,
-    /// Whether the group repeats some of the other rules of `*`.
+    /// Whether the group repeats some of the rules of `*` that it does not lack.
     is_rest: bool,
 }
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let star = file.rules().select(&[], Fallback::Star);
-    // If the file closes most of the site for `*`, groups for single crawlers are exceptions on
-    // purpose.
+    // If most of the site is closed to `*`, groups for single crawlers are intended exceptions.
     if !SiteExtent::is_open_at_large(star) {
         return;
     }
@@ -83,7 +82,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
     let mut seen = HashSet::new();
     for group in file.robots.groups().filter(|group| !group.is_global()) {
-        // Each known crawler is examined only once, so the number of verdicts is limited.
+        // Each known crawler is examined only once, which limits the number of verdicts.
         let names = group.names().filter(|name| reads_sites(file, *name) && seen.insert(compared(*name)));
         let mut dropped = Dropped::default();
         let dropping: Vec<Name<'_>> = names.filter(|name| dropped.by(file, *name, &closed)).collect();
@@ -94,7 +93,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
         rules.sort_by_key(|rule| !is_meant(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
-        // A single missing rule is often from a template, for pages that require a login anyway.
+        // A single missing rule often comes from a template, and its pages require a login anyway.
         let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),
@@ -113,15 +112,15 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 impl Dropped {
-    /// Reports whether a crawler may fetch paths that are closed to others, although its group has
-    /// no rule that shows intent. Adds the rules of `*` that its group lacks.
+    /// Adds the rules of `*` that the crawler's group lacks. Reports whether the crawler may
+    /// therefore fetch paths that are closed to others, without a sign that this is intended.
     fn by(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
         let Some(crawler) = file.crawlers.named(name) else { return false };
         let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
         let rules: Vec<Rule<'_>> = selection.groups().flat_map(Group::rules).collect();
-        // Groups without any lines belong to another lint.
+        // `group-without-rules` reports groups without any lines.
         let is_bare = rules.is_empty() && selection.crawl_delay().is_none();
-        // A rule for the whole site shows intent.
+        // A rule for the whole site shows that the group is intended.
         if is_bare || rules.iter().any(|rule| rule.pattern().is_empty() || is_every_path(rule.pattern())) {
             return false;
         }
@@ -143,8 +142,8 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // Two kinds of groups are intended: a copy that lacks only rules about files for displaying
-        // pages, and a long list of rules for one crawler with some repeated rules.
+        // Two kinds of groups are intended: copies that lack only rules about files for displaying
+        // pages, and long lists of rules for one crawler that repeat some rules.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
         // If a group opens most of the paths by its own rules, this is intended.
@@ -192,9 +191,9 @@ fn of_lines(lines: impl Iterator<Item = usize>) -> String {
     format!("{noun} {}", texts.join(", "))
 }
 
-/// Reports whether a crawler fetches whole sites, for an index or a collection, and obeys `*`.
-/// Archives are left out, because sites often allow them more on purpose. Crawlers for link
-/// previews or ads are left out, because they fetch only single pages.
+/// Reports whether a crawler obeys `*` and fetches whole sites for an index or a collection.
+/// Archives are excluded, because sites often allow them more on purpose. Crawlers for link
+/// previews or ads are excluded, because they fetch only single pages.
 fn reads_sites(file: &CheckedFile<'_>, name: Name<'_>) -> bool {
     let Some(crawler) = file.crawlers.named(name) else { return false };
     let reads = match crawler.category {

@@ -45,8 +45,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help(format_args!("write \"{spelling}\""));
 }
 
-/// Reports whether a name is the name of a rule, followed by more than an ending (`Disallowed`), so
-/// that it has a meaning of its own.
+/// Reports whether a name has its own meaning because it continues after the name of a rule, as
+/// `DisallowAITraining` does. A short ending, as in `Disallowed`, does not add a meaning.
 fn says_more(field: &Field<'_>, spelling: &str) -> bool {
     const ENDING: usize = 3;
     matches!(field.directive, Directive::Allow | Directive::Disallow) && field.name.len() > spelling.len() + ENDING

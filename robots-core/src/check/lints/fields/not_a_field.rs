@@ -17,8 +17,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix).shared_by(columns)),
 };
 
-/// Maximum number of lines of a file with columns that is fixed. Every finding in such a file gets
-/// the edits for all lines, so the number must be limited.
+/// Maximum number of lines of a file in columns that can be fixed. The number is limited because
+/// every finding in such a file gets the edits for all lines.
 const MAX_EXPORTED: usize = 512;
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
@@ -75,14 +75,14 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let start = finding.span.start;
     let word = first_word(text);
     let is_cut = || file.lines().get(file.line_of(finding)).is_some_and(|line| line.cut_name().is_some());
-    // If only a directive is left of the line, adding a colon could change the meaning of the lost
-    // line, and could even open the site.
+    // If only a directive is left of a line, the rest may be lost. A colon after the directive
+    // could then change the meaning of the line, and could even open the site.
     if is_spelled(text) || is_cut() {
         return None;
     }
     if of_columns(text).is_some() {
         // A spreadsheet exports the whole file in columns, so all lines are converted together.
-        // Otherwise, a group could get its names but not its rules.
+        // Otherwise, the names of a group could be converted without its rules.
         if file.lines().len() > MAX_EXPORTED {
             return None;
         }
@@ -92,7 +92,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     if is_spelled(word) {
         return Some(vec![Edit::insert(start + word.len(), ":")]);
     }
-    // A line is turned into a comment only if it cannot be meant as a rule.
+    // A line becomes a comment only if it cannot be meant as a rule.
     let is_rule = matches!(text, [] | [b':' | b'/' | b'*', ..]) || nearest(word).is_some();
     (!is_rule).then(|| vec![Edit::insert(start, "# ")])
 }

@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix)),
 };
 
-/// Maximum number of wrong letters in a code that is still corrected.
+/// Maximum number of wrong letters in a misspelled code.
 const MAX_SLIPS: usize = 3;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {

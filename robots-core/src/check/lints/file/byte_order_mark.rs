@@ -53,7 +53,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         return Some(vec![Edit::remove(finding.span.clone())]);
     }
     let mut end = file.lines().first().map_or(0, |line| line.range.start);
-    // Several byte order marks may follow one another, because some editors add another one.
+    // Several byte order marks may follow one another, because some editors add a second one.
     while file.bytes()[end..].starts_with(b"\xEF\xBB\xBF") {
         end += MARK;
     }

@@ -56,8 +56,8 @@ fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
         return is_latin.then(|| ("ISO-8859-1", path.iter().copied().map(char::from).collect()));
     }
     let text: String = path.iter().copied().map(of_windows_1251).collect::<Option<_>>()?;
-    // Lower-case words in other Cyrillic encodings decode to upper-case letters of windows-1251. So
-    // all letters of a word, except the first, must be in lower case.
+    // In windows-1251, a lower-case word of another Cyrillic encoding decodes to upper-case
+    // letters. So all letters of a word, except the first, must be in lower case.
     let is_word = |pair: &[u8]| pair.iter().all(|octet| *octet >= 0x80);
     let is_small = |word: &str| word.chars().skip(1).all(char::is_lowercase);
     let words = text.split(|char: char| !char.is_alphabetic());

@@ -27,7 +27,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                         "a blank line separates this rule from its group: old parsers end the group there",
                     )
                     .help("remove the blank line above it");
-                    // Further rules of this group are cut off as well, but are not reported again.
+                    // Further rules of this group are also after the blank line, but are not
+                    // reported again.
                     in_group = false;
                 }
                 _ => {}
@@ -38,8 +39,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 /// Removes the blank lines between the names and the last rule of the group. A blank line between
-/// two rules, without a comment next to it, becomes an empty comment, so that it still separates
-/// the rules for people.
+/// two rules, without a comment next to it, becomes an empty comment, so that people still see two
+/// parts.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));

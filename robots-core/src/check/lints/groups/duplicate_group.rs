@@ -44,8 +44,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Merges all groups for the same crawlers into the first of them, or removes a repeated name of
-/// one group.
+/// Merges all groups for the same crawlers into the first of these groups. If a name is repeated
+/// within one group, removes the repeated name.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let groups = file.groups();
     if groups.repeated.contains(&finding.line) {
@@ -60,8 +60,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         start..last + 1
     };
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
-    // If the groups are adjacent, only the names between them are removed. Comments after these
-    // names stay.
+    // If the groups are adjacent, only the names between them are removed, without the comments
+    // after the names.
     let is_next = |(number, at): &(usize, &usize)| first + number == **at;
     let joined = members.iter().enumerate().take_while(is_next).count();
     let end = lines_of(members[joined - 1]).end - 1;
@@ -93,7 +93,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 }
 
 /// Returns the index of the first group, as the key of all findings that one merge corrects. `None`
-/// for a finding within the first group itself, such as a repeated name.
+/// for a name that is repeated within the first group itself.
 fn shared(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     let groups = file.groups();
     let own = groups.at(finding.line)?;

@@ -34,7 +34,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 named = true;
             }
             Directive::Allow | Directive::Disallow => (named, between) = (false, None),
-            // Sitemap lines are left out, because no parser treats them as part of a group.
+            // Sitemap lines are not reported, because no parser treats them as part of a group.
             Directive::Sitemap => {}
             _ if named && between.is_none() && field.has_colon => between = Some(field),
             _ => {}

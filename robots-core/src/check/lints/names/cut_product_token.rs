@@ -59,8 +59,8 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the names on a line that was meant for several crawlers, because there are commas
-/// between the names, or because all of them are known.
+/// Returns the names on a line that was meant for several crawlers: there are commas between the
+/// names, or all names are known.
 fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
     let is_separator =
         |octet: &u8| matches!(octet, b',' | b';') || JOINS.contains(octet) || octet.is_ascii_whitespace();
@@ -82,7 +82,7 @@ fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry.knows(&token)
 }
 
-/// Reports whether only a version or a `*` is cut, which were not meant to be compared:
+/// Reports whether crawlers cut only a version or a `*`, which was not meant to be compared:
 /// `Googlebot/2.1`, `Googlebot*`.
 fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     let rest = &value[kept.len()..];

@@ -29,7 +29,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
         return;
     }
-    // If something before the slash hides it, another lint reports the value.
+    // If characters before the slash hide it, another lint reports the value.
     if joined_paths(path).is_some() || visible_path(path).is_some() {
         return;
     }
@@ -52,9 +52,9 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 /// Probable meaning of a value without a leading slash.
 enum Meaning {
     Pattern(Vec<u8>),
-    /// One of two patterns, each with a description of the paths that it is for.
+    /// Two possible patterns, each with a description of the paths that match it.
     Either([(Vec<u8>, &'static str); 2]),
-    /// No pattern can be suggested, only this advice.
+    /// No pattern can be suggested. The string is advice for the author.
     Unknown(&'static str),
 }
 
@@ -123,8 +123,8 @@ impl Meaning {
         }
     }
 
-    /// Returns the two meanings of a value that may be the end of file names, such as
-    /// `-print.html`, or the beginning of the path.
+    /// Returns the two meanings of a value such as `-print.html`: the end of file names, or the
+    /// beginning of the path.
     fn anywhere_or_first(text: &[u8]) -> Self {
         Self::Either([
             ([b"/*".as_slice(), text].concat(), "paths that contain it anywhere"),
@@ -180,8 +180,8 @@ impl fmt::Display for Meaning {
     }
 }
 
-/// Returns a path without stray punctuation around it, which typing errors, lists or brackets
-/// leave: `: /a`, `- /a`, `(/a)`.
+/// Returns a path without the punctuation around it that typing errors, lists or brackets leave
+/// there: `: /a`, `- /a`, `(/a)`.
 fn without_marks(text: &[u8]) -> &[u8] {
     /// Opening characters. Their closing counterparts after the path are removed, too.
     const OPENING: [char; 11] = ['(', '[', '{', '<', '"', '\'', '`', '\u{ab}', '\u{201c}', '\u{201e}', '\u{2018}'];

@@ -63,11 +63,11 @@ fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
         [b'/', b'&', text @ ..] | [b'/', text @ ..] => (false, text),
         _ => return None,
     };
-    // For the home page, a `*` at the end is ignored. In a path, it more likely stands for names of
-    // pages (`/list=*`).
+    // For the home page, a `*` at the end is ignored. In a path, the `*` is more likely part of the
+    // names of pages (`/list=*`).
     let text = text.strip_suffix(b"*").filter(|_| is_home).unwrap_or(text);
     let value = &text[parameter_name(text)?.len() + 1..];
-    // Any other value, or a longer number, is more likely part of the name of a page.
+    // A long number, or any other value, is more likely part of the name of a page.
     let is_number = value.len() <= 2 && value.iter().all(u8::is_ascii_digit);
     (is_number || is_one_of(value, "false no off on true yes")).then_some((is_home, text))
 }

@@ -55,7 +55,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 /// Returns the ranges of placeholders in the path of a pattern.
 fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
-    // The query is left out, because such text may be meant literally there: crawlers request
+    // The query is excluded, because placeholders may be meant literally there: crawlers request
     // `{search_term_string}`, which they find in the markup of search boxes.
     let is_query = |at: &usize| pattern[*at] == b'?' && !matches!(pattern.get(at + 1), None | Some(b'}' | b'/'));
     let path = &pattern[..(0..pattern.len()).find(is_query).unwrap_or(pattern.len())];
@@ -65,8 +65,8 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
         if at < last {
             continue;
         }
-        // After `*/`, the text is probably meant literally, to block the links that broken
-        // templates leave on any page.
+        // After `*/`, a placeholder is probably meant literally: broken templates leave links with
+        // placeholders on pages, and the rule blocks these links.
         let is_start = match path[at - 1] {
             b'/' => !path[..at].ends_with(b"*/"),
             // After these characters, `[` is part of ordinary names: `/filter-[price]`.

@@ -61,8 +61,8 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     .help("remove the rule that is not intended");
 }
 
-/// Returns the indexes of groups that a crawler combines, and the name that they share. If several
-/// names have the same groups, only one name is returned.
+/// Returns the indexes of the groups that a crawler combines, with the name that these groups
+/// share. If several names have the same groups, returns only one of the names.
 fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
     let mut by_name: HashMap<Option<ProductToken>, (Vec<usize>, Name<'a>)> = HashMap::new();
     for (at, name) in groups.iter().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name))) {

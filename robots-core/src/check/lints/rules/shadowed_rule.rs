@@ -74,8 +74,8 @@ impl<'r> ComparedRule<'r> {
     }
 }
 
-/// Patterns with a `*` inside, by the literal text before the `*`. Such a pattern can cover only
-/// patterns that begin with the same text.
+/// Patterns with a `*` that is not at the end, by the literal text before the `*`. Such a pattern
+/// can cover only patterns that begin with the same text.
 #[derive(Default)]
 struct Wide<'p, 'r> {
     by_prefix: HashMap<&'p [u8], Vec<(&'p ComparedRule<'r>, PathPattern)>>,

@@ -13,7 +13,7 @@ fn lints_about_effects() {
         .found_each(RULES, &["Disallow: /ads", "Disallow: /*.txt$", "Disallow: /app-ads.txt"], &["2:11"])
         .found_each(RULES, &["Disallow: /*.json"], &["2:11"])
         .found_each(RULES, &["Disallow: /ads/\nDisallow: /ads.html", "Disallow: /ads\nAllow: /ads.txt"], &[])
-        // Rules for the whole site belong to another lint.
+        // `whole-site-disallowed` reports rules for the whole site.
         .found_each(RULES, &["Disallow: /", "Disallow: /*"], &[])
         .says(names, &["\"/*ads.txt\" blocks \"/ads.txt\", \"/app-ads.txt\": buyers of ad space treat a blocked file as missing"])
         .helps(names, &["if the site has such a file, add \"Allow: /ads.txt\" and \"Allow: /app-ads.txt\""]);
@@ -43,7 +43,7 @@ fn lints_about_effects() {
         "bingbot\nCrawl-delay: 5",
         "SemrushBot\nAllow: /x",
         "Slurp\nUser-agent: bingbot\nDisallow: /x",
-        // Crawlers of pictures, videos and news do not add the rules of "*" to their group either.
+        // Crawlers of pictures, videos and news also obey only their own group.
         "Googlebot-Image\nAllow: /x",
         "Googlebot-Video\nDisallow: /x",
         "Googlebot-News\nDisallow: /x",
@@ -55,7 +55,7 @@ fn lints_about_effects() {
         "bingbot\nDisallow:",
         "bingbot\nAllow: /\nDisallow: /x",
         // These groups repeat the rules of "*", possibly in another spelling, or open the paths
-        // that these close.
+        // that the rules of "*" close.
         "bingbot\nDisallow: /x\nDisallow: /cart/\nDisallow: /login/",
         "bingbot\nAllow: /cart/\nDisallow: /x",
         "Googlebot-Image\nDisallow: /",
@@ -86,8 +86,8 @@ fn lints_about_effects() {
             &["\"bingbot\" ignores the group for \"*\", and this group repeats only a part of it: \"/login\", \"/a\", \"/c\" \
                are open to it"],
         )
-        // A group that repeats all rules except those for files that pages are displayed with, and
-        // a group with a long list of its own rules, are intended.
+        // Two kinds of groups are intended: a group that lacks only rules for files that are needed
+        // to display pages, and a group with a long list of its own rules.
         .found(format!("{repaired}Disallow: /a\nDisallow: /c\n"), &[])
         .found(format!("{repaired}{own_list}"), &[]);
     Case("whole-site-disallowed", "an allow that wins somewhere opens the site")

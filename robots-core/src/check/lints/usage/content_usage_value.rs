@@ -47,8 +47,8 @@ pub(super) fn first_wrong(value: &[u8], words: Words) -> Option<&[u8]> {
     })
 }
 
-/// Returns a corrected list: other words for yes and no, and colons as in `train-ai: no`, are
-/// replaced. `None` if an item cannot be corrected.
+/// Returns a corrected list: other words for yes and no become valid values, and a colon, as in
+/// `train-ai: no`, becomes `=`. `None` if an item cannot be corrected.
 pub(super) fn corrected(value: &[u8], words: Words) -> Option<Vec<u8>> {
     let path = match value {
         [b'/', ..] => &value[..=memchr::memchr2(b' ', b'\t', value)?],

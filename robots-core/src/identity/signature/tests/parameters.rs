@@ -60,7 +60,7 @@ fn parameters_are_required_and_of_their_kind() {
         ("nonce=\"\\\"; created=0\"", VERIFIED),
         ("unknown;other=(1)", failed(Unparsable)),
         ("unknown;other=1.5", VERIFIED),
-        // If a parameter is repeated, the last one counts (RFC 9651, section 4.2.3.2). The base
+        // If a parameter is repeated, the last value is used (RFC 9651, section 4.2.3.2). The base
         // contains all parameters as received.
         ("created=1735689601", VERIFIED),
         ("created=9999999999", failed(WindowNegative)),
