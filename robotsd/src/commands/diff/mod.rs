@@ -70,7 +70,8 @@ enum DiffFormat {
     Markdown,
 }
 
-/// The effects, and the pages of the given lists that search engines lose.
+/// JSON output: the effects of the change, and the pages of the given lists that search engines
+/// lose.
 #[derive(Debug, Serialize)]
 struct DiffJson<'d> {
     #[serde(flatten)]
@@ -86,7 +87,7 @@ fn guard(text: &str) -> Result<Guard, String> {
     if pattern.starts_with('*') {
         return Guard::parse(text).ok_or_else(missing);
     }
-    // The files already determine the host, so only the path of the URL is the pattern.
+    // Of a URL, only the path is used: the host is that of the compared files.
     let url = TargetUrl::parse(pattern.as_bytes())?;
     Guard::parse(&format!("{crawler}:{}", String::from_utf8_lossy(url.path()))).ok_or_else(missing)
 }
@@ -108,8 +109,8 @@ pub(in crate::commands) fn complain_of_cut(name: &str) {
     ));
 }
 
-/// Prints a notice that OLD is the file of the folder; returns an error if NEW cannot replace that
-/// file.
+/// Prints a notice that OLD is the robots.txt in the working directory. Returns an error if NEW
+/// cannot replace that file.
 fn beside_usual_file(new: &Path) -> io::Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     let name = printable_path(new);
@@ -144,8 +145,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     }
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
-    // OLD may be an HTML page that was published by mistake, so that it can be compared with its
-    // replacement.
+    // OLD may be an HTML page that was published by mistake and is compared with its replacement.
     let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
     // Guards for crawlers that do not exist would never fail.

@@ -1,4 +1,4 @@
-//! The data of a live check, before it is written.
+//! The results of a live check, from which every output format is written.
 
 use serde::Serialize;
 use tower_robots::agent::{Category, Crawler, Obeys};
@@ -11,7 +11,7 @@ use crate::fetch::{AnswerKind, AnswerReading, CrawlerAccess, DecodedBody, Retrie
 use crate::render::AnswerFinding;
 use crate::word_enum::word_enum;
 
-/// Everything about one URL of the command line. In JSON output, this object follows the findings.
+/// Results for one URL on the command line. In JSON output, this object follows the findings.
 #[derive(Debug, Serialize)]
 pub(super) struct LiveReport {
     /// URL of the robots.txt.
@@ -33,7 +33,7 @@ pub(super) struct LiveReport {
     pub(super) unreached: Option<String>,
 }
 
-/// One response, as it is shown.
+/// A response to a request for robots.txt, as the report shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct AnswerSummary {
     pub(super) url: String,
@@ -128,17 +128,18 @@ impl SameFile {
     }
 }
 
-/// Crawlers of each kind, and their access; empty if it is unknown.
+/// Access of the crawlers of each kind to the front page. Empty if the access is unknown.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct FrontPage {
     pub(super) rows: Vec<FrontPageRow>,
-    /// Whether the access is decided by rules, and not by a response without rules.
+    /// Whether rules determine the access. Otherwise, a response without rules determines it, such
+    /// as a 404.
     #[serde(skip)]
     pub(super) has_rules: bool,
 }
 
-/// Access of one crawler.
+/// Access of one crawler to the front page.
 #[derive(Debug, Serialize)]
 pub(super) struct FrontPageRow {
     pub(super) crawler: String,
@@ -151,7 +152,7 @@ pub(super) struct FrontPageRow {
 }
 
 word_enum! {
-    /// Kinds of crawlers that owners care about first.
+    /// Kinds of crawlers that site owners ask about most.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub(super) enum CrawlerKind {
@@ -173,7 +174,7 @@ impl CrawlerKind {
 }
 
 impl FrontPage {
-    /// Determines access by the rules of a file.
+    /// Determines the access from the rules of a file.
     pub(super) fn by_rules(evaluator: &Evaluator, settings: &EvaluatorSettings) -> Self {
         let path = evaluator.path(b"/");
         let decide = |crawler: &Crawler| {
@@ -186,8 +187,8 @@ impl FrontPage {
         Self { rows: rows(settings, decide), has_rules: true }
     }
 
-    /// Determines access by a response without rules, or with a body that cannot be decoded and so
-    /// contains no rules for crawlers.
+    /// Determines the access from a response without rules. A body that crawlers cannot decode
+    /// contains no rules, too.
     pub(super) fn without_rules(settings: &EvaluatorSettings, access: CrawlerAccess) -> Self {
         let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
         Self { rows: rows(settings, |_| (access, None)), has_rules: false }
