@@ -27,8 +27,8 @@ impl FleetSites for ServerState {
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {
         let hash = hash.trim_start_matches("sha256:").parse::<VersionHashPrefix>();
         if let (Some(serving), Ok(hash)) = (self.serving(), hash) {
-            // The result can be ignored: if the site refuses the version, its status shows that the
-            // version is missing.
+            // The result can be ignored, because the status of the site shows that the version is
+            // missing if the site refuses it.
             let _ = serving.sites.accept(site, &hash, by);
         }
     }
@@ -131,7 +131,7 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     Ok(reply)
 }
 
-/// Converts the result of writing the fleet document to a response.
+/// Converts the result of writing the fleet's document into a response.
 pub(super) fn written(made: Result<String, String>) -> Answer {
     let message = made.map_err(|why| AdminReply::error(StatusCode::CONFLICT, &why))?;
     Ok(AdminReply::json(&ChangeReport { running: true, kept: true, ..ChangeReport::new(message) }))
