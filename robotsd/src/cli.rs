@@ -1,4 +1,4 @@
-//! The command line.
+//! The commands of the command line, with their help texts.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

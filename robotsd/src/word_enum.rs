@@ -1,7 +1,7 @@
 //! A macro for enums whose variants have names, for the log, metrics, JSON and pages.
 
-/// Declares an enum whose variants have names. Adds the constant `ALL` and the method `as_str`. The
-/// names are only written, never parsed.
+/// Declares an enum whose variants have names. Adds the constant `ALL` and the method `as_str`.
+/// There is no parser for the names.
 macro_rules! word_enum {
     (
         $(#[$about:meta])*
