@@ -133,8 +133,8 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads the records of a file. Of several records with the same ID, returns the last one. Also
-/// returns the number of invalid lines.
+/// Reads the records of a file. If several records have the same ID, returns only the last one.
+/// Also returns the number of invalid lines.
 pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     let (file, _) = files::open(path)?;
     let (mut records, mut broken) = (Vec::<AuditRecord>::new(), 0);

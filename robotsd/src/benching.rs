@@ -10,7 +10,7 @@ use tower_robots::parts::{Answer, OriginalRequest};
 
 use crate::counting::OutcomeCounts;
 
-/// Sends requests through two layers of one site, of which one counts the requests.
+/// Sends requests through two layers of one site. Only one of them counts the requests.
 #[derive(Debug)]
 pub struct CountingBench {
     quiet: RobotsLayer,

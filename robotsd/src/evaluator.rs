@@ -47,7 +47,7 @@ fn processor_time() -> Duration {
     Duration::new(seconds.unwrap_or_default(), nanoseconds.unwrap_or_default())
 }
 
-/// Codes of lints about files in which crawlers find fewer rules than a person would expect.
+/// Codes of lints about files with fewer rules for crawlers than a person would expect.
 const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
 
 /// Codes of those lints in [`OF_FILES`] whose findings show that a file is not a robots.txt.

@@ -56,7 +56,7 @@ pub(crate) struct ExpectationsFile {
     pub(crate) expectations: Expectations,
     /// Every agent as written.
     pub(crate) agents: Vec<WrittenWord>,
-    /// Every path as written, in the order in which the file contains them.
+    /// Every path as written, in the order of the file.
     pub(crate) paths: Vec<WrittenWord>,
     /// Index in `paths` of the first path of each expectation.
     first_paths: Vec<usize>,

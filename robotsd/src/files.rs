@@ -109,7 +109,7 @@ pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
 }
 
 /// Overwrites a file in place with JSON that is not longer than the file. This works even on a full
-/// disk, on which a new file cannot be created. If the process ends during the write, the file
+/// disk, where a new file cannot be created. If the process ends during the write, the file
 /// contains invalid JSON. Blocks.
 ///
 /// # Errors

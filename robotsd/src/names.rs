@@ -53,8 +53,8 @@ pub(crate) struct UnknownName<'n> {
 }
 
 impl<'n> UnknownName<'n> {
-    /// Looks up a name that a person has written. Returns `None` if it is the name of a crawler or
-    /// of a group, `*`, or a header.
+    /// Looks up a name that a person has written. Returns `None` for the names of crawlers and
+    /// groups, for `*`, and for headers.
     pub(crate) fn of(name: &'n str, recognizer: &Recognizer, files: &[&RobotsTxt]) -> Option<Self> {
         let (named_as, agents) = recognizer.resolve(name);
         let token = agents.first().tokens().first().filter(|_| named_as == NamedAs::Unregistered)?;

@@ -301,7 +301,7 @@ enum HtmlContext {
         name: String,
         quote: u8,
     },
-    /// The position is in an element in which HTML escapes have no effect, such as `script` or
+    /// The position is in an element that does not support HTML escapes, such as `script` or
     /// `style`.
     Raw {
         name: String,
@@ -309,7 +309,7 @@ enum HtmlContext {
     Comment,
 }
 
-/// Names of elements in which HTML escapes have no effect.
+/// Names of elements that do not support HTML escapes.
 const RAW: [&str; 7] = ["script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext"];
 
 impl HtmlContext {

@@ -37,7 +37,7 @@ pub(crate) struct StatusReport {
     /// Evidence for checking the senders of requests; `None` if senders are not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
-    /// Store in which several processes count the requests of crawlers together; `None` if each
+    /// Store that several processes use to count the requests of crawlers together; `None` if each
     /// process counts separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
@@ -184,7 +184,7 @@ pub(crate) struct SettingChange {
     pub(crate) after: Option<String>,
 }
 
-/// The store in which several processes count the requests of crawlers together.
+/// The store that several processes use to count the requests of crawlers together.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RateStoreReport {
@@ -228,7 +228,7 @@ pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
     /// Number of crawlers whose operator's documentation was read.
     pub(crate) checked: usize,
-    /// Last day on which such documentation was read.
+    /// Last day when such documentation was read.
     pub(crate) last_checked: Option<String>,
     /// The registry that is fetched from a URL, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -266,8 +266,7 @@ pub(crate) struct IdentityReport {
     /// addresses whose names must still be looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Network paths on which failed checks refute nothing, because the client addresses there are
-    /// unreliable.
+    /// Network paths with unreliable client addresses, so that failed checks there refute nothing.
     pub(crate) suspects: Vec<SuspectReport>,
     /// Messages about missing evidence, one line per cause, as in the log.
     pub(crate) problems: Vec<String>,
@@ -312,8 +311,8 @@ pub(crate) struct DirectoryReport {
     pub(crate) problem: Option<String>,
 }
 
-/// A network path on which failed checks refute nothing, because the client addresses there may be
-/// those of a proxy.
+/// A network path that may hide the addresses of clients, for example because of a proxy. Failed
+/// checks on it refute nothing.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SuspectReport {
     pub(crate) site: String,
@@ -431,7 +430,7 @@ pub(crate) struct FleetEntry {
     /// `*`, or the name of a site.
     pub(crate) scope: String,
     pub(crate) what: String,
-    /// Revision of the document in which the entry was added; 0 until the entry is in the store.
+    /// Revision of the document that added the entry; 0 until the entry is in the store.
     pub(crate) rev: u64,
     pub(crate) by: String,
     pub(crate) at: String,

@@ -74,7 +74,7 @@ impl SiteJudge {
     }
 }
 
-/// Reports whether a request is for a page and not for an asset such as an image.
+/// Reports whether the client requested a page, and not an asset such as an image.
 fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }

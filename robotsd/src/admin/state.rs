@@ -155,7 +155,7 @@ impl ServerState {
         *self.phase.lock()
     }
 
-    /// Returns the sites and listeners in service, or `None` while the process is starting.
+    /// Returns the sites and listeners in service. `None` if the process is starting.
     pub(crate) fn serving(&self) -> Option<Arc<Serving>> {
         self.serving.load_full()
     }
@@ -373,7 +373,7 @@ pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 /// Channel for the outcome of an upgrade, to the request that waits for it.
 pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
 
-/// Channels on which the control thread receives requests for reloads and upgrades.
+/// The control thread receives requests for reloads and upgrades from these channels.
 #[derive(Debug)]
 pub(crate) struct ControlRequests {
     pub(crate) reloads: mpsc::Receiver<ReloadWaiter>,

@@ -309,8 +309,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     })
 }
 
-/// Returns the error message for a state directory that a process uses. The process has the switch
-/// in memory, so a change of the file alone would not affect the process.
+/// Returns the error message for a state directory in use. The process has the switch in memory, so
+/// a change of the file alone would not affect the process.
 fn in_use(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(

@@ -60,7 +60,7 @@ impl<T> ReplicaAnswer<T> {
 /// Maximum time to wait until the other replicas have the change that one replica received.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
-/// Note about a replica that has not confirmed a change, for a fleet with a name.
+/// Note about a replica of a named fleet that has not confirmed a change.
 const FOLLOWS: &str = "; it will follow the document of the fleet when it reads the store";
 
 /// Note about a replica of the document that none of the addresses in `fleet.replicas` reaches.

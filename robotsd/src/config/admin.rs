@@ -52,7 +52,7 @@ tables! {
         client_ca: Option<Spanned<PathBuf>>,
         /// Addresses that the proxy connects from. Only for `access = "proxy"`.
         from: Vec<Spanned<String>>,
-        /// Header field in which the proxy sends the name of its user. Only for `access = "proxy"`.
+        /// Header field with the name of the proxy's user. Only for `access = "proxy"`.
         user_header: Option<Spanned<String>>,
     }
 }
@@ -160,7 +160,7 @@ impl AdminListenerConfig {
         self.access(&AdminRights::default()) == AdminAccess::TokenForChanges
     }
 
-    /// Describes in a phrase how a client can make changes over this listener.
+    /// Describes how clients can make changes over this listener.
     fn way(&self, rights: &AdminRights) -> String {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {

@@ -31,7 +31,7 @@ tables! {
 /// Maximum duration of a request to the store. Requests of clients never wait for it.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// Maximum length of the name of a fleet or a replica, in characters.
+/// Maximum length of the names of fleets and replicas, in characters.
 const MAX_NAME_LENGTH: usize = 64;
 
 /// The settings of a process that belongs to a fleet.
@@ -75,7 +75,7 @@ impl FleetSettings {
     }
 }
 
-/// Returns whether the fleet of a config has a name, and the addresses of its replicas. Reads only
+/// Returns whether the config's fleet has a name, and the addresses of its replicas. Reads only
 /// `[fleet]`, because commands must reach the replicas even if another part of the config has
 /// errors.
 pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigError> {

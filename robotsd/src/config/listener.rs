@@ -82,8 +82,8 @@ pub(crate) struct ListenerConfig {
     pub(crate) proxy_protocol: bool,
 }
 
-/// Returns an error if some hosts of the sites are in none of the certificates. `None` if it is
-/// uncertain whether clients would notice.
+/// Returns an error if some hosts of the sites are in none of the certificates. `None` if these
+/// hosts may not need a certificate.
 ///
 /// Only listeners that clients connect to directly certainly need a certificate for these hosts,
 /// because a proxy in front may accept any certificate. If other listeners for clients exist, an

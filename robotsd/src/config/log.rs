@@ -107,7 +107,7 @@ fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fau
     wrong.map_or(Ok(path), |wrong| Err(written.fault(wrong)))
 }
 
-/// Returns the reason why this process cannot create a file at a path, or `None` if it can.
+/// Returns the reason why this process cannot create the file `path`, or `None` if it can.
 pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
     let (shown, folder) = (path.display(), files::folder_of(path));
     if !folder.is_dir() {

@@ -16,7 +16,7 @@ pub(crate) struct DocumentSettings {
     pub(crate) url: FetchUrl,
     /// Certificate authorities to trust instead of the system's.
     pub(crate) ca: Option<Authorities>,
-    /// Folder in which the last good copy is saved; `None` if there is no state directory.
+    /// Folder for the last good copy; `None` if there is no state directory.
     pub(crate) saved_in: Option<PathBuf>,
 }
 

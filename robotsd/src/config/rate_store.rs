@@ -82,7 +82,7 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
     Ok(Some(StoreSettings { prefix: prefix.clone(), deadline: file.wait.get_ref().0, ..store }))
 }
 
-/// Reads the password of a store from a file.
+/// Reads the password of the store from its file.
 fn password(path: &Spanned<PathBuf>, folder: &Path) -> Result<String, Fault> {
     let file = folder.join(path.get_ref());
     let line = files::read_line(&file).map_err(|why| path.fault(why))?;

@@ -40,7 +40,7 @@ impl ConfigFile {
     }
 
     /// Returns the content of the config, joined with the last good copies of its included files.
-    /// With this text, changes can be reported even if the config cannot be used.
+    /// It shows what has changed even if the config cannot be used.
     pub(crate) fn text(&self) -> Arc<str> {
         included::join_copies(&self.path, &self.text, &self.included)
     }
@@ -110,8 +110,8 @@ impl ConfigFile {
         let path = &*self.path;
         let (mut found, mut bounds) = (Faults::default(), Faults::default());
         file.check_bounds(&mut bounds);
-        // A site is in `file` only if its name could be read, so a problem with a name is never
-        // caused by another problem.
+        // A site is in `file` only if its name could be read, so problems with names are never
+        // caused by other problems.
         site::names(&file.site, &mut bounds);
         let of_sites: Vec<_> = file.site.iter().map(|site| [site.span(), site.get_ref().name.span()]).collect();
         let names = file.site.iter().map(|site| site.get_ref().name.get_ref().clone()).collect();

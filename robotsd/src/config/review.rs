@@ -38,8 +38,7 @@ impl Config {
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
-        // The path `?` is an unknown key at the top of the file, for which any key may have been
-        // meant.
+        // The path `?` is an unknown key at the top of the file, which may stand for any key.
         let is_part = |path: &str, key: &str| path == "?" || path.starts_with(key) || key.starts_with(path);
         let mut note = |severity, keys: &[&str], faults: Vec<Fault>| {
             if !unread.iter().any(|path| keys.iter().any(|key| is_part(path, key))) {
@@ -369,8 +368,8 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Finds decision listeners for which a client can avoid all rules by sending an unknown `Host`,
-/// because no site serves all hosts.
+/// Finds decision listeners that let clients avoid all rules by sending an unknown `Host`, because
+/// no site serves all hosts.
 fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_named = |site: &Spanned<RawSite>| {
         let hosts = &site.get_ref().hosts;

@@ -130,8 +130,8 @@ pub(crate) use {tables, word_values, words};
 word_values! {
     Some(Self::default()) =>
         Mode, WildcardScope, WildcardExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
-    // All path forms are accepted here. `policy.rs` refuses the forms that cannot be disabled, with
-    // a message of its own.
+    // All path forms are accepted here. `policy.rs` refuses the forms that cannot be disabled,
+    // because it has a better message.
     None => Category, PathForm;
 }
 

@@ -4,8 +4,8 @@
 //! reads the sitemaps that a robots.txt lists.
 //!
 //! The caller determines how documents are read. The number and size of documents and the number of
-//! pages are limited. Pages on other hosts are left out. Whether a page is allowed is not
-//! determined here.
+//! pages are limited. Pages on other hosts are left out. This module does not determine whether
+//! pages are allowed.
 
 mod page_set;
 mod sitemap;

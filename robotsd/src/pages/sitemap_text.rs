@@ -36,7 +36,7 @@ pub(super) struct SitemapText<'a> {
     consumed: usize,
     /// Position of the next character to be consumed.
     pub(super) place: LineColumn,
-    /// Position at which the current part began; `of_part` is the number of bytes that were
+    /// Position of the beginning of the current part; `of_part` is the number of bytes that were
     /// consumed since then.
     pub(super) part: LineColumn,
     of_part: usize,

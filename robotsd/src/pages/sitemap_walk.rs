@@ -143,7 +143,7 @@ impl FromStr for SitemapSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A value with a scheme is never a file, so that an unsupported scheme is reported as such.
+        // Values with a scheme are never files, so that an unsupported scheme is reported as such.
         if text.contains("://") {
             return text.parse().map(Self::Url).map_err(|error: tower_robots::rules::ValueError| error.to_string());
         }

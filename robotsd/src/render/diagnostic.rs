@@ -51,7 +51,7 @@ impl Diagnostic {
         }
     }
 
-    /// Returns the line of a syntax error, masked from the first position at which a password may
+    /// Returns the line of a syntax error, masked from the first position where a password may
     /// begin. The rest is masked as a whole, because the error may be in the password, so that its
     /// end is unknown.
     fn without_secret(line: &str) -> String {

@@ -180,7 +180,7 @@ pub(crate) fn markdown_text(message: &str) -> String {
         }
         is_quoted ^= char == '"';
     }
-    // Markdown would turn a bare URL into a link, so a message with a URL becomes code.
+    // Markdown turns bare URLs into links, so messages with URLs become code.
     if is_quoted || message.contains("://") || message.contains("www.") { markdown_code(message) } else { shown }
 }
 

@@ -11,7 +11,7 @@ use super::diagnostic::{Diagnostic, complain_at};
 use super::formats::{annotate, property};
 use super::printable::{complain, printable, write_json};
 
-/// Number of sites from which a shared problem is written only once.
+/// Minimum number of sites with the same problem for writing the problem only once.
 const MANY: usize = 4;
 
 /// Maximum number of further sites to name in a message for people.

@@ -406,8 +406,8 @@ pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> Strin
 }
 
 impl ConfiguredSite {
-    /// Returns the robots.txt as `serve` would serve it. Of the parts that `serve` appends, only
-    /// those that need not be fetched are included.
+    /// Returns the robots.txt as `serve` would serve it. Appended parts that would have to be
+    /// fetched are left out.
     fn robots(&self) -> io::Result<RobotsFile> {
         let RobotsFile { name, bytes } = self.own_robots()?;
         let (fragments, problems) = sites::parts_at_hand(&self.site.append);

@@ -1,5 +1,5 @@
-//! `robots-check.toml`: selects the lints for the robots.txt files of a folder, and the severity at
-//! which the check fails.
+//! `robots-check.toml`: selects the lints for the robots.txt files of a folder, and the severity
+//! that fails the check.
 //!
 //! The file is searched for in the folder of a robots.txt and in the folders above it, up to the
 //! first folder that contains `.git`. Only the nearest file counts. Options of the command line
@@ -37,7 +37,7 @@ tables! {
 }
 
 words! {
-    /// Lowest severity at which a file fails the check.
+    /// Lowest severity that fails the check of a file.
     #[derive(clap::ValueEnum)]
     Deny {
         #[default]

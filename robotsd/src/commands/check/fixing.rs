@@ -226,7 +226,7 @@ fn write_lines(
         let line = lines.interner[*token];
         out.write_all(&[sign])?;
         out.write_all(line)?;
-        // In a unified diff, only a line feed ends a line. A lone carriage return is an ordinary
+        // In unified diffs, only line feeds end lines. A lone carriage return is an ordinary
         // character.
         if !line.ends_with(b"\n") {
             writeln!(out, "\n\\ No newline at end of file")?;

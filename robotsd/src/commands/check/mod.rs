@@ -281,7 +281,7 @@ impl CheckArgs {
         }
     }
 
-    /// Returns the lowest severity at which the check fails, or `None` if no finding makes it fail.
+    /// Returns the lowest severity that fails the check, or `None` if no finding fails it.
     fn threshold(&self) -> Option<Severity> {
         match (self.deny, self.format) {
             _ if self.exit_zero => None,

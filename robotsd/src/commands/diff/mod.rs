@@ -87,7 +87,8 @@ fn guard(text: &str) -> Result<Guard, String> {
     if pattern.starts_with('*') {
         return Guard::parse(text).ok_or_else(missing);
     }
-    // Of a URL, only the path is used: the host is that of the compared files.
+    // If the pattern is a URL, only its path is used, because the host is that of the compared
+    // files.
     let url = TargetUrl::parse(pattern.as_bytes())?;
     Guard::parse(&format!("{crawler}:{}", String::from_utf8_lossy(url.path()))).ok_or_else(missing)
 }
@@ -148,7 +149,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     // OLD may be an HTML page that was published by mistake and is compared with its replacement.
     let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
-    // Guards for crawlers that do not exist would never fail.
+    // A `--forbid` for an unknown crawler would never fail.
     if let Some((guard, unknown)) =
         args.forbid.iter().find_map(|guard| Some((guard, old.unknown_name(&guard.crawler, Some(&new))?)))
     {

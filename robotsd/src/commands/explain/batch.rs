@@ -252,8 +252,8 @@ impl<'a> BatchAnswer<'a> {
     }
 }
 
-/// Compiled robots.txt files of earlier questions. The key is the source of the file and the way in
-/// which it is read.
+/// Compiled robots.txt files of earlier questions. The key consists of the source of the file and
+/// the reading.
 struct EvaluatorCache<'s> {
     site: &'s SelectedSite,
     evaluators: HashMap<(Option<String>, Option<String>, Reading), Evaluator>,
@@ -285,7 +285,8 @@ impl EvaluatorCache<'_> {
     /// Reads the robots.txt of a question, and names it for error messages.
     fn read(&self, question: &BatchQuestion) -> Result<RobotsFile, String> {
         let (name, bytes) = match (&question.robots, &question.robots_base64) {
-            // `-` is a file name here: standard input contains the questions.
+            // In a question, the path `-` is a file name, because standard input contains the
+            // questions.
             (Some(path), None) => {
                 let read = InputSource::File(path.into()).read();
                 (path.clone(), read.map_err(|error| format!("{path}: {error}"))?)

@@ -155,7 +155,7 @@ pub(super) struct Explanation<'e> {
     pub(super) action: Option<Action>,
     /// Time until which the request is at most observed, because the rule is new.
     pub(super) grace_end: Option<SystemTime>,
-    /// Minimum delay between requests that the policy enforces, and how it handles requests that
+    /// Minimum delay that the policy enforces between requests, and how it handles requests that
     /// come too early.
     pub(super) rate_limit: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,

@@ -227,8 +227,8 @@ impl ExplainArgs {
         Ok(())
     }
 
-    /// Returns an error for a name that almost matches a crawler, and for a value that is only part
-    /// of a header. An answer to such a value would be about another client than the user meant.
+    /// Returns an error for names that almost match a crawler, and for values that are only part of
+    /// a header. The answer would be about another client than the user meant.
     fn refuse_near_names(&self, evaluator: &Evaluator) -> io::Result<()> {
         for name in &self.user_agent {
             let shown = printable(name);

@@ -67,8 +67,8 @@ pub(super) fn for_each<S, C: Send>(
 /// Counts of a chunk, and its buffer.
 type CountedChunk<C> = (C, Vec<u8>);
 
-/// Bytes of a chunk, and the channel through which the worker returns its counts and the buffer. A
-/// worker that panics drops the sender, so the reader does not wait forever.
+/// Bytes of a chunk, and the channel that returns its counts and the buffer. A worker that panics
+/// drops the sender, so the reader does not wait forever.
 struct Chunk<C> {
     octets: Vec<u8>,
     counted: Sender<CountedChunk<C>>,

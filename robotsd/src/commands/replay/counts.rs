@@ -48,7 +48,7 @@ pub(super) struct ReplayPlan {
     pub(super) privacy: ReportPrivacy,
     /// Evidence about the senders.
     pub(super) evidence: LogEvidence,
-    /// Versions of robots.txt by which crawlers are judged, as on the board.
+    /// Versions of robots.txt for judging crawlers, as on the board.
     pub(super) history: Option<VersionHistory>,
     /// Whether, according to the config, the logs contain every fetch of robots.txt.
     pub(super) sees_all: bool,
@@ -313,8 +313,8 @@ fn read_lines(
     }
 }
 
-/// Returns the rule that disallows a request, or, in a comparison, the rule because of which the
-/// files differ about it. `None` if the request is allowed, or if the files agree.
+/// Returns the rule that disallows a request. In a comparison, returns the rule that makes the
+/// files differ about the request. `None` if the request is allowed, or if the files agree.
 fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement) -> Option<DecidingRule> {
     let (effect, line) = match (first, last) {
         (_, RequestJudgement::Disallowed(line)) if !compared => (Effect::Disallowed, line),

@@ -253,8 +253,8 @@ impl FailedAddresses {
     }
 }
 
-/// Returns the address by which a client is counted. An IPv6 client has a whole /64, so the network
-/// address stands for it.
+/// Returns the key for counting a client: its IPv4 address, or the address of its IPv6 network,
+/// because an IPv6 client has a whole /64.
 fn client(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

@@ -54,7 +54,7 @@ pub(super) struct KnownHeaders {
 /// The agents that were recognised in a header.
 #[derive(Debug)]
 pub(super) struct IdentifiedHeader {
-    /// Row in which requests with the header are counted, unless there are too many rows.
+    /// Row that counts requests with the header, unless there are too many rows.
     pub(super) kind: AgentKind,
     /// Agents of the header, evaluated with each robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,

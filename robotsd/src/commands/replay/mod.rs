@@ -112,11 +112,11 @@ pub(crate) struct ReplayArgs {
     ///
     /// PATH is a file in a git repository, or a directory of the repository with a robots.txt in
     /// it. A version is in force from its commit on, on the branch that is checked out. PATH may
-    /// also be a directory of files with a date in their names (2026-11-01, 20261101T1230, in UTC),
-    /// at which the version came into force. PATH may also be a single such file; then --history
-    /// may be repeated. If the name of the file contains no date, the time of its last change is
-    /// used. Unless --robots is given, the newest version is the robots.txt. Crawlers are not
-    /// accused for periods without a line in the logs.
+    /// also be a directory of files with a date in their names (2026-11-01, 20261101T1230, in UTC).
+    /// That is when the version came into force. PATH may also be a single such file; then
+    /// --history may be repeated. If the name of the file contains no date, the time of its last
+    /// change is used. Unless --robots is given, the newest version is the robots.txt. Crawlers are
+    /// not accused for periods without a line in the logs.
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     history: Vec<PathBuf>,
 

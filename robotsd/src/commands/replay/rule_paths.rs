@@ -123,8 +123,8 @@ const REPEATED: u64 = 3;
 const FREQUENT: u64 = 10;
 const FREQUENT_SHARE: u64 = 20;
 
-/// First byte of a part of a target: of a path segment, of the first parameter name in the query,
-/// of a later parameter name, and of a value.
+/// First bytes of the parts of a target: path segments, the first parameter name in the query,
+/// later parameter names, and values.
 const KINDS: [u8; 4] = *b"/?&=";
 
 /// Counts of requests by the parts of their targets. Patterns are formed from this tree: a path

@@ -1,5 +1,5 @@
-//! Selects the requests of a log that are counted: those for a host of the site. A request in which
-//! another proxy asks robotsd for a decision is not counted.
+//! Selects the requests of a log that are counted: those for a host of the site. Requests of
+//! another proxy that ask robotsd for a decision are not counted.
 
 use std::io;
 
@@ -31,11 +31,11 @@ pub(in crate::commands) struct RequestedHosts {
     pub(in crate::commands) other: u64,
     /// Requests without a host in the log. They are counted as requests for the site.
     pub(in crate::commands) unnamed: u64,
-    /// Requests in which a proxy asks for a decision without describing the client's request. No
-    /// other count includes them.
+    /// Requests of a proxy for a decision that do not describe the client's request. No other count
+    /// includes them.
     pub(in crate::commands) questions: u64,
-    /// Requests in which a proxy fetches the page of a refusal. The refused request itself is in an
-    /// earlier line of robotsd's log.
+    /// Requests of a proxy for the page of a refusal. The refused request itself is in an earlier
+    /// line of robotsd's log.
     pub(in crate::commands) refusal_pages: u64,
 }
 

@@ -34,7 +34,7 @@ pub(super) struct RequestTally {
     pub(super) would_refuse: u64,
     #[serde(skip)]
     pub(super) would_tag: u64,
-    /// Requests for pages to which the server responded with a page.
+    /// Requests that the server answered with a page.
     #[serde(skip)]
     pub(super) pages: u64,
 }

@@ -90,8 +90,8 @@ pub(crate) struct SiteConfig {
     pub(crate) check: Options,
     /// Response to refused requests; `None` for the default response of `RobotsLayer`.
     pub(crate) refusal: Option<Arc<RefusalPage>>,
-    /// Serialized form of the values that policy, checks and gate are derived from. If two strings
-    /// are equal, so are the settings.
+    /// Serialized form of the values that policy, checks and gate are derived from. Equal strings
+    /// mean equal settings.
     pub(crate) terms: String,
 }
 
@@ -110,8 +110,8 @@ impl SiteConfig {
     }
 }
 
-/// Returns the patterns under which a site with these hosts is inserted into a host map. A site
-/// without hosts has the pattern `*`, which matches every other host.
+/// Returns the patterns of a site with these hosts, as keys of a host map. A site without hosts has
+/// the pattern `*`, which matches every other host.
 pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
     let every = hosts.is_empty().then_some("*");
     every.into_iter().chain(hosts.iter().map(String::as_str))

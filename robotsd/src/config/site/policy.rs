@@ -178,7 +178,7 @@ pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iter
     engines.filter_map(move |engine| refused(engine, policy, now))
 }
 
-/// Returns the crawler, with the paths on which the policy refuses it. `None` if the policy does
+/// Returns the crawler, with the rules that the policy refuses it for. `None` if the policy does
 /// not refuse it.
 fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
     let agent = Agent::from(crawler);

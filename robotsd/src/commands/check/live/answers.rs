@@ -13,8 +13,8 @@ use super::lints;
 use crate::fetch::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings};
 use crate::render::{AnswerFinding, AnswerLint};
 
-/// Number of redirects from which a chain is reported as long: more than half of the five redirects
-/// that crawlers follow.
+/// Minimum number of redirects in a chain that is reported as long. It is more than half of the
+/// five redirects that crawlers follow.
 const LONG: usize = 3;
 
 /// Describes how crawlers interpret a response of this kind, as a phrase that follows the subject
@@ -138,7 +138,7 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFindin
     findings
 }
 
-/// Returns the finding about an encoded response to a request that accepts no content coding.
+/// Returns the finding about an encoded response, if the request accepts no content coding.
 pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding> {
     let codings = codings(plain.headers()?);
     if codings.is_empty() {

@@ -1,4 +1,4 @@
-//! The results of a live check, from which every output format is written.
+//! The results of a live check, for all output formats.
 
 use serde::Serialize;
 use tower_robots::agent::{Category, Crawler, Obeys};

@@ -1,5 +1,5 @@
-//! Keys under which JSON objects contain the values of a request: those of known servers and
-//! services, and those that an operator gives.
+//! The keys that requests have in JSON logs: those of known servers and services, and those that an
+//! operator gives.
 //!
 //! The known keys are those in nginx's documentation, and those of Caddy, Traefik, Envoy,
 //! Cloudflare, Google Cloud and the Elastic Common Schema.

@@ -124,9 +124,9 @@ impl<'k> ChunkReader<'k> {
     }
 }
 
-/// Returns candidates for the line inside a wrapped line: the strings of a JSON object, an object
-/// after a prefix, and the text after an unmatched quote (LiteSpeed writes such a quote before a
-/// line).
+/// Returns candidates for the line inside a wrapped line. These are the strings of a JSON object,
+/// an object after a prefix, and the text after an unmatched quote. LiteSpeed writes such quotes
+/// before lines.
 fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
     let line = line.trim_ascii();
     match memchr::memchr(b'{', line) {

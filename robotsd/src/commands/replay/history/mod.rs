@@ -168,7 +168,7 @@ impl VersionHistory {
 /// Default time after a commit during which the previous version may still be served, in seconds.
 const DEPLOYED: Second = 15 * 60;
 
-/// Observations in one chunk of the log, from which the board judges crawlers.
+/// Observations in one chunk of the log. The board judges crawlers by them.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
     /// Counts that cannot take another row. They are joined before `counted`.

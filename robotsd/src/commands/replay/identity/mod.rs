@@ -51,7 +51,7 @@ pub(super) struct LogEvidence {
     trusted_proxies: Vec<Network>,
 }
 
-/// Evidence by which requests that name a crawler can be checked.
+/// Evidence for checking requests that name a certain crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerEvidence {
     /// Lists of the crawler's addresses; `None` if there is no copy of a list.
@@ -131,7 +131,7 @@ impl LogEvidence {
 pub(super) enum ClaimMethods {
     /// The header names one crawler; contains the evidence about it.
     One(Arc<CrawlerEvidence>),
-    /// The header names several crawlers, each of which is checked with its own evidence.
+    /// The header names several crawlers. Each is checked with its own evidence.
     Several,
 }
 
@@ -165,8 +165,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             let copies = copies.as_ref()?;
             let set = copies.set_for(address, self.time);
             let best = &copies.best;
-            // A list can refute only if it was fetched, because only then is the time known at
-            // which its operator confirmed it.
+            // A list can refute only if it was fetched, because only then is it known when its
+            // operator confirmed it.
             let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
             let counts = !is_refutable(crawler) || is_close;
             Some(ListEvidence { set, confirmed: counts.then_some(now) })
@@ -238,8 +238,8 @@ pub(crate) struct ListCopies {
 #[derive(Debug)]
 pub(crate) struct DatedCopy {
     pub(crate) copy: ListCopy,
-    /// Time at which the copy was up to date, in seconds since 1970: the time when it was fetched
-    /// or last confirmed, or the date in the file.
+    /// Time when the copy was up to date, in seconds since 1970. It is the time of the fetch or of
+    /// the last confirmation, or the date in the file.
     pub(crate) date: i64,
 }
 
@@ -281,7 +281,8 @@ impl DatedCopy {
     }
 }
 
-/// Reports whether evidence of this date may refute a request of this time.
+/// Reports whether evidence of this date may refute the claim of a request that was sent at this
+/// time.
 fn is_close(date: i64, time: Option<i64>) -> bool {
     time.is_some_and(|time| (-CONFIRMED_BEFORE..=CONFIRMED_AFTER).contains(&date.saturating_sub(time)))
 }

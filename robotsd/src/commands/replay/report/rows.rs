@@ -233,7 +233,7 @@ impl Senders {
         }
     }
 
-    /// Describes the evidence by which senders were checked. `None` if there was no evidence.
+    /// Describes the evidence that was used to check senders. `None` if there was no evidence.
     pub(super) fn evidence(&self) -> Option<String> {
         let names = self.names.as_ref().map(|names| names.looked_up).filter(|looked_up| *looked_up > 0);
         let lists = self.lists_of.iter().map(|day| format!("the lists of {day}"));
