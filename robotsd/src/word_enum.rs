@@ -14,7 +14,7 @@ macro_rules! word_enum {
 
         impl $name {
             /// All variants, in the order of declaration.
-            #[allow(dead_code, reason = "not every one is gone through")]
+            #[allow(dead_code, reason = "some enums do not use it")]
             $vis const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
             /// Returns the name of the variant.

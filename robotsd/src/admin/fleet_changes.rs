@@ -87,10 +87,10 @@ pub(super) async fn enforce(
     let of = site.as_ref().map_or_else(|| "every site".to_owned(), |site| format!("site {site:?}"));
     let message = match (to, decision.writes, &*still_off) {
         (Enforcement::Off, ..) => format!("enforcement of {of} is off for the whole fleet"),
-        (Enforcement::On, lifted, []) => format!("the fleet lets {of} be enforced; off switches lifted: {lifted}"),
+        (Enforcement::On, lifted, []) => format!("the fleet allows enforcement of {of}; off switches lifted: {lifted}"),
         (Enforcement::On, lifted, off) => {
             format!(
-                "the fleet lets {of} be enforced; off switches lifted: {lifted}; still off by other switches: {}",
+                "the fleet allows enforcement of {of}; off switches lifted: {lifted}; still off by other switches: {}",
                 off.join(", ")
             )
         }

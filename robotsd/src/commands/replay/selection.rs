@@ -95,12 +95,17 @@ impl LogSelection {
     /// sentences without a full stop. `requests` is the number of requests that are counted.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let pages = (counts.refusal_pages > 0).then(|| {
-            let questions = counted(counts.refusal_pages, "second question");
-            format!("{questions} for refusal pages: their requests are counted with the first questions")
+            let requests = counted(counts.refusal_pages, "request");
+            format!(
+                "left out {requests} of a proxy for refusal pages, because the refused requests have their own lines"
+            )
         });
         let questions = (counts.questions > 0).then(|| {
             let questions = counted(counts.questions, "line");
-            format!("the request is missing in {questions} with a proxy's question: use the log of the proxy")
+            format!(
+                "cannot count {questions} with a proxy's question, because the question does not contain the request: use \
+                 the log of the proxy"
+            )
         });
         let questions = questions.into_iter().chain(pages);
         let Some(hosts) = &self.hosts else { return questions.collect() };

@@ -139,7 +139,7 @@ impl Exception {
         if let (Some(rate), Scope::Crawlers(Selector::Index)) = (rate, &self.scope)
             && *rate.get_ref() == RateMode::Refuse
         {
-            let message = "\"index\" cannot refuse all search engines for their rate, only a single one can be refused";
+            let message = "rate = \"refuse\" is not allowed for \"index\", only for a single search engine";
             let help =
                 "write \"agent:bingbot\" instead of \"index\", and a group for it with a Crawl-delay in robots.txt";
             return Err(rate.fault(message).help(help.to_owned()));
