@@ -85,7 +85,8 @@ impl<'n> UnknownName<'n> {
     }
 }
 
-/// Minimum length, in bytes, of an unknown name for suggesting a crawler whose name begins with it.
+/// Minimum length of an unknown name, in bytes, if it is compared with the beginnings of crawlers'
+/// names.
 const MIN_WORD_LENGTH: usize = 4;
 
 /// Returns a suggestion for an unknown name: the crawler or group that probably was meant, or how

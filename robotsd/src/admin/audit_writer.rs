@@ -75,8 +75,8 @@ impl AuditWriter {
         written
     }
 
-    /// Returns the reason why operators' decisions are refused because of the audit file. `None` if
-    /// the last record was written.
+    /// Returns a message if operators' decisions are refused, because the last record could not be
+    /// written. `None` if it was written.
     pub(super) fn problem(&self) -> Option<String> {
         let why = self.problem.lock().clone()?;
         Some(format!("{why}; accept, rollback and `enforce on` are refused until the audit can be written"))

@@ -1,5 +1,5 @@
-//! Changes that an operator makes for the whole fleet through this replica, and the implementation
-//! of [`FleetSites`], which the fleet thread uses to read and change the sites.
+//! Changes for the whole fleet that an operator makes through this replica. This module also
+//! implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
 //!
 //! An off switch takes effect on this replica even if the store cannot be reached; the response
 //! then reports that the store does not have the switch yet. The response reports *off* only after

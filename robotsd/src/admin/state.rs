@@ -373,7 +373,7 @@ pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 /// Channel for the outcome of an upgrade, to the request that waits for it.
 pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
 
-/// The control thread receives requests for reloads and upgrades from these channels.
+/// Receivers of the control thread for requests to reload or upgrade.
 #[derive(Debug)]
 pub(crate) struct ControlRequests {
     pub(crate) reloads: mpsc::Receiver<ReloadWaiter>,

@@ -417,7 +417,7 @@ impl Included {
     }
 
     /// Writes the content in use for each file to a state directory. At a later start, robotsd uses
-    /// it for files that have become unusable. Blocks.
+    /// this content for files that have become unusable. Blocks.
     pub(crate) fn keep(&self, state: &Path) -> io::Result<()> {
         let path = state.join(KEPT);
         if self.patterns.is_empty() {

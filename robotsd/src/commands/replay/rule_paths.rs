@@ -25,8 +25,8 @@ pub(super) enum Effect {
     LetIn,
 }
 
-/// The rule that disallows a request: a rule of the first file if a change allows the request,
-/// otherwise a rule of the last file.
+/// The rule that disallows a request. In a comparison, it is a rule of the first file if only that
+/// file disallows the request, otherwise a rule of the second file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DecidingRule {
     pub(super) effect: Effect,

@@ -141,9 +141,9 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Returns the reason why a string cannot be the name of a site. Such a name would be mistaken for
-/// something else in commands, in the sites of a token, in a fleet-wide off switch, or by people.
-/// Letters of every script are allowed.
+/// Returns the reason why a string cannot be the name of a site. Commands, the sites of a token,
+/// fleet-wide off switches or people would mistake such a name for something else. Letters of every
+/// script are allowed.
 pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {
         return Some("the name is empty: write a name for the log and for commands".to_owned());

@@ -33,8 +33,8 @@ pub(in crate::commands) enum ReplayLogFormat {
     Alb,
 }
 
-/// Maximum number of objects and prefixes around a line that are removed. A container runtime may
-/// add one, and the service that collects the output of containers may add another.
+/// Maximum number of wrappers (objects and prefixes) that are removed from a line. A container
+/// runtime may add one, and the service that collects the output of containers may add another.
 const MAX_WRAPPERS: usize = 3;
 
 /// Reads the lines of one chunk of a log.

@@ -171,7 +171,8 @@ const DEPLOYED: Second = 15 * 60;
 /// Observations in one chunk of the log. The board judges crawlers by them.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Counts that cannot take another row. They are joined before `counted`.
+    /// Full sets of counts, which have no room for another row. They are joined to the board before
+    /// `counted`.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,
