@@ -1,7 +1,7 @@
 -- Asks robotsd whether to forward a request. See haproxy.cfg.
 --
--- The action uses a plain socket. core.httpclient would try a server that is down four times, a second apart, and HAProxy 2.6
--- has no setting against that.
+-- The action uses a plain socket. If a server is down, core.httpclient tries it four times, a second apart, and HAProxy 2.6
+-- has no setting that prevents this.
 
 local address, port = "127.0.0.1", 9180
 local patience = 0.25 -- seconds
@@ -26,7 +26,8 @@ local reasons = {
   [451] = "Unavailable For Legal Reasons",
 }
 
--- In HTTP/1.0 an answer ends with the connection. Host may be missing, because it may be missing in the client's request.
+-- In HTTP/1.0 an answer ends with the connection. It need not contain Host, which may be missing in the client's request,
+-- too.
 local function question(txn)
   local lines = {
     "GET /-/site/" .. site .. "/auth/haproxy HTTP/1.0",

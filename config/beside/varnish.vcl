@@ -4,10 +4,10 @@
 #   127.0.0.1:9180   robotsd, a listener of kind = "decision"
 #   127.0.0.1:3000   the site
 #
-# Varnish first passes a request to robotsd, and restarts the request with robotsd's answer. So Varnish has to keep the request's body, and
-# also sends it to robotsd, which accepts up to 16 KB. A POST with a larger body, or with a body of unknown length, is forwarded without
-# asking. If robotsd is down or does not answer within 250 ms, requests are forwarded without an answer. Once the probe has noticed, after
-# two seconds, Varnish does not even ask robotsd. The site then serves its own /robots.txt.
+# Varnish first passes a request to robotsd, and restarts the request with robotsd's answer. Varnish therefore has to keep the request's
+# body, and also sends it to robotsd, which accepts up to 16 KB. A POST with a larger body, or with a body of unknown length, is forwarded
+# without asking. If robotsd is down or does not answer within 250 ms, requests are forwarded without an answer. After two seconds, the
+# probe has noticed, and Varnish stops asking robotsd. The site then serves its own /robots.txt.
 
 vcl 4.1;
 

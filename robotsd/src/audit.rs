@@ -1,10 +1,10 @@
-//! The audit file, which records changes and refused requests, with who made them. It has one JSON
-//! object per line, and only its owner can read it.
+//! The audit file, which records who made or requested each change, and which requests were
+//! refused. It has one JSON object per line, and only its owner can read it.
 //!
-//! Accepting, rolling back and turning enforcement on have two records with the same ID. The first,
-//! `started`, is written before the action, which is refused if it cannot be recorded. The second
-//! contains the outcome. All other actions are only recorded afterwards, so that a full disk cannot
-//! prevent turning enforcement off.
+//! Accepting a version, rolling back and turning enforcement on have two records with the same ID.
+//! The first, `started`, is written before the action; if it cannot be written, the action is
+//! refused. The second contains the outcome. Other actions have only the second record, so that a
+//! full disk cannot prevent an operator from turning enforcement off.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -22,7 +22,7 @@ use crate::render;
 /// Name of the audit file in the state directory.
 pub(crate) const AUDIT_FILE: &str = "audit.jsonl";
 
-/// Maximum length of strings from clients, in characters.
+/// Maximum length of strings from clients in a record, in characters.
 const MAX_TEXT_LENGTH: usize = 300;
 
 /// A record of the audit: who requested an action, and its outcome.
@@ -47,8 +47,8 @@ pub(crate) struct AuditRecord {
     pub(crate) action: String,
     /// `*` for all sites; `None` if the action concerns the process.
     pub(crate) site: Option<String>,
-    /// The previous position of the switch, hash of the live version, or mode. `after` is the new
-    /// one.
+    /// The state before the action: position of the switch, hash of the live version, or mode.
+    /// `after` is the state after it.
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
     /// The reason that the client gave.
@@ -77,7 +77,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns a copy of the record with a result and the current time.
+    /// Returns a copy of the record with `result` and the current time.
     pub(crate) fn with(&self, result: &str) -> Self {
         Self { ts: rfc3339_millis(SystemTime::now()), result: result.to_owned(), ..self.clone() }
     }
@@ -105,8 +105,7 @@ pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {
         if is_cut(&mut file)? {
             line.insert(0, b'\n');
         }
-        // The line must be written by one call, because another process may append at the same
-        // time.
+        // The line is written by one call, because another process may append at the same time.
         file.write_all(&line)?;
         file.sync_data()
     };
@@ -134,8 +133,8 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads the records of a file, one per ID with the latest result. Also returns the number of
-/// invalid lines.
+/// Reads the records of a file. If several records have the same ID, returns only the last one.
+/// Also returns the number of invalid lines.
 pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     let (file, _) = files::open(path)?;
     let (mut records, mut broken) = (Vec::<AuditRecord>::new(), 0);

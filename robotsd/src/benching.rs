@@ -1,5 +1,5 @@
 //! The functions that the counting benchmark calls. They send requests through the layer of a site,
-//! with and without the counting of a worker.
+//! with and without the counters that a worker of `serve` uses.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tower_robots::parts::{Answer, OriginalRequest};
 
 use crate::counting::OutcomeCounts;
 
-/// Sends requests through two layers of one site: one that counts, and one that does not.
+/// Sends requests through two layers of one site. Only one of them counts the requests.
 #[derive(Debug)]
 pub struct CountingBench {
     quiet: RobotsLayer,
@@ -32,7 +32,8 @@ impl CountingBench {
         send(&self.quiet, request, |_| {});
     }
 
-    /// Sends a request through the counting layer, without recording its counts.
+    /// Sends a request through the counting layer, but ignores the decision instead of recording
+    /// it.
     #[inline(never)]
     pub fn observed(&mut self, request: Request<()>) {
         send(&self.counting, request, |_| {});

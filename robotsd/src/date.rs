@@ -1,5 +1,5 @@
 //! Formats and parses times. The crates that this module uses panic for times before 1970 or after
-//! 9999, but a clock may be set to such a time. Therefore, such a time is formatted as the nearest
+//! 9999, but a clock may be set to such a time. Such a time is therefore replaced by the nearest
 //! supported one.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -34,7 +34,7 @@ pub(crate) fn parsed(text: &str) -> Option<i64> {
 }
 
 /// Reports whether responses may have a `Date` field. A server without a correct clock must not
-/// send this field (RFC 9110, section 6.6.1), and hyper panics for unsupported times.
+/// send this field (RFC 9110, section 6.6.1), and hyper panics if the time is unsupported.
 pub(crate) fn is_clock_set() -> bool {
     is_sayable(SystemTime::now())
 }

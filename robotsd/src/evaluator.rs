@@ -19,13 +19,13 @@ use tower_robots::rules::{Line, Reading, RequestPath, RobotsTxt, RuleSet};
 use crate::config::{self, Config, ConfigError};
 use crate::names::UnknownName;
 
-/// Maximum processor time for comparing two files or correcting one file. When it is used up, the
-/// command reports the results so far and that they are incomplete. Real files take milliseconds.
-/// This time does not include parsing and checking, which take two seconds if the file has 8 MiB.
+/// Maximum processor time for comparing two files or correcting one file. After that, the command
+/// reports the results so far, and that they are incomplete. Real files take milliseconds. Parsing
+/// and checking are not included; for a file of 8 MiB, they take two seconds.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// The part of [`MAX_TIME`] that is left to this thread. Processor time is measured, so that
-/// results do not depend on other load on the machine.
+/// Measures how much of [`MAX_TIME`] this thread has left. Processor time is measured, so that
+/// results do not depend on the load of the machine.
 pub(crate) struct TimeBudget {
     end: Duration,
 }
@@ -47,14 +47,14 @@ fn processor_time() -> Duration {
     Duration::new(seconds.unwrap_or_default(), nanoseconds.unwrap_or_default())
 }
 
-/// Codes of lints for files that appear to a person to have more rules than they have for crawlers.
+/// Codes of lints about files with fewer rules for crawlers than a person would expect.
 const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
 
-/// The codes in [`OF_FILES`] of lints that show that a file is not a robots.txt.
+/// Codes of those lints in [`OF_FILES`] whose findings show that a file is not a robots.txt.
 pub(crate) const OF_OTHER_FILES: [&str; 2] = ["html-instead-of-text", "no-known-field"];
 
-/// Codes of lints for lines that crawlers ignore or interpret differently than a person would, or
-/// that contain an unknown crawler.
+/// Codes of lints about lines that crawlers ignore or read differently than a person would, or that
+/// name an unknown crawler.
 const OF_LINES: [&str; 11] = [
     "not-a-field",
     "missing-colon",
@@ -69,7 +69,7 @@ const OF_LINES: [&str; 11] = [
     "unknown-crawler",
 ];
 
-/// The result of verifying the sender of a request, and its address.
+/// The sender of a request, as far as it is known: the result of verifying it, and its address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KnownSender {
     pub(crate) identity: Identity,
@@ -121,21 +121,22 @@ impl Evaluator {
         if field.is_empty() { Agent::empty().into() } else { self.recognizer.agents(field) }
     }
 
-    /// Returns the agents for a name that a person has written, which may also be a `User-Agent`
-    /// value.
+    /// Returns the agents for a name that a person has written: the name of a crawler, or a
+    /// `User-Agent` value.
     pub(crate) fn resolve(&self, name: &str) -> (NamedAs, Agents) {
         self.recognizer.resolve(name)
     }
 
-    /// Returns a message if the name is neither in the registry, nor in this file, nor in `other`.
+    /// Returns an error if the name is neither in the registry, nor in this robots.txt, nor in that
+    /// of `other`.
     pub(crate) fn unknown_name<'n>(&self, name: &'n str, other: Option<&Self>) -> Option<UnknownName<'n>> {
         let files: Vec<_> = [Some(self), other].into_iter().flatten().map(Self::robots).collect();
         UnknownName::of(name, &self.recognizer, &files)
     }
 
-    /// Reports whether a word would be interpreted as the `User-Agent` of a client that is not a
-    /// crawler, although it does not look like a complete header. An expectation about such a word
-    /// is met whatever the file contains, so it is probably a mistake.
+    /// Reports whether a word would be treated as the `User-Agent` of a client that is not a
+    /// crawler, although it does not look like a complete header. Such a word in an expectation is
+    /// probably a mistake, because the result does not depend on the robots.txt.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();
@@ -181,9 +182,9 @@ impl Evaluator {
         self.report.get_or_init(|| check::check(self.robots(), &self.settings.checks))
     }
 
-    /// Returns the findings that explain why the file appears to have more rules than it has for
-    /// crawlers. Only suspicious files are checked, because a check costs more time than most
-    /// commands need otherwise.
+    /// Returns the findings that explain why crawlers find fewer rules in the file than a person
+    /// would expect. Only suspicious files are checked, because a check takes longer than the rest
+    /// of most commands.
     pub(crate) fn unread_of_file(&self) -> Vec<&Finding> {
         let robots = self.robots();
         let is_suspect = robots.groups().len() == 0
@@ -198,9 +199,9 @@ impl Evaluator {
         FileKind::unreadable(self.robots()).is_some() || self.findings(&OF_OTHER_FILES).next().is_some()
     }
 
-    /// Returns findings about new lines, which the file `old` does not have, that crawlers ignore
-    /// or interpret differently than a person would. Comparing the effects of the two files does
-    /// not reveal such lines.
+    /// Returns the findings about lines that the file `old` does not contain, and that crawlers
+    /// ignore or read differently than a person would. A comparison of the effects does not show
+    /// such lines.
     pub(crate) fn unread_lines_since(&self, old: &Self) -> Vec<&Finding> {
         let found: Vec<&Finding> = self.findings(&OF_LINES).collect();
         let known: HashSet<&[u8]> = old.robots().lines().map(|line| line.bytes().trim_ascii()).collect();
@@ -213,13 +214,13 @@ impl Evaluator {
         self.check().findings.iter().filter(|finding| codes.contains(&finding.code))
     }
 
-    /// Returns the findings together with corrections. Computing the corrections takes additional
-    /// time.
+    /// Returns the findings and their fixes. Unlike [`check`](Self::check), this computes the
+    /// fixes, which takes time.
     pub(crate) fn check_with_fixes(&self) -> Report {
         self.check().clone().with_fixes(self.robots(), &self.settings.checks)
     }
 
-    /// Returns the changes for the crawlers of the registry if `new` replaces this file.
+    /// Returns the effects on the crawlers of the registry if the file of `new` replaces this one.
     pub(crate) fn diff(&self, new: &Self, guards: impl IntoIterator<Item = Guard>) -> Diff {
         let options = DiffOptions::new().with_registry(self.settings.registry.clone());
         let options = guards.into_iter().fold(options, DiffOptions::guard);
@@ -227,15 +228,15 @@ impl Evaluator {
         Diff::of_while(self.robots(), new.robots(), &options, &|| time.is_left())
     }
 
-    /// Returns the pages in `pages` that search engines may no longer fetch if `new` replaces this
-    /// file.
+    /// Returns the pages in `pages` that search engines may no longer fetch if the file of `new`
+    /// replaces this one.
     pub(crate) fn page_losses(&self, new: &Self, pages: &[Page]) -> Vec<PageLoss> {
         PageLoss::between(self.robots(), new.robots(), pages, &self.settings.registry)
     }
 }
 
-/// The registry, the policy and the checks of a site. The default is that of a config without such
-/// settings.
+/// The registry, the policy and the checks of a site. `Default` returns those of a config without
+/// such settings.
 #[derive(Clone, Debug)]
 pub(crate) struct EvaluatorSettings {
     pub(crate) registry: Arc<Registry>,

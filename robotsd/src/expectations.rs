@@ -26,7 +26,7 @@ use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
 /// Maximum size of a file of expectations, in bytes, and maximum number of pairs of agents and
-/// paths in all its tables. Both limit the cost of a file: the parsed TOML needs about a hundred
+/// paths in all its tables. Both limit memory use, because the parsed TOML needs about a hundred
 /// times the memory of its text.
 const MAX_BYTES: usize = 1 << 20;
 const MAX_PAIRS: usize = 100_000;
@@ -56,13 +56,13 @@ pub(crate) struct ExpectationsFile {
     pub(crate) expectations: Expectations,
     /// Every agent as written.
     pub(crate) agents: Vec<WrittenWord>,
-    /// Every path as written, in the order of the expectations.
+    /// Every path as written, in the order of the file.
     pub(crate) paths: Vec<WrittenWord>,
     /// Index in `paths` of the first path of each expectation.
     first_paths: Vec<usize>,
 }
 
-/// Name of an agent, or a path, with its position.
+/// Name of an agent, or a path, with its position in the file.
 #[derive(Debug)]
 pub(crate) struct WrittenWord {
     pub(crate) text: String,

@@ -1,6 +1,6 @@
-//! Reads and writes files. Paths from configs and requests may refer to other things than regular
-//! files, such as FIFOs. Files in the state directory are replaced as a whole, and only their owner
-//! can read them.
+//! Reads and writes files. The paths come from configs and requests, and may lead to something
+//! other than a regular file, such as a FIFO. Files in the state directory are replaced as a whole,
+//! and only their owner can read them.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
@@ -14,9 +14,9 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens a regular file, and returns it with its metadata. Never waits, even if the path is a FIFO
-/// without a writer or a device. The type of the opened file is checked, so that the file cannot be
-/// replaced between the check and the opening.
+/// Opens a regular file, and returns it with its metadata. Never waits, even if the path is that of
+/// a device or of a FIFO without a writer. Opens the file before checking its type, so that it
+/// cannot be replaced in between.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> io::Result<(Vec<u8>, Metad
     Ok((octets, metadata))
 }
 
-/// Reads a regular file.
+/// Reads a regular file, and returns its contents.
 ///
 /// # Errors
 ///
@@ -100,17 +100,17 @@ pub(crate) fn replace_by(
     written.map(drop)
 }
 
-/// Appends `room` spaces to JSON, so that [`overwrite`] can write longer JSON to the file on a full
-/// disk.
+/// Appends `room` spaces to JSON. With them, [`overwrite`] can later write longer JSON to the file,
+/// even on a full disk.
 pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
     let mut octets = json.to_vec();
     octets.resize(json.len() + room, b' ');
     octets
 }
 
-/// Overwrites a file in place with JSON that is not longer than the file, because no new file can
-/// be created on a full disk. If the process ends during the write, the file contains invalid JSON.
-/// Blocks.
+/// Overwrites a file in place with JSON that is not longer than the file. This works even on a full
+/// disk, where a new file cannot be created. If the process ends during the write, the file
+/// contains invalid JSON. Blocks.
 ///
 /// # Errors
 ///
@@ -161,7 +161,7 @@ mod tests {
         let path = folder.path().join("made/a.txt");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         replace(&path, b"1").unwrap();
-        // An earlier version has left a file that others can read, and a temporary file.
+        // An earlier version may have left a file that others can read, and a temporary file.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         fs::write(path.with_extension("tmp"), b"left").unwrap();
         replace(&path, b"2").unwrap();

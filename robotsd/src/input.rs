@@ -1,5 +1,5 @@
-//! Reads inputs up to a maximum size, such as the files on the command line, and converts byte
-//! positions in them to lines and columns.
+//! Reads inputs such as the files on the command line, up to a maximum size. Also converts byte
+//! positions to lines and columns.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use tower_robots::live::LiveRobots;
 use crate::files;
 use crate::render::printable_path;
 
-/// Source of a robots.txt.
+/// Source of a robots.txt that a command reads.
 #[derive(Clone, Debug)]
 pub(crate) enum InputSource {
     Stdin,
@@ -75,7 +75,7 @@ pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks that standard input is read at most once: a second read would return nothing, as if the
+/// Checks that standard input is named at most once. A second read would return nothing, as if the
 /// file were empty.
 ///
 /// # Errors
@@ -116,8 +116,8 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// path in the config.
 pub(crate) type ReadInput = fn(&Path) -> io::Result<Vec<u8>>;
 
-/// Reads a file whose path is in a config. Rejects every FIFO: a path in a config is never a `<(…)`
-/// of a shell, so nothing may write into the FIFO. Errors contain the path of the file.
+/// Reads a file whose path is in a config. Rejects every FIFO, because a path in a config is never
+/// a shell's `<(…)`, and there may be no writer. Errors contain the path of the file.
 pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
     read_found(path, LiveRobots::MAX_FILE)
 }
@@ -129,7 +129,7 @@ pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Reader that returns at most a given number of bytes. If the input is longer, reading fails with
-/// an error that contains [`TooManyOctets`], so that the limit is not mistaken for the end of the
+/// an error that contains [`TooManyOctets`]. Otherwise, the limit would look like the end of the
 /// input.
 #[derive(Debug)]
 pub(crate) struct AtMost<R> {
@@ -165,7 +165,7 @@ impl TooManyOctets {
 }
 
 /// Wrapper of a decoder. It converts the decoder's own errors (invalid or incomplete data) with
-/// `named`, and passes on errors of the reader below the decoder unchanged.
+/// `named`, and returns the errors of the underlying reader unchanged.
 #[derive(Debug)]
 pub(crate) struct Unpacked<R, F> {
     pub(crate) octets: R,
@@ -183,19 +183,21 @@ impl<R: Read, E: std::error::Error + Send + Sync + 'static, F: Fn(io::Error) -> 
     }
 }
 
-/// Returns line and column of a byte position in a string, in characters, both from 1.
+/// Returns the line and column of a byte position in a string. Both are counted from 1, and columns
+/// in characters.
 pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
     Places::of(text).at(at)
 }
 
-/// Distance between two stored positions, in bytes.
+/// Distance between two positions in `Places::known`, in bytes.
 const STRIDE: usize = 1 << 10;
 
-/// Finds lines and columns of byte positions in one string, each in bounded time.
+/// Finds the lines and columns of many byte positions in one string. Each look-up takes bounded
+/// time.
 #[derive(Debug)]
 pub(crate) struct Places<'t> {
     text: &'t str,
-    /// Byte positions with their line and column, in order.
+    /// Some byte positions with their line and column, in ascending order.
     known: Vec<(usize, (usize, usize))>,
 }
 
@@ -212,7 +214,8 @@ impl<'t> Places<'t> {
         Self { text, known }
     }
 
-    /// Returns line and column in characters, both from 1.
+    /// Returns the line and column of a byte position. Both are counted from 1, and columns in
+    /// characters.
     pub(crate) fn at(&self, octet: usize) -> (usize, usize) {
         let before = self.known.partition_point(|(at, _)| *at <= octet).saturating_sub(1);
         let (start, place) = self.known[before];

@@ -7,7 +7,7 @@
 //!
 //! This crate uses only the public API of `tower_robots`. Its main modules:
 //!
-//! - `edge` and `upstream` implement HTTP. They have nothing to do with robots.txt.
+//! - `edge` and `upstream` implement HTTP. They contain nothing about robots.txt.
 //! - `sites` contains the sites that are served, and `serve` runs the server, with the robots layer
 //!   between `edge` and `upstream`.
 //! - `request` decides about a request, and `decision` answers decision requests of other proxies.

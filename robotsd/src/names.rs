@@ -9,18 +9,16 @@ use tower_robots::rules::{ProductToken, RobotsTxt};
 
 /// Returns the known word that is most similar, ignoring case; `None` if no word is similar enough.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // Nobody types words longer than a URL, and the cost of computing a distance is the product of
-    // both lengths.
+    // The time to compare two words is the product of their lengths, and nobody types longer words.
     const MAX_WORD_LENGTH: usize = 128;
     if word.is_empty() || word.len() > MAX_WORD_LENGTH {
         return None;
     }
     let word = word.to_lowercase();
-    // Nearly every crawler's name has such an ending, so the ending does not show which crawler is
-    // meant.
+    // Most names of crawlers have one of these endings, so it does not show which crawler is meant.
     let ending = ["bot", "spider", "crawler"].iter().find(|ending| word.ends_with(**ending)).map_or(0, |one| one.len());
     let distance = |known: &'k str| (strsim::damerau_levenshtein(&word, &known.to_lowercase()), known);
-    // A third of the letters may be wrong; in a very short word, one letter.
+    // A third of the letters before the ending may be wrong, but at least one letter.
     let allowed = |known: &str| (known.len().min(word.len()).saturating_sub(ending) / 3).max(1);
     let is_near = |(distance, known): &(usize, &str)| *distance <= allowed(known);
     known
@@ -47,7 +45,7 @@ pub(crate) fn quoted_list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> 
 }
 
 /// A name that is neither in the registry nor in a robots.txt, with a suggestion. Most such names
-/// are typing errors, so the answer for them must not look like the answer for a crawler.
+/// are typing errors, so commands must not answer as if the name were a crawler's.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownName<'n> {
     name: &'n str,
@@ -55,8 +53,8 @@ pub(crate) struct UnknownName<'n> {
 }
 
 impl<'n> UnknownName<'n> {
-    /// Looks up a name as a person writes it. Returns `None` for the names of crawlers and groups,
-    /// for `*`, and for headers.
+    /// Looks up a name that a person has written. Returns `None` for the names of crawlers and
+    /// groups, for `*`, and for headers.
     pub(crate) fn of(name: &'n str, recognizer: &Recognizer, files: &[&RobotsTxt]) -> Option<Self> {
         let (named_as, agents) = recognizer.resolve(name);
         let token = agents.first().tokens().first().filter(|_| named_as == NamedAs::Unregistered)?;
@@ -76,7 +74,7 @@ impl<'n> UnknownName<'n> {
         Some(Self { name: name.trim(), hint })
     }
 
-    /// Returns the suggestion: the crawler that was probably meant, or how to find it.
+    /// Returns the suggestion: the crawler that probably was meant, or how to find it.
     pub(crate) fn hint(&self) -> Option<String> {
         self.hint.clone()
     }
@@ -87,11 +85,12 @@ impl<'n> UnknownName<'n> {
     }
 }
 
-/// Minimum length of a word that is treated as the beginning of a crawler's name, in bytes.
+/// Minimum length of an unknown name, in bytes, if it is compared with the beginnings of crawlers'
+/// names.
 const MIN_WORD_LENGTH: usize = 4;
 
-/// Returns a suggestion for an unknown name: the crawler or group that was probably meant, or how
-/// to list an operator's crawlers. A suggestion of [`Registry::meant`] takes precedence.
+/// Returns a suggestion for an unknown name: the crawler or group that probably was meant, or how
+/// to list an operator's crawlers. If [`Registry::meant`] has a suggestion, that one is returned.
 pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Option<String> {
     if let Some(meant) = registry.meant(name, &RobotsTxt::parse(&b""[..])) {
         return Some(format!("did you mean {meant}?"));

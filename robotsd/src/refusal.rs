@@ -1,8 +1,8 @@
-//! The page that a refused client gets: the default page, or the template of the site.
+//! The response to a refused request: the default page, or a page from the template of the site.
 //!
-//! The template is read together with the config, which is rejected if the template is invalid.
-//! Rendering cannot fail. Whether a placeholder is allowed at a position depends on the HTML around
-//! it.
+//! The template is read together with the config, and an invalid template is an error of the
+//! config. Rendering cannot fail. A placeholder is an error if escaping would not make its value
+//! safe in the surrounding HTML.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,8 +15,9 @@ use tower_robots::layer::Event;
 
 use crate::word_enum::word_enum;
 
-/// The statuses that a refusal may have. Others are unsuitable: 2xx and 3xx do not refuse, 401
-/// requires a challenge, and crawlers treat 5xx as a problem of the site.
+/// The statuses that the response to a refused request may have. Other statuses are unsuitable: 2xx
+/// and 3xx do not refuse, 401 requires a challenge, and crawlers treat 5xx as a problem of the
+/// site.
 pub(crate) const REFUSAL_STATUSES: [StatusCode; 6] = [
     StatusCode::FORBIDDEN,
     StatusCode::PAYMENT_REQUIRED,
@@ -26,7 +27,7 @@ pub(crate) const REFUSAL_STATUSES: [StatusCode; 6] = [
     StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
 ];
 
-/// The refusal page of a site.
+/// The settings of a site's response to refused requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalPage {
     pub(crate) status: StatusCode,
@@ -39,8 +40,8 @@ pub(crate) struct RefusalPage {
 }
 
 impl RefusalPage {
-    /// Returns the response to a refused request. As without a template, clients that accept only
-    /// JSON get problem details, and gRPC calls get a gRPC status.
+    /// Returns the response to a refused request. With or without a template, clients that accept
+    /// only JSON get problem details, and gRPC calls get a gRPC status.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
         // The template is used only if a rule disallows the request, because it shows this rule.
         // Requests of impostors can be refused without such a rule.
@@ -65,7 +66,7 @@ impl RefusalPage {
 /// Maximum size of a template file, in bytes.
 pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
 
-/// Maximum number of placeholders in a template. It limits the cost of a refusal, because clients
+/// Maximum number of placeholders in a template. It limits the size of a response, because clients
 /// determine the lengths of the values.
 const MAX_PLACEHOLDERS: usize = 32;
 
@@ -96,7 +97,7 @@ pub(crate) struct TemplateError {
     pub(crate) message: String,
 }
 
-/// Whether the site has a contact, which the template can show.
+/// Whether the site's config sets `contact`, which the template can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
     Given,
@@ -120,8 +121,8 @@ impl TemplateFormat {
         }
     }
 
-    /// Appends an escaped character of a value. Control characters are replaced, because they could
-    /// forge lines or send commands to a terminal.
+    /// Appends a character of a value, escaped for this format. Control characters are replaced,
+    /// because they could forge lines or send commands to a terminal.
     fn push_escaped(self, out: &mut String, char: char) {
         match (self, char) {
             (_, char) if char.is_control() => out.push(char::REPLACEMENT_CHARACTER),
@@ -257,8 +258,8 @@ word_enum! {
 }
 
 impl Placeholder {
-    /// Reports whether the value is safe in an attribute: it is never taken from a request or from
-    /// a robots.txt, which may be downloaded from another server.
+    /// Reports whether the value never comes from a request or from a robots.txt, which may be
+    /// fetched from another server. Only such a value is safe in every attribute.
     const fn is_trusted(self) -> bool {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
     }
@@ -300,18 +301,19 @@ enum HtmlContext {
         name: String,
         quote: u8,
     },
-    /// The position is in an element without escapes, such as `script` or `style`.
+    /// The position is in an element that does not support HTML escapes, such as `script` or
+    /// `style`.
     Raw {
         name: String,
     },
     Comment,
 }
 
-/// Names of elements whose content cannot contain escapes.
+/// Names of elements that do not support HTML escapes.
 const RAW: [&str; 7] = ["script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext"];
 
 impl HtmlContext {
-    /// Returns the context after `text`, which begins in this context.
+    /// Returns the context at the end of `text`, if `text` begins in this context.
     fn after(mut self, text: &[u8]) -> Self {
         let mut rest = text;
         while let Some((&byte, after)) = rest.split_first() {

@@ -1,8 +1,8 @@
 //! Reports about a running robotsd: the responses of the admin interface, which the commands read.
 //!
-//! This module contains only types: `sites` and `admin` fill them in, and `commands` prints them.
-//! New versions of robotsd may add fields, but never remove any. A command and the process that it
-//! queries may be different versions of robotsd, so a reader uses defaults for missing fields.
+//! This module contains only types: `sites` and `admin` fill them in, and `commands` prints them. A
+//! command and the process that it queries may be different versions of robotsd. New versions may
+//! add fields, but never remove any, and readers use defaults for missing fields.
 
 mod served_versions;
 mod site;
@@ -29,16 +29,16 @@ pub(crate) struct StatusReport {
     pub(crate) uptime_seconds: u64,
     /// The config file, and whether it is in force.
     pub(crate) config: ConfigReport,
-    /// The last upgrade in place, if it is in progress or failed.
+    /// The last upgrade of the running process, if it is in progress or has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<UpgradeReport>,
-    /// The known crawlers; `None` during start-up.
+    /// The registry of crawlers; `None` during start-up.
     pub(crate) registry: Option<RegistryReport>,
     /// Evidence for checking the senders of requests; `None` if senders are not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
-    /// Store that shares the counts of crawlers with other processes; `None` if each process counts
-    /// for itself.
+    /// Store that several processes use to count the requests of crawlers together; `None` if each
+    /// process counts separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
     /// Hooks of `[[notify]]`, each with the event that it sent last.
@@ -53,12 +53,12 @@ pub(crate) struct StatusReport {
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`; empty during start-up.
     pub(crate) enforcement: String,
-    /// Position of the switch for all sites, or of the fleet's switch. The switches of single sites
-    /// may be off in addition.
+    /// Position of the switch for all sites, or of the fleet's switch. Single sites may be switched
+    /// off, too.
     pub(crate) switch: String,
     /// Next steps that concern all sites.
     pub(crate) next: Vec<NextStep>,
-    /// Why the switch of all sites counts as `off` although nobody turned it off.
+    /// Reason why the switch of all sites counts as `off` although nobody turned it off.
     pub(crate) switch_problem: Option<String>,
     /// Whether the state directory is writable, including the parts of all sites and of the board;
     /// `None` if no state directory is configured.
@@ -78,9 +78,9 @@ pub(crate) struct StatusReport {
 }
 
 impl StatusReport {
-    /// Describes how crawlers may get the pending version although it is held: a proxy that asks
-    /// robotsd for decisions serves its own file while robotsd does not answer. `None` if no
-    /// version is pending, or no proxy asks robotsd.
+    /// Describes how crawlers may get the pending version although it is held. While robotsd does
+    /// not answer, a proxy that asks it for decisions serves its own file. `None` if no version is
+    /// pending, or if no proxy asks robotsd.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
@@ -91,7 +91,7 @@ impl StatusReport {
     }
 }
 
-/// A step to take, with the command for it if there is one.
+/// A step that the operator should take, with the command for it if there is one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NextStep {
     pub(crate) what: String,
@@ -123,7 +123,7 @@ impl NextStep {
     }
 }
 
-/// The config file.
+/// The config file, and which part of it is in force.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
@@ -133,14 +133,14 @@ pub(crate) struct ConfigReport {
     /// Time when the config in force was accepted.
     pub(crate) accepted: String,
     pub(crate) rejected: Option<RejectedConfigReport>,
-    /// Settings of the config in force that will have another value after the next start.
+    /// Settings in the accepted config that take effect only at the next start.
     pub(crate) next_start: Vec<SettingChange>,
     /// Included files that are not in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) refused: Vec<RefusedFileReport>,
 }
 
-/// An included file, which defines sites, that cannot be used.
+/// An included file (with sites) that cannot be used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
@@ -154,7 +154,8 @@ pub(crate) struct RefusedFileReport {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RejectedConfigReport {
-    /// Time when the file became unusable; `tried` is the time of the last attempt to read it.
+    /// Time since which the file has been unusable. `tried` is the time of the last attempt to read
+    /// it.
     pub(crate) since: String,
     pub(crate) tried: String,
     /// The first error (with path, line and column), and the number of further errors.
@@ -173,28 +174,28 @@ pub(crate) struct SettingChange {
     pub(crate) site: Option<String>,
     /// Key with its table: `limits.drain`, `modes[agent:GPTBot].mode`.
     pub(crate) setting: String,
-    /// Value in the first config, which is in force; `None` if it is not set there and has no
-    /// default.
+    /// Value in the first of the compared configs, such as the one in force. `None` if it is not
+    /// set and has no default.
     #[serde(rename = "running")]
     pub(crate) before: Option<String>,
-    /// Value in the second config, which is the file; `None` if it is not set there and has no
-    /// default.
+    /// Value in the second of the compared configs, such as the file. `None` if it is not set and
+    /// has no default.
     #[serde(rename = "file")]
     pub(crate) after: Option<String>,
 }
 
-/// The store that shares the counts of crawlers between processes.
+/// The store that several processes use to count the requests of crawlers together.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RateStoreReport {
     /// URL of the store, without user and password.
     pub(crate) place: String,
-    /// `used`, or `out` while each process counts for itself.
+    /// `used`, or `out` while the store is unavailable and each process counts separately.
     pub(crate) state: String,
-    /// Why no request uses the store; `None` if requests use it.
+    /// Reason why no request can use the store; `None` if requests use it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
-    /// The last failure.
+    /// Message of the last failure of the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -203,15 +204,16 @@ pub(crate) struct RateStoreReport {
     pub(crate) outages: u64,
     /// Queries to the store, by result: `answered`, `late` or `failed`.
     pub(crate) calls: Vec<KindCount>,
-    /// Limited requests, by result: `allowed` or `denied` by the store, `known-denied` because of
-    /// an earlier denial, or counted by this process `alone`.
+    /// Requests of rate-limited crawlers, by result. The result is `allowed` or `denied` by the
+    /// store, `known-denied` because of an earlier denial, or `alone` if only this process counted
+    /// the request.
     pub(crate) requests: Vec<KindCount>,
 }
 
-/// An upgrade in place: the response to `POST /upgrade`, and the last upgrade in the status.
+/// An upgrade of the running process, in the response to `POST /upgrade` and in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct UpgradeReport {
-    /// `under-way`; `done`: the new process serves; `failed`: the old process continues.
+    /// `under-way`, `done` (the new process serves) or `failed` (the old process continues).
     pub(crate) state: String,
     /// Time when this state was reached.
     pub(crate) at: String,
@@ -228,12 +230,12 @@ pub(crate) struct RegistryReport {
     pub(crate) checked: usize,
     /// Last day when such documentation was read.
     pub(crate) last_checked: Option<String>,
-    /// The registry that is followed at a URL, if any.
+    /// The registry that is fetched from a URL, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<PublishedRegistryReport>,
 }
 
-/// A registry that is published at a URL.
+/// A registry of crawlers that is published at a URL.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PublishedRegistryReport {
     pub(crate) url: String,
@@ -261,20 +263,19 @@ pub(crate) struct IdentityReport {
     pub(crate) lists: Vec<ListReport>,
     pub(crate) directories: Vec<DirectoryReport>,
     /// Number of addresses whose reverse DNS names are known. `names_waiting` is the number of
-    /// addresses that are still to be looked up.
+    /// addresses whose names must still be looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Network paths whose addresses are in doubt, so that failed checks do not refute claims
-    /// there.
+    /// Network paths with unreliable client addresses, so that failed checks there refute nothing.
     pub(crate) suspects: Vec<SuspectReport>,
-    /// The missing evidence, one line per cause, as in the log.
+    /// Messages about missing evidence, one line per cause, as in the log.
     pub(crate) problems: Vec<String>,
-    /// Why the knowledge about network paths is lost when the process ends.
+    /// Reason why the data about network paths will be lost when the process ends.
     pub(crate) paths_problem: Option<String>,
 }
 
 impl IdentityReport {
-    /// Returns the number of lists that were confirmed within the last day. Only such lists can
+    /// Returns the number of lists that were confirmed within the last day. Only these lists can
     /// refute a claim.
     pub(crate) fn confirmed_lists(&self) -> usize {
         self.lists.iter().filter(|list| list.age_seconds.is_some_and(|age| age <= 24 * 3600)).count()
@@ -310,8 +311,8 @@ pub(crate) struct DirectoryReport {
     pub(crate) problem: Option<String>,
 }
 
-/// A network path whose addresses may be those of a proxy, so that failed checks do not refute
-/// claims there.
+/// A network path that may hide the addresses of clients, for example because of a proxy. Failed
+/// checks on it refute nothing.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SuspectReport {
     pub(crate) site: String,
@@ -323,7 +324,7 @@ pub(crate) struct SuspectReport {
     /// Networks that contain most addresses seen on the path. They may be missing from
     /// `trusted_proxies`.
     pub(crate) networks: Vec<String>,
-    /// Time when the crawler was last verified on this path.
+    /// Time of the last verified request of the crawler on this path.
     pub(crate) last_verified: Option<String>,
 }
 
@@ -344,7 +345,7 @@ pub(crate) struct ReloadReport {
 pub(crate) struct ReloadOutcome {
     /// `published` or `kept`; for a config also `unchanged` or `partly`.
     pub(crate) outcome: String,
-    /// One line, and another one for each included file that is refused.
+    /// One line about the result, and one for each refused included file.
     pub(crate) message: String,
 }
 
@@ -363,7 +364,7 @@ pub(crate) struct SiteReload {
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
     /// The appended parts, after they were read again. If the site has a folder of files, only the
-    /// report of the first file contains them.
+    /// result of the first file contains them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
 }
@@ -390,15 +391,16 @@ pub(crate) struct ChangeReport {
     pub(crate) running: bool,
     /// Whether the change survives a restart.
     pub(crate) kept: bool,
-    /// Why the change does not survive a restart although it should, or which replicas have not
-    /// received it.
+    /// Reason why the change unexpectedly does not survive a restart, or list of the replicas that
+    /// have not received it.
     pub(crate) problem: Option<String>,
     /// Steps that remain to be taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) next: Vec<NextStep>,
 }
 
-/// Response to `GET /fleet`: the document of a fleet and its replicas, as one replica sees them.
+/// Response to `GET /fleet`: the document of a fleet and the state of its replicas, as one replica
+/// last read them.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetReport {
     pub(crate) name: String,
@@ -428,7 +430,7 @@ pub(crate) struct FleetEntry {
     /// `*`, or the name of a site.
     pub(crate) scope: String,
     pub(crate) what: String,
-    /// Revision of the document that contains the entry; 0 until the entry is in the store.
+    /// Revision of the document that added the entry; 0 until the entry is in the store.
     pub(crate) rev: u64,
     pub(crate) by: String,
     pub(crate) at: String,
@@ -451,11 +453,11 @@ pub(crate) struct FleetReplica {
 }
 
 word_enum! {
-    /// State of a replica, compared with the document of its fleet.
+    /// State of a replica: whether it has everything that is in the document of its fleet.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum ReplicaState {
-        /// The replica has everything that the store has.
+        /// The replica has everything that is in the document.
         Synced = "synced",
         /// The off switches or accepted versions of the replica differ from those in the store.
         Behind = "behind",
@@ -463,9 +465,9 @@ word_enum! {
         /// yet.
         Lacks = "lacks",
         Missing = "missing",
-        /// The replica cannot reach the store now, or has not read it since its start.
+        /// The replica cannot reach the store at the moment, or has not read it since it started.
         Stale = "stale",
-        /// Entries in the store are missing, or older than the replica's own entries.
+        /// Entries that the replica knows are missing in the store, or older there.
         WentBack = "went-back",
         /// The document belongs to another fleet.
         Foreign = "foreign",
@@ -473,10 +475,10 @@ word_enum! {
         Rejected = "rejected",
         /// The replica cannot read some fields of the document.
         Damaged = "damaged",
-        /// Another process uses the replica's name.
+        /// Another process uses the same replica name.
         Doubled = "doubled",
-        /// The replica reports no problem. This state is only in its own report: comparison with
-        /// the document then gives `Synced`, `Behind` or `Lacks`.
+        /// The replica reports no problem. Only the replica itself reports this state. After a
+        /// comparison with the document, it becomes `Synced`, `Behind` or `Lacks`.
         Current = "current",
         /// The replica has not read a document yet, or its version of robotsd has a state that this
         /// version does not know.
@@ -487,7 +489,8 @@ word_enum! {
 }
 
 impl ReplicaState {
-    /// Reports whether a replica determines this state itself.
+    /// Reports whether the replica itself determines this state, without a comparison with the
+    /// document.
     pub(crate) const fn is_own(self) -> bool {
         matches!(
             self,
@@ -508,13 +511,13 @@ impl FleetReport {
         self.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count()
     }
 
-    /// Reports whether every replica has what the store has.
+    /// Reports whether every replica has everything that is in the document.
     pub(crate) fn is_synced(&self) -> bool {
         self.problems.is_empty() && self.rev.is_some() && self.synced() == self.replicas.len()
     }
 }
 
-/// The response of a replica, or the reason why there is none.
+/// The response of a replica to a command, or the reason why there is no response.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReplicaAnswer<T> {
     pub(crate) replica: String,
@@ -541,7 +544,7 @@ pub(crate) struct RecordedReload {
     pub(crate) origin: String,
     pub(crate) hash: Option<String>,
     pub(crate) findings: Findings,
-    /// Effect on crawlers, in one sentence.
+    /// Effect of the version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
     /// Who made the decision, if known; `reason` is the reason given for it.
@@ -552,8 +555,8 @@ pub(crate) struct RecordedReload {
 }
 
 impl RecordedReload {
-    /// Formats who made the decision, and why: ` by alice: "the sale"`. Leaves out what is not
-    /// known.
+    /// Formats who made the decision, and why: ` by alice: "the sale"`. Leaves out whichever is
+    /// unknown.
     pub(crate) fn attribution(&self) -> String {
         let who = self.who.iter().map(|who| format!(" by {who}"));
         who.chain(self.reason.iter().map(|reason| format!(": {reason:?}"))).collect()
@@ -565,8 +568,8 @@ impl ChangeReport {
         Self { message, ..Self::default() }
     }
 
-    /// Returns why the change is lost when the process ends, or which replicas have not received
-    /// it; `None` if neither applies.
+    /// Returns a sentence about what limits the change: it will be lost when the process ends, or
+    /// some replicas have not received it. `None` if neither applies.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.problem, self.kept) {
             (Some(problem), true) => return Some(format!("it is in effect here, and survives restarts; {problem}")),

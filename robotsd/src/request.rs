@@ -1,7 +1,7 @@
-//! Decides about requests to sites. First, evidence about the sender of a request is collected.
-//! Then the layer judges the request, and, if it is rate-limited, the shared rate store is asked.
-//! Finally, the request is answered and counted. This module is used both for requests to a backend
-//! and for decision requests of other proxies.
+//! Decides about requests to sites, both for requests to a backend and for questions of other
+//! proxies. First, evidence about the sender of a request is collected. Then the layer judges the
+//! request, and, if the crawler is rate-limited, the shared rate store is queried. Finally, the
+//! decision is counted.
 //!
 //! If the rate store does not answer, the process counts the request itself. A request whose rate
 //! limit is only observed does not wait for the store.
@@ -18,17 +18,17 @@ use tower_robots::policy::{RateLimit, RateMode};
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
 use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
 
-/// Decides about requests to a site on one worker.
+/// Decides, on one worker, about the requests to a site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteJudge {
     /// Name of the site in the access log.
     pub(crate) name: Arc<str>,
     /// Counters of this worker.
     pub(crate) counts: Arc<OutcomeCounts>,
-    /// The layer, which judges requests, writes to the log and identifies crawlers.
+    /// Layer that identifies crawlers, judges requests and writes to the log.
     pub(crate) layer: RobotsLayer,
     pub(crate) evidence: VerifyLayer,
-    /// The shared rate store; `None` if this process counts for itself.
+    /// The shared rate store; `None` if this process counts separately.
     pub(crate) store: Option<PaceStore>,
     /// Services that refer visitors; `None` if the board is disabled.
     pub(crate) services: Option<Arc<SendingServices>>,
@@ -57,8 +57,8 @@ impl SiteJudge {
         };
         let judgement = self.layer.decide(&original);
         let wait = match (&self.store, judgement.rate_limited()) {
-            // The future is boxed, because very few requests wait for the store. Otherwise, all
-            // requests would need its memory.
+            // The future is boxed. Otherwise its memory would be part of every request, although
+            // very few requests wait for the store.
             (Some(store), Some(rate_limited)) => Box::pin(store.ask(rate_limited)).await,
             _ => None,
         };
@@ -74,7 +74,7 @@ impl SiteJudge {
     }
 }
 
-/// Reports whether a request is for a page rather than for one of its assets.
+/// Reports whether the client requested a page, and not an asset such as an image.
 fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
@@ -89,8 +89,8 @@ pub(crate) struct PaceStore {
 }
 
 impl PaceStore {
-    /// Asks the store how long a request would have to wait. Zero means that the request is
-    /// allowed. Returns `None` if the store does not answer.
+    /// Asks the store how long a request would have to wait, and returns that time. Zero means that
+    /// the request is allowed. `None` if the store does not answer.
     async fn ask(&self, rate_limited: &RateLimitedRequest) -> Option<Duration> {
         // Only the file name is part of the key, because the path of the folder may differ between
         // processes.

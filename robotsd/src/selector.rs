@@ -65,8 +65,8 @@ impl Selector {
         }
     }
 
-    /// Returns the selected crawlers of a registry, or an error if no crawler of the registry has
-    /// the selected operator.
+    /// Returns the selected crawlers of a registry. An operator without crawlers in the registry is
+    /// an error.
     pub(crate) fn of<'r>(&self, registry: &'r Registry) -> Result<Vec<&'r Crawler>, String> {
         let crawlers: Vec<_> = registry.crawlers().filter(|crawler| self.has(crawler)).collect();
         match self {

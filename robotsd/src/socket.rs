@@ -36,7 +36,7 @@ impl Socket {
 
     /// Reports whether the kernel has received bytes, without removing them from its buffer.
     ///
-    /// With TLS, such a byte may belong to a record without content, but still counts as data.
+    /// With TLS, the bytes may belong to a record without content. They count as data nevertheless.
     pub(crate) fn peek(&self) -> io::Result<usize> {
         let mut byte = [MaybeUninit::uninit()];
         match self {
@@ -47,12 +47,12 @@ impl Socket {
     }
 }
 
-/// Closes a socket properly: after the last byte was sent, reads and discards the bytes that the
-/// peer sends, until the peer closes the socket or a limit is reached.
+/// Closes a socket so that the peer does not lose the response. After the last byte was sent, reads
+/// and discards bytes of the peer until the peer closes the socket or a limit is reached.
 ///
 /// If a socket is closed while bytes are unread or still arriving, the connection is reset (RFC
-/// 9112, section 9.6), and the peer may lose the response. On HTTP/2, frames and requests often
-/// arrive after the end of a connection, and on HTTP/1.1, uploads that were answered early do.
+/// 9112, section 9.6), and the peer may lose the response. Such bytes are often the frames and
+/// requests of an HTTP/2 client, or the rest of an upload whose response was sent early.
 #[derive(Debug)]
 pub(crate) struct LingeringClose {
     quiet: Pin<Box<Sleep>>,
@@ -60,7 +60,8 @@ pub(crate) struct LingeringClose {
     octets: usize,
 }
 
-/// Maximum time without bytes from the peer. [`MAX_TIME`] is the maximum time in total.
+/// Maximum time to wait for the next bytes from the peer. [`MAX_TIME`] is the maximum duration of
+/// the whole close.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 const MAX_TIME: Duration = Duration::from_secs(10);
 
@@ -129,10 +130,10 @@ impl AsyncRead for Socket {
             Self::Tls(stream) => {
                 let is_client = matches!(**stream, TlsStream::Server(_));
                 Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
-                    // Many clients close a connection without a close_notify. From clients, this
-                    // counts as a normal end, because requests have a length, so truncated requests
-                    // are detected anyway. From upstreams, it is an error, because the end of the
-                    // connection may be the end of a response.
+                    // Many clients close a connection without a close_notify. This is a normal end,
+                    // because requests have a length, so that truncated ones are detected anyway.
+                    // For upstreams it is an error, because a response may extend to the end of the
+                    // connection.
                     Err(error) if is_client && error.kind() == UnexpectedEof => Ok(()),
                     read => read,
                 })
@@ -166,7 +167,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
-            // Only the close_notify is still to be sent, and a peer that has closed the connection
+            // Only the close_notify was still to be sent, and a peer that has closed the connection
             // does not need it.
             Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_shutdown(cx)) {
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),

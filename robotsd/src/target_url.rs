@@ -98,8 +98,8 @@ pub(crate) fn is_http(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Reports whether the first segment of a word looks like a host name. Such words are probably URLs
-/// without a scheme.
+/// Reports whether the first segment of `word` looks like a host name, so that `word` probably is a
+/// URL without a scheme.
 fn begins_with_host(word: &str) -> bool {
     let first = word.split(['/', '?', '#']).next().unwrap_or_default();
     let is_name = |host: &str| host.chars().all(|char| char.is_alphanumeric() || matches!(char, '.' | '-' | '_'));
@@ -107,8 +107,8 @@ fn begins_with_host(word: &str) -> bool {
     if port.is_some_and(|port| port.parse::<u16>().is_err()) || host.is_empty() || !is_name(host) {
         return false;
     }
-    // A word with a dot, such as `index.html`, is not a host, but the first segment of
-    // `example.com/index.html` is.
+    // A word without a slash, such as `index.html`, is not a host only because it contains a dot.
+    // The first segment of `example.com/index.html` is one.
     let is_alone = first.len() == word.len();
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }

@@ -1,7 +1,7 @@
 //! A macro for enums whose variants have names, for the log, metrics, JSON and pages.
 
-/// Declares an enum whose variants have names. Adds the constant `ALL` and the method `as_str`. The
-/// names are only written, never parsed.
+/// Declares an enum whose variants have names. Adds the constant `ALL` and the method `as_str`.
+/// There is no parser for the names.
 macro_rules! word_enum {
     (
         $(#[$about:meta])*
@@ -14,7 +14,7 @@ macro_rules! word_enum {
 
         impl $name {
             /// All variants, in the order of declaration.
-            #[allow(dead_code, reason = "not every one is gone through")]
+            #[allow(dead_code, reason = "some enums do not use it")]
             $vis const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
             /// Returns the name of the variant.

@@ -2,19 +2,19 @@
 //! program, and refuses requests from web pages and through an unconfigured proxy.
 //!
 //! A web page that an operator visits can make the browser send requests to the loopback address.
-//! The page can read the responses only if the page's host name resolves to this address (DNS
-//! rebinding). Therefore, over TCP, the `Host` must be a name or address that no web page can have.
-//! The page can also send a POST without being able to read the response. Therefore, changes over
-//! TCP need the header field `Robotsd-Admin`. A browser lets a page add this field only after a
-//! preflight request (CORS), and preflight requests are refused. Header fields that browsers add
-//! (`Origin`, `Sec-Fetch-Site`) are also checked on the Unix socket, because someone may forward
-//! the socket to a port of a machine with a browser.
+//! The page can read the responses only if its own host name resolves to that address (DNS
+//! rebinding). Over TCP, the `Host` must therefore be a name or address that a web page cannot
+//! have. The page can also send a POST without being able to read the response. Changes over TCP
+//! therefore need the header field `Robotsd-Admin`. A page can add this field only after a
+//! preflight request of the browser (CORS), and preflight requests are refused. Header fields that
+//! browsers add (`Origin`, `Sec-Fetch-Site`) are also checked on the Unix socket, because someone
+//! may forward the socket to a port of a machine with a browser.
 //!
 //! A proxy that forwards requests to this interface would give its clients access. Proxies add
 //! header fields about the client, and so do robotsd's own listeners. Requests with such a field
 //! are refused unless the listener is configured for a proxy. Requests of robotsd's own fetcher are
-//! refused, too. Otherwise, if a configured robots.txt URL or a redirect from it pointed to this
-//! interface by mistake, the response would be published as robots.txt.
+//! refused, too. Otherwise the response would be published as robots.txt if a configured robots.txt
+//! URL, or a redirect from it, pointed to this interface by mistake.
 //!
 //! [`authority`](super::authority) decides who a client is and what it may do.
 
@@ -59,8 +59,8 @@ pub(super) struct SocketPeer {
     /// Whether the user is the socket's owner, the user of this process, or root.
     pub(super) is_owner: bool,
     /// Whether a supervisor such as systemd created the socket. If so, the mode of the socket file
-    /// decides who may connect. A socket that robotsd created is open to other users only if the
-    /// config lists them. A connection of such a user may have been opened under an earlier config.
+    /// determines who may connect. A socket that robotsd created is open to other users only if the
+    /// config lists users of the socket. Their connections may be older than the config in force.
     pub(super) is_of_supervisor: bool,
 }
 
@@ -74,10 +74,10 @@ pub(super) struct TcpPeer {
     pub(super) certificate: Option<String>,
 }
 
-/// The settings for clients of a listener address.
+/// The settings of a TCP listener that requests are checked against.
 #[derive(Debug)]
 pub(super) struct AddressTerms {
-    /// Accepted host names.
+    /// Names that are accepted in `Host`.
     pub(super) names: Vec<String>,
     pub(super) config: AdminListenerConfig,
 }
@@ -87,7 +87,7 @@ impl AccessRule {
     /// robotsd's own fetcher.
     pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
-        // This check must come first: no later branch, such as the one for HTTP/1.0 probes, may
+        // This check comes first, so that no later branch (such as the one for HTTP/1.0 probes) can
         // admit a request of a web page.
         if let Some(message) = foreign_page(&head.headers, self.schemes()) {
             return refuse(message);
@@ -154,8 +154,8 @@ impl AccessRule {
         }
     }
 
-    /// Returns the schemes that the `Origin` of this listener's own pages may have. A proxy may use
-    /// TLS towards browsers, so pages behind it may also have `https://`.
+    /// Returns the schemes that `Origin` may have in requests of this listener's own pages. Behind
+    /// a proxy, these include `https`, because the proxy may use TLS.
     fn schemes(&self) -> &'static [&'static str] {
         match self {
             Self::Address(_, terms) if terms.config.proxy.is_some() => &["http://", "https://"],
@@ -165,8 +165,8 @@ impl AccessRule {
     }
 }
 
-/// Returns why a request is considered to come from a web page of another site; `None` if it is
-/// not. Without a `Host`, every `Origin` counts as another site.
+/// Returns the reason for treating a request as one of another site's web page. `None` if it is
+/// not. If the request has no `Host`, every `Origin` counts as that of another site.
 fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
     let host = fields.get(HOST).and_then(authority);
     let is_own = |origin: &HeaderValue| {
@@ -187,7 +187,7 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
 }
 
 /// Reports whether the host is `localhost`, a configured name, a loopback address, or the local
-/// address of the connection. A web page of another site cannot have such a host.
+/// address of the connection. No web page of another site has such a host.
 fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
     let host = authority.host();
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {

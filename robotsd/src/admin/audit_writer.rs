@@ -12,10 +12,11 @@ use tokio::time::timeout;
 use crate::audit::{AuditRecord, append};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel};
 
-/// Maximum time to wait for the disk.
+/// Maximum time to wait until a record is written to the disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum number of refusals written per hour, so that an unknown client cannot fill the disk.
+/// Maximum number of refusals that are recorded per hour, so that an unknown client cannot fill the
+/// disk.
 const REFUSALS: u32 = 120;
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -35,7 +36,7 @@ pub(crate) struct AuditWriter {
 
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Start of the hour over which `count` and `left_out` are counted.
+    /// Start of the hour whose refusals `count` and `left_out` count.
     since: Option<Instant>,
     count: u32,
     left_out: usize,
@@ -74,13 +75,14 @@ impl AuditWriter {
         written
     }
 
-    /// Returns why operators' decisions are refused; `None` if the last record could be written.
+    /// Returns a message if operators' decisions are refused, because the last record could not be
+    /// written. `None` if it was written.
     pub(super) fn problem(&self) -> Option<String> {
         let why = self.problem.lock().clone()?;
         Some(format!("{why}; accept, rollback and `enforce on` are refused until the audit can be written"))
     }
 
-    /// Writes the outcome of an action to the audit file and to the log.
+    /// Writes a record to the audit file and to the log.
     pub(super) async fn note(&self, record: AuditRecord) {
         let fields = [
             ("id", Some(&*record.id)),
@@ -112,8 +114,8 @@ impl AuditWriter {
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
     }
 
-    /// Counts a refusal. Returns the number of earlier refusals that were not written; `None` if
-    /// the limit is reached, so that this refusal must not be written either.
+    /// Counts a refusal, and decides whether to record it. Returns the number of refusals that were
+    /// left out before it, or `None` if the limit is reached and this refusal is left out, too.
     pub(super) fn admit_refusal(&self) -> Option<usize> {
         let mut refusals = self.refusals.lock();
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {

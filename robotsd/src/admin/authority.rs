@@ -44,7 +44,8 @@ impl AccessRule {
         }
     }
 
-    /// Returns the value of [`AdminClient::how`] for a client without credentials.
+    /// Returns the value of [`AdminClient::how`] for a client that is identified neither by a token
+    /// nor by a certificate.
     pub(super) fn way(&self) -> &'static str {
         match self {
             Self::Socket(_) => "socket",
@@ -66,8 +67,7 @@ impl AccessRule {
         Ok(client)
     }
 
-    /// Checks that the client may make changes. Refuses an unidentified client if the listener
-    /// requires a token for changes.
+    /// Refuses a change by an unidentified client if the listener requires a token for changes.
     pub(super) fn admit_author(&self, client: &AdminClient, rights: &AdminRights) -> Result<(), AdminReply> {
         match self {
             Self::Address(_, terms)
@@ -115,8 +115,8 @@ impl SocketPeer {
     }
 }
 
-/// Returns the user whose name the proxy sent in its header field. Refuses the request if it does
-/// not come from an address of the listener's proxy.
+/// Returns the user whose name the proxy sent in its header field. A request from an address that
+/// is not the proxy's is refused.
 fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &AdminRights) -> Identified {
     if !proxy.from.iter().any(|network| network.contains(peer.remote)) {
         let message = format!(
@@ -141,11 +141,11 @@ fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &Admi
     Ok(AdminClient { who: name, how: "proxy", grant })
 }
 
-/// Returns the client that the token of the request belongs to. If the request has no token, the
-/// `access` of the listener determines its rights.
+/// Identifies a client by the token of its request. Without a token, the client has the rights that
+/// the `access` of the listener grants to everyone.
 fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
     let access = terms.config.access(rights);
-    // Some clients always send an Authorization field. It is ignored if no tokens are in use.
+    // Some clients always send an Authorization field, so it is ignored if no tokens are in use.
     let counts = match access {
         AdminAccess::Token => true,
         AdminAccess::TokenForChanges => !rights.tokens.is_empty() || !head.method.is_safe(),
@@ -224,8 +224,8 @@ fn refused(message: &str) -> AdminReply {
 mod tests {
     use super::*;
 
-    /// This user connected while the config listed users, and sends a request after a reload to a
-    /// config without users.
+    /// This user connected while the config listed users, and sends a request after a reload that
+    /// removed them.
     #[test]
     fn a_stranger_on_the_socket_is_none_of_its_owners_once_no_user_is_named() {
         let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_of_supervisor: false };

@@ -1,4 +1,4 @@
-//! Handles a request: checks whether the client may send it, and records changes in the audit.
+//! Handles a request from the check of the client's rights to the audit record.
 //!
 //! A change is completed even if its client disconnects, so it runs in its own task. Accepting a
 //! version, rolling back and turning enforcement on are refused if the audit record cannot be
@@ -25,10 +25,10 @@ use crate::config::{AdminRole, Grant};
 use crate::log::{LogEvent, LogLevel};
 use crate::report::SettingChange;
 
-/// Maximum time that writing the audit record may delay a response.
+/// Maximum delay of a response by writing its audit record.
 const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
 
-/// A request, with the audit record for its outcome.
+/// A request that is being handled, with the data for its audit record.
 #[derive(Debug)]
 pub(super) struct Attempt {
     query: Query,
@@ -55,8 +55,7 @@ impl Attempt {
     /// Records that a request was refused, if the reply is a refusal.
     pub(super) async fn refused(self, state: Arc<ServerState>, reply: &AdminReply) {
         let is_refusal = matches!(reply.status(), StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED);
-        // The audit contains refused changes, and all requests that were refused because the client
-        // is unknown. It omits refused reads by known clients.
+        // Refused changes are recorded, and also refused reads if the client is unknown.
         if is_refusal
             && (self.is_change || reply.status() == StatusCode::UNAUTHORIZED)
             && let Some(left_out) = state.audit.admit_refusal()
@@ -99,9 +98,9 @@ impl Attempt {
 }
 
 impl ServerState {
-    /// Writes an audit record for each `mode` that a config has changed, after the records of
-    /// earlier configs. Changes of `mode` are audited because they can turn enforcement off, like
-    /// the kill switch.
+    /// Writes an audit record for each change of a `mode` by a new config, after the records of
+    /// earlier configs. These changes are audited because, like the kill switch, they can turn
+    /// enforcement off.
     pub(crate) fn audit_modes(self: &Arc<Self>, changes: &[SettingChange]) {
         let is_mode = |change: &&SettingChange| matches!(&*change.setting, "mode" | "enforcement.mode");
         let (state, changes) = (Arc::clone(self), changes.iter().filter(is_mode).cloned().collect::<Vec<_>>());
@@ -139,8 +138,8 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
     answer
 }
 
-/// Writes the outcome of an action. Delays the response by at most [`WITHOUT_HOLDING_UP`], in case
-/// the disk hangs.
+/// Writes an audit record. Delays the response by at most [`WITHOUT_HOLDING_UP`], in case the disk
+/// hangs.
 async fn note(state: Arc<ServerState>, record: AuditRecord) {
     let noting = tokio::spawn(async move { state.audit.note(record).await });
     let _ = timeout(WITHOUT_HOLDING_UP, noting).await;

@@ -37,12 +37,12 @@ const WHOLE: Duration = Duration::from_secs(30);
 /// a minute for each site whose source hangs.
 const RELOADED: Duration = Duration::from_secs(300);
 
-/// Timeout for a response if many replicas are asked. [`RELOADED_OF_MANY`] is the timeout for the
-/// response to a reload.
+/// Timeout for a response if many replicas are queried. For the response to a reload, it is
+/// [`RELOADED_OF_MANY`].
 const ONE_OF_MANY: Duration = Duration::from_secs(10);
 const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
 
-/// Timeout for the rows of the board if many replicas are asked. It is short because a browser
+/// Timeout for the rows of the board if many replicas are queried. It is short because a browser
 /// waits for the page with these rows.
 const ROWS_OF_MANY: Duration = Duration::from_secs(2);
 
@@ -53,32 +53,31 @@ const SILENT: Duration = Duration::from_secs(1);
 /// system's authorities.
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
-/// Maximum number of connections that are opened for one request. If too many connections are open,
-/// robotsd closes the one that has been idle longest. If the command is slow to write, this may be
-/// its connection.
+/// Maximum number of connections that are opened for one request. At its limit, robotsd closes the
+/// connection that has been idle longest, which may be that of a slow command.
 const ATTEMPTS: usize = 5;
 
 /// Maximum size of a response, in bytes. It is large enough for the status of a hundred thousand
 /// sites.
 const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
-/// Maximum size of one replica's rows, in bytes. The limit is low because the rows of all replicas
-/// are in memory at the same time.
+/// Maximum size of the board's rows from one replica, in bytes. The limit is low because the rows
+/// of all replicas are in memory at the same time.
 const MAX_ROWS: u64 = 8 * 1024 * 1024;
 
 /// Path of the rows of the board.
 pub(crate) const ROWS: &str = "/board/rows";
 
-/// Why there is no response.
+/// Why a command got no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
-    /// No process listens at the place.
+    /// No process listens at the address.
     #[error(
         "{0}: no process listens there: robotsd does not run, its admin interface is off, or its address is different \
          (give it with --admin PLACE)"
     )]
     NotRunning(AdminPlace),
-    /// The request was understood and refused.
+    /// robotsd refused the request; contains the status and the message.
     #[error("robotsd answered {status}: {1}", status = .0.as_u16())]
     Refused(StatusCode, String),
     /// Any other failure.
@@ -86,10 +85,10 @@ pub(crate) enum AskError {
     Broken(AdminPlace, String),
 }
 
-/// Prints that the command is waiting.
+/// Function that prints that the command is waiting for a response.
 pub(crate) type Announce = fn(&dyn fmt::Display);
 
-/// A method, and a path with its query.
+/// A request: its method, and its path with the query.
 pub(crate) type AdminQuestion<'q> = (&'q Method, &'q str);
 
 /// Sends a request to a running robotsd and parses its JSON response. Calls `announce` if the
@@ -160,7 +159,7 @@ fn ask_within<T: DeserializeOwned>(
     serde_json::from_slice(&body).map_err(|error| broken(format!("the response is not from robotsd: {error}")))
 }
 
-/// Whether anything was sent or received over a connection.
+/// Whether bytes were sent and received over a connection.
 #[derive(Debug, Default)]
 struct Traffic {
     has_sent: AtomicBool,
@@ -180,8 +179,8 @@ impl Traffic {
         })
     }
 
-    /// Reports whether a failed request may be sent again. It may if nothing was received and,
-    /// unless the request is idempotent, nothing was sent.
+    /// Reports whether a failed request may be sent again. This requires that nothing was received
+    /// and, if the request is not idempotent, that nothing was sent.
     fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");
@@ -215,7 +214,7 @@ fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
     }
 }
 
-/// Returns the certificate authorities for an interface with TLS; `None` to use the system's.
+/// Returns the certificate authorities for an interface with TLS; `None` for those of the system.
 fn authorities() -> Result<Option<Authorities>, String> {
     let path = std::env::var_os(AUTHORITIES).filter(|path| !path.is_empty());
     path.map(|path| Authorities::read(path.as_ref())).transpose()
@@ -226,8 +225,9 @@ struct Connection {
     socket: Socket,
     /// The `Host` of requests on this connection.
     host: String,
-    /// Whether a token may be sent: only over TLS or to a loopback address, where nobody else can
-    /// read it. On a Unix socket, the kernel identifies the user, so no token is needed.
+    /// Whether a token may be sent. It may be sent only over TLS or to a loopback address, where
+    /// nobody else can read it. On a Unix socket, the kernel identifies the user, so no token is
+    /// needed.
     takes_token: bool,
     /// The remote address, if it is a loopback address.
     local: Option<SocketAddr>,
@@ -258,8 +258,8 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
             }
             AdminPlace::Address(_) | AdminPlace::Local(..) | AdminPlace::Name(..) => {
                 let stream = TcpStream::connect(place.to_string()).await.map_err(failed)?;
-                // The `Host` is the IP address: robotsd always accepts the address of the
-                // connection as host.
+                // The IP address is used as `Host`, because robotsd always accepts the address of
+                // the connection.
                 let address = stream.peer_addr().map_err(failed)?;
                 let local = Some(address).filter(|address| !is_open(*address));
                 let (socket, host) = (Socket::Tcp(stream), address.to_string());
@@ -337,8 +337,8 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_answer_is_announced_and_given_up() {
-        // The kernel establishes the connection, but nothing accepts it. A stopped process looks
-        // the same.
+        // The kernel establishes the connection, but no process accepts it, as if the process were
+        // stopped.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = AdminPlace::Address(listener.local_addr().unwrap());
         let said = std::cell::RefCell::new(Vec::new());

@@ -5,11 +5,11 @@
 //! the oldest one that has not read its response. So a client with many idle connections cannot
 //! prevent robotsd from reading a request that is sent as soon as its connection is open.
 //! Connections with a request in progress are not closed. Two slots are reserved for the kill
-//! switch, so that such requests cannot use up all slots.
+//! switch, because requests in progress could use up all other slots.
 //!
 //! The owner of a Unix socket has priority: other users' connections are closed for the owner's
-//! connections, but never the other way round. The owner always gets a slot, unless [`OWNERS`]
-//! requests of the owner are in progress in addition to all other slots.
+//! connections, but never the other way round. The owner gets one of [`OWNERS`] additional slots if
+//! requests are in progress in all others.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -53,15 +53,15 @@ enum ConnectionStage {
     Working,
 }
 
-/// The urgency of a request.
+/// Whether a request may use the reserved slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     Usual,
-    /// The request is handled even if all unreserved slots have a request in progress.
+    /// The request may use the reserved slots, such as one for the kill switch.
     Urgent,
 }
 
-/// Why a request is not handled.
+/// Why a request cannot be handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotError {
     /// The maximum number of requests is in progress.
@@ -132,9 +132,9 @@ impl ConnectionSlots {
         Some((Arc::new(ConnectionSlot { number, peer, slots: Arc::clone(self) }), closing))
     }
 
-    /// Closes the slots when the listener ends. New connections get no slot, and connections
-    /// without a complete request are closed: a request sent later would be judged by the access
-    /// rule of the ended listener.
+    /// Closes the slots when the listener ends. New connections get no slot. Connections without a
+    /// complete request are closed, because a later request would be judged by the access rule of
+    /// the ended listener.
     pub(crate) fn close(&self) {
         let mut table = self.table.lock();
         table.is_closed = true;
@@ -200,8 +200,8 @@ mod tests {
         open[1].0.answer();
         assert_eq!(closed(&mut open), [0; 0]);
         let mut more = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
-        // Connections without a complete request are closed, the oldest first. The connection with
-        // a request in progress and the one with a response stay open.
+        // Connections without a complete request are closed, the oldest first. The connections with
+        // a request in progress and with a response stay open.
         assert_eq!(closed(&mut open), (2..MAX_CONNECTIONS).collect::<Vec<_>>());
         assert_eq!(closed(&mut more), [0, 1]);
         assert_eq!(open[5].0.begin(Urgency::Urgent), Err(SlotError::Closed));

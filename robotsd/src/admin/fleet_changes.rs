@@ -1,5 +1,5 @@
-//! Changes that an operator makes for the whole fleet through this replica, and the implementation
-//! of [`FleetSites`], which the fleet thread uses to read and change the sites.
+//! Changes for the whole fleet that an operator makes through this replica. This module also
+//! implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
 //!
 //! An off switch takes effect on this replica even if the store cannot be reached; the response
 //! then reports that the store does not have the switch yet. The response reports *off* only after
@@ -27,8 +27,8 @@ impl FleetSites for ServerState {
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {
         let hash = hash.trim_start_matches("sha256:").parse::<VersionHashPrefix>();
         if let (Some(serving), Ok(hash)) = (self.serving(), hash) {
-            // The result can be ignored: if the site refuses the version, its status shows that the
-            // version is missing.
+            // The result can be ignored, because the status of the site shows that the version is
+            // missing if the site refuses it.
             let _ = serving.sites.accept(site, &hash, by);
         }
     }
@@ -87,10 +87,10 @@ pub(super) async fn enforce(
     let of = site.as_ref().map_or_else(|| "every site".to_owned(), |site| format!("site {site:?}"));
     let message = match (to, decision.writes, &*still_off) {
         (Enforcement::Off, ..) => format!("enforcement of {of} is off for the whole fleet"),
-        (Enforcement::On, lifted, []) => format!("the fleet lets {of} be enforced; off switches lifted: {lifted}"),
+        (Enforcement::On, lifted, []) => format!("the fleet allows enforcement of {of}; off switches lifted: {lifted}"),
         (Enforcement::On, lifted, off) => {
             format!(
-                "the fleet lets {of} be enforced; off switches lifted: {lifted}; still off by other switches: {}",
+                "the fleet allows enforcement of {of}; off switches lifted: {lifted}; still off by other switches: {}",
                 off.join(", ")
             )
         }
@@ -131,7 +131,7 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     Ok(reply)
 }
 
-/// Converts the result of writing the fleet document to a response.
+/// Converts the result of writing the fleet's document into a response.
 pub(super) fn written(made: Result<String, String>) -> Answer {
     let message = made.map_err(|why| AdminReply::error(StatusCode::CONFLICT, &why))?;
     Ok(AdminReply::json(&ChangeReport { running: true, kept: true, ..ChangeReport::new(message) }))

@@ -45,7 +45,7 @@ pub(super) enum AdminListener {
     Socket(tokio::net::UnixListener, SocketOrigin),
 }
 
-/// Who created a socket.
+/// Owner and creator of a Unix socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SocketOrigin {
     /// User ID of the owner of the socket file.
@@ -53,7 +53,7 @@ pub(super) struct SocketOrigin {
     pub(super) is_of_supervisor: bool,
 }
 
-/// The open sockets for commands.
+/// The open sockets that commands connect to: the address of `[admin]` and the Unix socket.
 #[derive(Debug)]
 pub(crate) struct CommandPlace {
     pub(crate) address: Option<AddressSocket>,
@@ -97,8 +97,8 @@ impl CommandPlace {
         Ok(Self { address, socket: socket.transpose()? })
     }
 
-    /// Returns the place that commands use. The Unix socket is preferred, because no other user can
-    /// listen on its path.
+    /// Returns the address that commands use. The Unix socket is preferred, because no other user
+    /// can listen on its path.
     pub(crate) fn place(&self) -> Option<AdminPlace> {
         let socket = self.socket.as_ref().map(|socket| AdminPlace::Socket(socket.path.clone()));
         socket.or_else(|| self.address.as_ref().map(|address| AdminPlace::Address(address.local)))
@@ -187,8 +187,8 @@ impl AddressSocket {
 pub(crate) struct CommandSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the socket file; `None` if a supervisor created it. They show whether
-    /// the file at the path is still this one or was created later by another process.
+    /// Device and inode of the socket file; `None` if a supervisor created it. With them, the
+    /// process notices whether another process has replaced the file at the path.
     made: Option<(u64, u64)>,
     is_of_supervisor: bool,
 }
@@ -208,15 +208,15 @@ impl CommandSocket {
         })
     }
 
-    /// Lets all users of the machine connect if `with_others`, or only the owner. Other users must
-    /// be allowed to connect only if the config lists local users with their rights. Does not
+    /// Lets all users of the machine connect if `with_others` is true, otherwise only the owner.
+    /// `with_others` may be true only if the config lists local users with their rights. Does not
     /// change the mode of a file that a supervisor created.
     pub(crate) fn share(&self, with_others: bool) {
         use std::os::unix::fs::PermissionsExt;
         if self.is_there() {
             let mode = if with_others { 0o666 } else { 0o600 };
-            // The result can be ignored: if changing the mode fails, it stays as it was when the
-            // file was created, and only the owner can connect.
+            // The result can be ignored. If the mode cannot be changed, it stays as it was when the
+            // file was created, so that only the owner can connect.
             let _ = fs::set_permissions(&self.path, fs::Permissions::from_mode(mode));
         }
     }
@@ -234,15 +234,16 @@ impl CommandSocket {
         }
     }
 
-    /// Reports whether the file at the path is the one that this or the previous process created.
+    /// Reports whether the file at the path is still the one that this process or its predecessor
+    /// created.
     fn is_there(&self) -> bool {
         self.made.is_some() && identity(&self.path).ok() == self.made
     }
 }
 
-/// Creates a socket file that only its owner can open. It is created in a private folder next to
-/// its path and then moved, so that no other user can open it before its mode is set. A socket file
-/// that a killed process left behind is replaced, but one that accepts connections is not.
+/// Creates a socket file that only its owner can open. It is created in a private folder and then
+/// moved to its path, so that no other user can open it before its mode is set. Replaces a socket
+/// file that a killed process left behind, but not one that accepts connections.
 fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     use io::{Error, ErrorKind};
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};

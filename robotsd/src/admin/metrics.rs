@@ -1,4 +1,4 @@
-//! Handles `GET /metrics`, which returns the data of the status as metrics, and the process metrics
+//! Handles `GET /metrics`. The metrics contain the data of the status, and data about the process
 //! that the system provides.
 
 use std::io::Write as _;

@@ -25,10 +25,10 @@ use crate::files;
 /// state directory at a time.
 const IN_STATE: &str = "admin.place";
 
-/// Maximum size of a place file, in bytes. A place file is much shorter.
+/// Maximum size of a place file, in bytes. Place files that robotsd writes are much shorter.
 const MAX: u64 = 8 * 1024;
 
-/// The data that a process records for commands.
+/// The data that a process writes to its place file for commands.
 #[derive(Debug)]
 pub(crate) struct CommandAccess<'a> {
     pub(crate) place: &'a AdminPlace,
@@ -38,13 +38,13 @@ pub(crate) struct CommandAccess<'a> {
     pub(crate) addresses: Vec<SocketAddr>,
 }
 
-/// The content of the file.
+/// The content of a place file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
     /// The place in the form that `--admin` accepts.
     place: String,
     /// Path of the token file in the same folder as this place file. A command that can read this
-    /// folder may be unable to read the others.
+    /// folder may be unable to read the other one.
     token: Option<String>,
     addresses: Vec<SocketAddr>,
 }
@@ -101,8 +101,8 @@ impl PlaceFile {
             // Commands of other users, who may use the admin interface, must be able to read the
             // file.
             file.set_permissions(fs::Permissions::from_mode(0o644))?;
-            // If the file system does not support locks, commands treat the file as valid as long
-            // as it exists.
+            // The result can be ignored. On a file system without locks, commands treat the file as
+            // valid as long as it exists.
             let _ = file.try_lock();
             file.write_all(&text)
         })?;
@@ -126,8 +126,8 @@ impl Drop for PlaceFile {
 /// Returns an error message if no such process is found.
 pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     let of_runtime = runtime_folders().into_iter().map(|folder| Ok(Some(folder.join(in_runtime(config)))));
-    // The state directory is searched last: finding it requires the config, which may be broken, or
-    // which may be on a file system that hangs.
+    // The state directory is searched last. To find it, the config must be read, which may have
+    // errors or be on a file system that hangs.
     let of_state = iter::once_with(|| match StatePlace::load(config) {
         Ok(place) => Ok(place.folder.map(|folder| folder.join(IN_STATE))),
         Err(error) => Err(error.to_string()),

@@ -33,7 +33,8 @@ pub(crate) fn ask_all<T: Send>(
         let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
         ReplicaAnswer { replica: place.to_string(), answer, error }
     };
-    // A name may resolve to an address that is also configured. Each address is asked once.
+    // Each address is queried once, although a name may resolve to an address that is also
+    // configured.
     let asked = Mutex::new(HashSet::new());
     let answers = in_parallel(places, |place| match single(place) {
         Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
@@ -45,7 +46,8 @@ pub(crate) fn ask_all<T: Send>(
     answers.into_iter().flatten().collect()
 }
 
-/// Returns the rows of the board of this process, with the names of the replicas it knows. Blocks.
+/// Returns the rows of this process's board, and the names of the replicas that this process knows.
+/// Blocks.
 pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -> ReplicaRows {
     let fleet = state.serving().and_then(|serving| Some(serving.sites.state.fleet.as_ref()?.report()));
     let heard = fleet.iter().flat_map(|fleet| &fleet.replicas).map(|of| of.replica.clone()).collect();
@@ -53,11 +55,11 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
     ReplicaRows { replica: state.audit.replica(), process, heard, ..board.rows_of(query, seconds(SystemTime::now())) }
 }
 
-/// Maximum time to wait for another request to all replicas, which may still be in progress.
+/// Maximum time to wait until another request to all replicas has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the board of all configured replicas, including this one. The requests use the token in
-/// the environment of this process, like those of a command.
+/// Returns the board of all configured replicas, including this one. Like a command, it
+/// authenticates with the token in the environment of this process.
 pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {

@@ -23,18 +23,19 @@ pub(super) struct AdminReply {
     pub(super) outcome: ChangeRecord,
 }
 
-/// The state before and after a change, for the audit: the position of a switch, or the hash of a
-/// version.
+/// The state before and after a change, for the audit record. The state is the position of a switch
+/// or the hash of a version.
 #[derive(Debug, Default)]
 pub(super) struct ChangeRecord {
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
 }
 
-/// A response, or a refusal.
+/// A response, or the response that refuses the request.
 pub(super) type Answer = Result<AdminReply, AdminReply>;
 
-/// Allows the page's own styles and images only: no scripts, no frames.
+/// Content-Security-Policy of pages. It allows only the page's own styles and images, and neither
+/// scripts nor frames.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
                            frame-ancestors 'none'; base-uri 'none'";
 
@@ -62,8 +63,8 @@ impl AdminReply {
     }
 
     /// Returns a page for browsers. With `reload`, the browser reloads the page after that many
-    /// seconds. Only a reader who chooses a reload link gets such a page, because automatic reloads
-    /// make a page hard to use for some readers.
+    /// seconds. Readers get such a page only if they choose a reload link, because some people
+    /// cannot use a page that reloads itself.
     pub(super) fn page(body: String, reload: Option<&'static str>) -> Self {
         let page = Self::new(StatusCode::OK, "text/html; charset=utf-8", body).rendered();
         reload.into_iter().fold(page, |page, seconds| page.with(REFRESH, seconds))
@@ -120,7 +121,7 @@ impl AdminReply {
         Self::error(StatusCode::METHOD_NOT_ALLOWED, &format!("this path allows only {allow}")).with(ALLOW, allow)
     }
 
-    /// Returns a body in the format that the client prefers, with its content coding if any.
+    /// Returns a body with its media type `kind` and, if it is encoded, its content coding.
     pub(super) fn negotiated(kind: &'static str, body: Vec<u8>, coding: Option<&'static str>) -> Self {
         let reply = Self::new(StatusCode::OK, kind, body).with(VARY, "Accept, Accept-Encoding");
         coding.into_iter().fold(reply, |reply, coding| reply.with(CONTENT_ENCODING, coding))
@@ -137,8 +138,8 @@ impl AdminReply {
     }
 
     /// Adds the header fields for content that browsers render. The referrer policy is
-    /// `same-origin`, because with `no-referrer`, browsers send `Origin: null` with the page's
-    /// forms, and the request would be refused.
+    /// `same-origin`. With `no-referrer`, browsers would send `Origin: null` with the page's forms,
+    /// and robotsd would refuse these requests.
     fn rendered(self) -> Self {
         self.with(CONTENT_SECURITY_POLICY, PAGE_POLICY)
             .with(REFERRER_POLICY, "same-origin")

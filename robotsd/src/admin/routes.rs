@@ -66,7 +66,7 @@ pub(super) const ROUTES: &[Route] = &[
 pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) kind: RouteKind,
-    /// The right that the client needs.
+    /// The right that a client needs to use the route.
     need: Need,
     /// Whether the request is handled even if all unreserved connection slots are in use.
     pub(super) work: Urgency,
@@ -75,7 +75,7 @@ pub(super) struct Route {
     pub(super) answer: Handler,
 }
 
-/// The right that a request needs.
+/// The right that a client needs to send a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// No right is needed, for example for a probe or a style sheet.
@@ -90,7 +90,7 @@ pub(super) enum Need {
     Site(AdminRole),
 }
 
-/// Whether a request changes something.
+/// Whether requests to a route change the state of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteKind {
     Reads,
@@ -102,7 +102,7 @@ type Handler = fn(Arc<ServerState>, Asked) -> Answering;
 
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// Wraps a response that is already known in a future.
+/// Returns a future that is ready with `answer`.
 fn now(answer: Answer) -> Answering {
     Box::pin(std::future::ready(answer))
 }
@@ -111,7 +111,7 @@ fn now(answer: Answer) -> Answering {
 pub(super) struct Asked {
     pub(super) query: Query,
     pub(super) fields: HeaderMap,
-    /// The rights of the client.
+    /// The rights of the client that sent the request.
     pub(super) grant: Grant,
     /// The client, and the reason that it gives for a change.
     pub(super) by: Attribution,
@@ -134,7 +134,7 @@ impl Route {
     }
 
     /// Returns the right that a request needs. Turning enforcement on for all sites needs the role
-    /// `admin`. Turning it off needs less, because it must be easy in an emergency.
+    /// `admin`. Turning it off needs only `operate`, because it must be easy in an emergency.
     pub(super) fn need(&self, query: &Query) -> Need {
         let starts_all = self.work == Urgency::Urgent && !query.stops() && query.site().is_none();
         if starts_all { Need::Site(Admin) } else { self.need }
@@ -165,8 +165,8 @@ impl RouteKind {
     }
 }
 
-/// Reports whether all threads are responsive. This handler runs on the control thread, so the
-/// control thread responds if anything does.
+/// Reports whether all threads are responsive. This handler runs on the control thread, so a
+/// response also shows that the control thread is responsive.
 fn alive(state: &ServerState) -> AdminReply {
     match &state.watchdog.stalled()[..] {
         [] => AdminReply::text(StatusCode::OK, "alive\n"),
@@ -178,8 +178,9 @@ fn alive(state: &ServerState) -> AdminReply {
 ///
 /// The response lists each site without a robots.txt. Such a site does not affect the other sites,
 /// and its own requests are forwarded. It makes the process not ready only with `?require=sites`,
-/// and only if the site had no robots.txt when the process started. A robots.txt that is lost later
-/// is lost on all replicas, and one bad file must not take the other sites out of rotation.
+/// and only if the site had no robots.txt when the process started. A robots.txt that becomes
+/// unavailable later probably is unavailable to all replicas, and one bad file must not take the
+/// other sites out of rotation.
 ///
 /// A rejected included file is handled in the same way if no earlier copy of it is in use, because
 /// its sites are missing.
@@ -265,7 +266,7 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
         None => state.reconfigure().await,
         Some(_) => None,
     };
-    // These are the sites of the reloaded config.
+    // The sites are looked up after the config was reloaded.
     let sites = &serving(&state)?.sites;
     let report = ReloadReport { config, ..sites.reload(query.value("site")).await.map_err(refused)? };
     let of_sites = report.sites.iter().map(|site| (&*site.outcome, &*site.message));
@@ -287,7 +288,7 @@ async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer 
     Ok(reply)
 }
 
-/// Returns the reloads of `?site=`.
+/// Returns the recent reloads of `?site=` and their results.
 fn history(state: &ServerState, query: &Query) -> Answer {
     query.only(&["site"])?;
     let site = query.needed("site", "NAME")?;
@@ -369,7 +370,7 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
     let fleet = fleet_changes::fleet_of(&serving)?;
     let is_late = timeout(FRESH, fleet.look()).await.is_err();
     let mut report = fleet.report();
-    // Only lateness is added here. The report already contains any other failure of the store.
+    // The report already contains every other failure of the store.
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
         let late = format!(
@@ -482,7 +483,7 @@ async fn board(
     let wanted = board_query(&query)?;
     if wanted.is_of_fleet {
         let mut report = board_of_all(&state, wanted).await?;
-        // The first note is the number of counted replicas. The other notes contain addresses of
+        // The first note states how many replicas are counted. The other notes contain addresses of
         // replicas, which only clients with access to all sites may see.
         report.notes.truncate(if grant.covers(None) { usize::MAX } else { 1 });
         return Ok(write(&state, &report));
@@ -505,8 +506,8 @@ async fn board_rows(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answ
 
 /// Reads the board on a blocking thread.
 ///
-/// The number of concurrent readers is limited. If a request waits too long, it fails with a
-/// message that tells what it was waiting for, so that other requests are not delayed.
+/// The number of concurrent readers is limited. A request that waits too long fails with a message
+/// that names what it was waiting for.
 async fn read_board(
     state: Arc<ServerState>,
     read: impl FnOnce(&ServerState, &Board) -> AdminReply + Send + 'static,

@@ -1,5 +1,4 @@
-//! Handles connections to the admin interface. Connections are few and short, and have one request
-//! each.
+//! Handles connections to the admin interface. Each connection has one request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -38,10 +37,10 @@ const WHOLE: Duration = Duration::from_secs(300);
 const HEAD: usize = 16 * 1024;
 const FIELDS: usize = 64;
 
-/// Maximum size of a request body, in bytes. A body is ignored, but must be read.
+/// Maximum size of a request body, in bytes. The content of a body is ignored, but it must be read.
 const BODY: usize = 64 * 1024;
 
-/// Serves a listener until the future is dropped.
+/// Accepts and handles the connections of a listener until the future is dropped.
 pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     let slots = Arc::clone(&listening.slots);
     loop {
@@ -73,8 +72,8 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     }
 }
 
-/// Returns the user at the other end. If the kernel does not identify the user, returns IDs that no
-/// config can contain.
+/// Returns the user at the other end. If the kernel does not identify the user, returns IDs that a
+/// config cannot contain.
 fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor }: SocketOrigin) -> SocketPeer {
     let Ok(peer) = socket.peer_cred() else {
         return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false, is_of_supervisor };
@@ -144,8 +143,8 @@ async fn converse<T>(
         .auto_date_header(date::is_clock_set())
         .serve_connection(TokioIo::new(socket), service);
     tokio::select! {
-        // The result can be ignored: if the connection failed, no response can be sent to the
-        // client any more.
+        // The result can be ignored, because no response can be sent after the connection has
+        // failed.
         _ = timeout(WHOLE, connection) => {}
         _ = &mut closing => {}
     }
@@ -189,8 +188,8 @@ async fn admit(
     if body.size_hint().lower() > BODY as u64 {
         return Err(too_large());
     }
-    // The body must be read before a response is sent: if a connection is closed with unread bytes,
-    // the client may not receive the response.
+    // The body is read before a response is sent. If the connection were closed with unread bytes,
+    // the client might not receive the response.
     let read = timeout(READ, Limited::new(body, BODY).collect()).await;
     let late = |_| AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body was not received in time");
     read.map_err(late)?.map_err(|_| too_large())?;

@@ -36,17 +36,19 @@ pub(crate) struct ServerState {
     pub(super) started: (SystemTime, Instant),
     phase: Mutex<Phase>,
     serving: ArcSwapOption<Serving>,
-    /// Names of the sites that had no robots.txt when the process began to serve, and paths of the
-    /// included files whose sites were missing at that time.
+    /// What was missing when the process began to serve: names of sites without a robots.txt, and
+    /// paths of included files whose sites were not served.
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
-    /// The last upgrade, and the state of the program and config files that it used.
+    /// Report of the last upgrade, with the identity of the program file and the config file that
+    /// it used.
     last_upgrade: Mutex<Option<(UpgradeReport, UpgradeFiles)>>,
-    /// Read-locked during a change by an operator, write-locked while a new process may take over.
+    /// Lock that keeps changes and upgrades apart: read-locked during a change by an operator,
+    /// write-locked while a new process may replace this one.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Held while a request to all replicas of the fleet is in progress, so that there is only one
-    /// at a time.
+    /// Lock that is held while a request to all replicas of the fleet is in progress, so that there
+    /// is only one such request at a time.
     pub(super) asking: Arc<RwLock<()>>,
     /// The state of the config file: in force or rejected.
     pub(crate) config: ConfigState,
@@ -75,7 +77,7 @@ pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     pub(crate) listeners: Vec<ListenerReport>,
     pub(crate) listener_configs: Vec<ListenerConfig>,
-    /// Errors of decision requests, for each listener that answers them.
+    /// Errors in questions from other proxies, for each decision listener.
     pub(crate) question_errors: Vec<Arc<QuestionErrors>>,
     pub(crate) certificates: Vec<LiveCertificates>,
     /// Counts of agent lookups, for each worker.
@@ -123,8 +125,8 @@ impl ServerState {
         (state, ControlRequests { reloads, upgrades: upgrades_requested })
     }
 
-    /// Records the sites and listeners that are in service from now on. This is also called when a
-    /// reload replaces the sites.
+    /// Records the sites and listeners that are in service from now on. Also called after a reload
+    /// has replaced the sites.
     pub(crate) fn is_serving(&self, serving: Serving) {
         self.began_without.get_or_init(|| {
             let refused = self.config.report().refused.into_iter();
@@ -153,12 +155,12 @@ impl ServerState {
         *self.phase.lock()
     }
 
-    /// Returns the sites and listeners in service, or `None` during the start.
+    /// Returns the sites and listeners in service. `None` if the process is starting.
     pub(crate) fn serving(&self) -> Option<Arc<Serving>> {
         self.serving.load_full()
     }
 
-    /// Returns the ID of the process that has replaced this one.
+    /// Returns the ID of the process that has replaced this one, if there is one.
     pub(super) fn successor(&self) -> Option<u32> {
         self.last_upgrade.lock().as_ref().filter(|(upgrade, _)| upgrade.state == "done")?.0.process
     }
@@ -193,8 +195,8 @@ impl ServerState {
         outcome.await.ok()
     }
 
-    /// Records the state of an upgrade. The files are those at the beginning of the upgrade, even
-    /// if they have changed since.
+    /// Records the state of an upgrade. If the upgrade was recorded before, keeps the identity of
+    /// the files from its beginning, because they may have changed since.
     pub(crate) fn note_upgrade(&self, report: UpgradeReport) {
         let mut last = self.last_upgrade.lock();
         let files = match last.take() {
@@ -222,8 +224,8 @@ impl ServerState {
         UpgradeFiles { program, config: version(Path::new(&self.config.report().path)) }
     }
 
-    /// Returns the status. `is_of_all` tells whether the client may read all sites; only then are
-    /// problems included that contain names of sites.
+    /// Returns the status. `is_of_all` is true if the client may read all sites. Otherwise,
+    /// problems whose messages contain names of sites are left out.
     pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
         let serving = self.serving();
         let (notify, unnotified) = serving.as_ref().map(|serving| serving.sites.notify_report()).unwrap_or_default();
@@ -268,9 +270,9 @@ impl ServerState {
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Returns the problems of the process that do not mention sites: problems with threads,
-    /// decision requests, certificates, the admin interface, the state directory, the registry,
-    /// identity evidence, the rate store, the board, and logs.
+    /// Returns the problems of the process whose messages contain no names of sites. They concern
+    /// threads, decision requests, certificates, the admin interface, the state directory, the
+    /// registry, identity evidence, the rate store, the board, and logs.
     fn problems(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.problems()).unwrap_or_default();
         let board = self.board.get().map(|board| board.problems()).unwrap_or_default();
@@ -361,25 +363,25 @@ impl Serving {
     }
 }
 
-/// Maximum time that a request waits for a reload of the config. After this time, a newer reload no
-/// longer waits for one that hangs.
+/// Maximum time that a request waits for a reload of the config. After the same time, the next
+/// reload starts although the previous one hangs.
 pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Sends the outcome of a reload to the request that waits for it.
+/// Channel for the outcome of a reload, to the request that waits for it.
 pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 
-/// Sends the outcome of an upgrade to the request that waits for it.
+/// Channel for the outcome of an upgrade, to the request that waits for it.
 pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
 
-/// Receivers of requests to the control thread.
+/// Receivers of the control thread for requests to reload or upgrade.
 #[derive(Debug)]
 pub(crate) struct ControlRequests {
     pub(crate) reloads: mpsc::Receiver<ReloadWaiter>,
     pub(crate) upgrades: mpsc::Receiver<UpgradeWaiter>,
 }
 
-/// The time when the config in force was accepted, and the report about the config. The report also
-/// covers a newer file that was rejected.
+/// The time when the config in force was accepted, and the report about the config. If a newer
+/// config file was rejected, the report describes it, too.
 #[derive(Debug)]
 pub(crate) struct ConfigState(Mutex<(SystemTime, ConfigReport)>);
 
@@ -419,8 +421,9 @@ impl ConfigState {
         (report.state, report.rejected, report.next_start) = ("accepted".to_owned(), None, next_start);
     }
 
-    /// Records that the file is rejected. `changes` are the settings that it would change; `None`
-    /// if it cannot be parsed. Returns whether the reason differs from the previous one.
+    /// Records that the file is rejected. `changes` are the settings that the file would change, or
+    /// `None` if it cannot be parsed. Returns whether `why` differs from the reason of the previous
+    /// rejection.
     pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) -> bool {
         let report = &mut self.0.lock().1;
         let is_news = report.rejected.as_ref().is_none_or(|before| before.why != why);

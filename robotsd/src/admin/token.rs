@@ -25,7 +25,7 @@ const DIGITS: usize = 64;
 const CHECKED: usize = 8;
 
 /// Environment variable with the token. [`TOKEN_FILE`] is the variable with the path of a token
-/// file. The token is not a command-line argument, because every user of the machine could see it
+/// file. A token cannot be a command-line argument, because every user of the machine could see it
 /// in the process list.
 const TOKEN: &str = "ROBOTSD_TOKEN";
 const TOKEN_FILE: &str = "ROBOTSD_TOKEN_FILE";
@@ -69,7 +69,7 @@ fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
 #[derive(Debug)]
 pub(crate) struct KeptToken {
     pub(crate) token: String,
-    /// Files that contain the token, the preferred one first. There is at least one.
+    /// Files that contain the token, the preferred file first. Not empty.
     pub(crate) files: Vec<PathBuf>,
     /// Reasons why the token in existing files was replaced.
     pub(crate) replaced: Vec<String>,
@@ -136,8 +136,8 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
 
 impl TokenFile {
     /// Reads the token. Returns `None` if this user cannot read the file, or if its owner differs
-    /// from the owner of the place file. Otherwise, a place file of another user could make the
-    /// command send a secret of somebody else to the process of that user.
+    /// from the owner of the place file. Otherwise, another user could write a place file that
+    /// makes the command send somebody else's secret to that user's process.
     pub(super) fn read(&self) -> Option<String> {
         let (token, found) = read_token(&self.path).ok()?;
         token.filter(|_| found.uid() == self.owner)

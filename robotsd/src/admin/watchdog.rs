@@ -29,7 +29,7 @@ use crate::metrics::{Exposition, family};
 const BEAT: Duration = Duration::from_secs(2);
 
 /// A loop counts as stalled if it has missed this number of beats. Beats are counted instead of
-/// time, so that no beat is missed while the process is stopped or the machine sleeps.
+/// time, because no beat is missed while the process is stopped or the machine sleeps.
 const MISSED: u64 = 3;
 
 /// The state of the event loops of this process, and its panics.
@@ -47,14 +47,14 @@ pub(crate) type WatchGuard = Sender<Infallible>;
 struct EventLoop {
     thread: String,
     runtime: Handle,
-    /// Whether the loop has a task that it has not run yet.
+    /// Whether the loop has not run its latest task yet.
     is_awaited: Arc<AtomicBool>,
     missed: AtomicU64,
 }
 
 impl Watchdog {
-    /// Starts the watchdog thread for these event loops, each with the name of its thread. Only the
-    /// first call sets the loops.
+    /// Starts the watchdog thread for these event loops, each named after its thread. Later calls
+    /// do not change the loops.
     pub(crate) fn watch(
         self: &Arc<Self>,
         loops: impl IntoIterator<Item = (String, Handle)>,
@@ -135,8 +135,8 @@ impl EventLoop {
         }
         let goes_on =
             self.is_stalled().then(|| format!("the thread {} continues after {} s", self.thread, self.seconds()));
-        // The count is reset before the line is logged, so that a status that is requested because
-        // of the line no longer shows the stall.
+        // The count is reset before the line is logged. A status that someone requests because of
+        // the line therefore does not show the stall any more.
         self.missed.store(0, Ordering::Relaxed);
         if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);

@@ -83,7 +83,7 @@ enum AgentsFormat {
     Json,
 }
 
-/// The row of a crawler as JSON. Its name and properties come first, the source of the data last.
+/// JSON object of a crawler. Its name and properties come first, and the source of the data last.
 struct CrawlerListing<'a>(&'a Crawler);
 
 impl Serialize for CrawlerListing<'_> {
@@ -118,14 +118,14 @@ struct HeaderListing<'a> {
     header: &'a str,
     #[serde(flatten)]
     agent: AgentSummary<'a>,
-    /// Further crawlers that the header names.
+    /// Crawlers that the header names in addition to `agent`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     others: Vec<AgentSummary<'a>>,
 }
 
 impl AgentsArgs {
-    /// Returns the settings of the site, or the default ones. `--registry` replaces the registry in
-    /// them.
+    /// Returns the settings of the site, or the default settings. If `--registry` is given, the
+    /// file that it names replaces the registry in these settings.
     fn select(&self) -> io::Result<SelectedSite> {
         let mut selected = self.site.select()?;
         if let Some(path) = &self.registry {
@@ -254,12 +254,13 @@ impl CrawlersText<'_> {
     }
 }
 
-/// Returns the tokens that a crawler obeys, in order of precedence.
+/// Lists the product tokens that a crawler obeys, in order of precedence.
 fn tokens(crawler: &Crawler) -> String {
     crawler.tokens.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then ")
 }
 
-/// Returns the message if no crawler matches the words, with the words that were probably meant.
+/// Returns the error message for a search that found no crawler. The message suggests known words
+/// similar to the given ones.
 fn no_crawler(words: &[String], registry: &Registry) -> String {
     let is_known = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
     let unknown: Vec<_> = words.iter().filter(|word| !is_selector(word) && !is_known(word)).collect();
@@ -340,7 +341,7 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     ))
 }
 
-/// The agent that a request names, and the groups that the agent obeys.
+/// An agent in the output: its class, the crawler if it is one, and the tokens that it obeys.
 #[derive(Debug, Serialize, Template)]
 #[template(path = "commands/agent.txt", whitespace = "preserve")]
 pub(in crate::commands) struct AgentSummary<'a> {

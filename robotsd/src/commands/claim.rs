@@ -19,7 +19,7 @@ use tower_robots::internals::{ListCopy, NameResolver};
 use super::arguments::site::EvidencePlaces;
 use crate::date::rfc3339;
 
-/// Result of a check.
+/// Result of checking whether a request is from the crawler that it names.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedClaim {
     #[serde(flatten)]
@@ -35,9 +35,9 @@ pub(super) enum Names {
     Leave,
 }
 
-/// Checks whether a request from this address is from the crawler that these agents name. Uses the
-/// copy of each list that a running robotsd saved, otherwise the operator's own copy, otherwise the
-/// built-in one. Fetches nothing.
+/// Checks whether a request from this address is from one of these agents. Uses the copy of each
+/// list that a running robotsd saved, otherwise the operator's own copy, otherwise the built-in
+/// one. Fetches no list.
 pub(super) fn check(
     agents: &[Agent],
     address: IpAddr,
@@ -78,10 +78,11 @@ pub(super) fn check(
     Ok(CheckedClaim { identity, steps })
 }
 
-/// Evidence for a check. Calls `note` with every piece of evidence that the check examines.
+/// Evidence about claims that calls `note` with a description of every piece of evidence that a
+/// check examines.
 struct NotedEvidence<'a> {
     places: &'a EvidencePlaces,
-    /// Resolver, with the runtime that runs it.
+    /// DNS resolver, and the async runtime that it runs on.
     resolver: Option<(Runtime, NameResolver)>,
     note: &'a dyn Fn(String),
 }

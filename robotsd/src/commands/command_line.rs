@@ -66,7 +66,8 @@ fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::
     let page = Man::new(command.clone()).date(date).source(version).manual("robotsd");
     let mut text = Vec::new();
     page.render(&mut text)?;
-    // The usual name of this section; the help of a command has the text at its end.
+    // Manual pages have a section EXIT STATUS. In `--help`, the same text is the last line, without
+    // a heading.
     let text = String::from_utf8_lossy(&text).replace(".SH EXTRA\nExit status: ", ".SH \"EXIT STATUS\"\n");
     std::fs::write(directory.join(page.get_filename()), without_needless_breaks(text.as_bytes()))
 }

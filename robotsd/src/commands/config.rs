@@ -135,7 +135,7 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     };
     let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
     if format == ProblemFormat::Text {
-        // Without [admin], the default socket is the only admin interface, so it is not listed.
+        // An admin interface that consists only of the default socket is not listed.
         let admin = config.admin.iter().filter(|admin| !admin.is_usual || !admin.listeners.is_empty());
         let files = local_token_files(path, config.state_dir.as_deref());
         for way in admin.flat_map(|admin| admin.ways_to_change(&files)) {

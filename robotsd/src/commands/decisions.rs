@@ -31,8 +31,8 @@ use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, unknown};
 
-/// Function for the case that no robotsd runs. It gets the path of the config, and writes the
-/// decision to the state directory.
+/// Function that applies a decision while no robotsd runs. It is called with the path of the
+/// config, and writes the decision to the state directory.
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
 /// A decision: the path and the query parameters of its request, and the reason for it.
@@ -43,7 +43,7 @@ struct OperatorDecision<'a> {
 }
 
 impl OperatorDecision<'_> {
-    /// Returns the user of this command, for decisions made when no robotsd runs.
+    /// Returns the user who runs this command. The audit names this user if no robotsd runs.
     fn by(&self) -> Attribution {
         let who = format!("uid {}", rustix::process::getuid().as_raw());
         Attribution { who: Some(who), reason: self.reason.reason.as_deref().map(audit::cut) }
@@ -78,8 +78,8 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         Ok(Ok(report)) => return conclude(&report, None, running),
         Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
         Ok(Err(error)) => return Err(refusal(error)),
-        // The lock of the state directory shows whether a process uses the directory, even if the
-        // config does not tell how to reach that process.
+        // The decision may be written to the state directory even if the config does not say how to
+        // reach a robotsd, because the lock of the directory shows whether a process uses it.
         Err(unreachable) => unreachable.clone(),
     };
     let rested = audited(running, decision, at_rest);
@@ -100,8 +100,8 @@ fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io:
     say_report(report, running.json, |page| text(page, report, note, running), code)
 }
 
-/// Makes a decision when no robotsd runs, and records it in the audit. Enforcement can be switched
-/// off even if the audit file cannot be written.
+/// Applies a decision while no robotsd runs, and records it in the audit file. Enforcement can be
+/// switched off even if the audit file cannot be written.
 fn audited(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
     let value = |name: &str| decision.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let config = running.config_path();
@@ -309,8 +309,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     })
 }
 
-/// Returns the error if a process uses the state directory. The process has the switch in memory,
-/// so changing only the file would have no effect on the process.
+/// Returns the error message for a state directory in use. The process has the switch in memory, so
+/// a change of the file alone would not affect the process.
 fn in_use(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(

@@ -64,7 +64,8 @@ pub(crate) struct EditArgs {
     site: SiteArgs,
 }
 
-/// Parses the crawlers of an option; paths are refused.
+/// Parses a value of `--disallow` or `--allow`. A path is an error, because these options apply to
+/// the whole site.
 fn whom(text: &str) -> Result<Selector, String> {
     text.parse().map_err(|forms: String| match text.split_once(":/") {
         Some((_, path)) => format!(
@@ -75,13 +76,14 @@ fn whom(text: &str) -> Result<Selector, String> {
     })
 }
 
-/// Returns the crawler with this name. Unknown names are errors, because a misspelled name would
+/// Returns the crawler with this name, or an error if the name is unknown: a misspelled name would
 /// block no crawler.
 fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let (named_as, agents) = evaluator.resolve(name);
     if let Some(unknown) = evaluator.unknown_name(name, None) {
         let fault = unknown.fault();
-        // A name can block crawlers only if they can send it.
+        // An unknown name is accepted if a `User-Agent` header that consists of it would be
+        // classified as a crawler's.
         let is_token = name.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'));
         let is_word = name.parse() == Ok(Selector::Index);
         let is_crawler = !is_word && is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();
@@ -116,12 +118,12 @@ fn can_be_named(crawler: &Crawler) -> bool {
 }
 
 impl EditArgs {
-    /// Returns each selected crawler once, with the requested access.
+    /// Returns every crawler that the options select, without duplicates, and its requested access.
     fn wanted(&self, evaluator: &Evaluator) -> Result<Vec<(Agent, Access)>, String> {
         let allow = self.allow.iter().map(|selector| (selector, Access::Allow));
         let mut selectors: Vec<_> = allow.chain(self.disallow.iter().map(|whom| (whom, Access::Disallow))).collect();
-        // If several selectors match a crawler, the last one counts, so names are sorted to the
-        // end.
+        // If several selectors match a crawler, the last one counts. Names are sorted to the end,
+        // because they take precedence.
         selectors.sort_by_key(|(selector, _)| matches!(selector, Selector::Agent(_)));
         let (mut wanted, mut faults) = (BTreeMap::new(), Vec::new());
         for (selector, access) in selectors {
@@ -188,7 +190,8 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     Ok(exit::answer(!args.diff || old == new))
 }
 
-/// Writes the effect, and notes about what the owner might wrongly expect.
+/// Writes the effect of the edit, and notes about effects that the edit does not have although the
+/// owner may expect them.
 fn write_effect(
     out: &mut impl Write,
     name: &str,

@@ -60,10 +60,10 @@ impl<T> ReplicaAnswer<T> {
 /// Maximum time to wait until the other replicas have the change that one replica received.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
-/// Note about a replica that has not confirmed, in a fleet with a name.
+/// Note about a replica of a named fleet that has not confirmed a change.
 const FOLLOWS: &str = "; it will follow the document of the fleet when it reads the store";
 
-/// Note about a replica that none of the queried addresses belongs to.
+/// Note about a replica of the document that none of the addresses in `fleet.replicas` reaches.
 const UNASKED: &str =
     "no address in fleet.replicas reaches it, so `enforce off --fleet` reaches it only through the store";
 
@@ -102,7 +102,8 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
     let report = wait_until_synced(running, &places, FOLLOWED)?;
     let mut answers = statuses(running)?;
     let differing = differing(&report.replicas, &answers).remove(site);
-    // Only replicas that did not respond are listed here; the others confirm through the store.
+    // Only replicas that did not respond are listed here. The document in the store shows whether
+    // the others have the change.
     answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
         page.text(&change.message);
@@ -182,7 +183,8 @@ struct FleetStatus<'a> {
 }
 
 impl FleetStatus<'_> {
-    /// Returns the next steps, by command: creating the document, or accepting a pending version.
+    /// Returns the commands that the operator should run next, each with its reason: to create the
+    /// document, or to accept a pending version.
     fn next(&self) -> BTreeMap<String, String> {
         let is_new = self.report.state == ReplicaState::Unknown && self.report.problems.is_empty();
         let sites = self.answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
@@ -206,14 +208,15 @@ fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<St
     say_report(&status, running.json, |page| page.lay_out(&status), answer(is_well))
 }
 
-/// Updates the report with the replicas' own responses, which are newer than their heartbeats, and
-/// marks replicas that no address reached.
+/// Replaces the state of each replica in the report with the replica's own response, which is newer
+/// than its heartbeat. Marks replicas that no address reached.
 fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>]) {
     for FleetReplica { replica, why, sites, .. } in &mut report.replicas {
         let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
         match answers.iter().filter_map(|of| of.answer.as_ref()).find(is_own) {
             Some(status) => *sites = versions(status),
-            // If an address did not respond, it may belong to this replica.
+            // A replica is marked as unreachable only if every address responded: an address that
+            // did not respond may belong to this replica.
             None if why.is_none() && answers.iter().all(|of| of.answer.is_some()) => *why = Some(UNASKED.to_owned()),
             None => {}
         }
@@ -233,8 +236,8 @@ fn replica_line(FleetReplica { replica, state, why, version, .. }: &FleetReplica
     format!("{replica}: {}{why}{version}", state.as_str())
 }
 
-/// Lists the problems of the fleet, and the replicas that do not have everything that the store
-/// has.
+/// Lists the problems of the fleet, and the replicas that do not have the newest document of the
+/// store.
 fn say_unsynced(page: &mut Page, report: &FleetReport) {
     report.problems.iter().for_each(|problem| page.text(problem));
     for replica in report.replicas.iter().filter(|replica| replica.state != ReplicaState::Synced) {
@@ -266,8 +269,8 @@ fn known_places(running: &Running) -> Vec<AdminPlace> {
     places(running).map(|(_, places)| places).unwrap_or_default()
 }
 
-/// Queries the first of these replicas that responds. If `places` is empty, queries the robotsd
-/// that runs with the config.
+/// Queries the replicas at `places` one after another until one responds. If `places` is empty,
+/// queries the robotsd that runs with the config.
 fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: AdminQuestion<'_>) -> io::Result<T> {
     let mut unreached = Vec::new();
     for place in places {
@@ -276,8 +279,9 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
             match ask_one_of_many(&place, of) {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::Refused(_, message)) => {
-                    // A replica that was queried before may have made the change, so that this one
-                    // refuses it. The error therefore contains the messages of both.
+                    // This replica may refuse the change because an earlier one has already made it
+                    // without confirming. The error therefore contains the messages of all queried
+                    // replicas.
                     unreached.push(message);
                     return Err(refusal(unreached.join("; ")));
                 }
@@ -307,8 +311,8 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
     say_answers(running, &answers, judge_change, &[])
 }
 
-/// Rolls back every replica, if all serve the same version. Otherwise it is not clear which version
-/// is unwanted.
+/// Rolls back every replica if all of them serve the same version. If they serve different
+/// versions, it is not clear which version is unwanted, so the command fails.
 pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
     let answers = statuses(running)?;
     let fleets = answers.iter().filter_map(|of| of.answer.as_ref()?.fleet.as_ref());
@@ -321,8 +325,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
         };
         return Err(refusal(format_args!("{line}; no replica is rolled back: {how}")));
     }
-    // The request contains the hash of the version to restore. If it is sent again after a replica
-    // has already rolled back, no replica returns to the version that was left.
+    // The request contains the hash of the version to restore. Without it, a replica that gets the
+    // request twice would return to the unwanted version.
     let sites = answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
     let before = sites.filter(|of| of.name == site).find_map(|of| of.before.as_deref());
     let hash = before.map(|before| format!("&hash={}", short_hash(before))).unwrap_or_default();
@@ -330,7 +334,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Function that returns whether a response confirms that all is well, and a line about it.
+/// Function that judges a response: it returns whether the response reports no problem, and a line
+/// of text about it.
 type Judge<T> = fn(&T) -> (bool, String);
 
 /// Queries every replica for a report, and prints the reports.
@@ -366,14 +371,16 @@ fn judge_change(change: &ChangeReport) -> (bool, String) {
     (change.problem.is_none(), format!("{}{end}", change.message))
 }
 
-/// Prints one line per replica; for a replica without a response, appends `unanswered`.
+/// Prints one line per replica. To the line of a replica that did not respond, appends
+/// `unanswered`.
 fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>, unanswered: &str) {
     for of in answers {
         page.title(&format!("{}{}", of.said(judge), if of.answer.is_none() { unanswered } else { "" }));
     }
 }
 
-/// Prints the responses, then `faults`, which are lines about differences between the replicas.
+/// Prints the responses of the replicas, then the lines in `faults`, which describe differences
+/// between the replicas.
 fn say_answers<T: Serialize>(
     running: &Running,
     answers: &[ReplicaAnswer<T>],
@@ -394,7 +401,7 @@ fn say_answers<T: Serialize>(
     say_report(&answers, running.json, text, code)
 }
 
-/// Returns the sites whose replicas serve different versions, each with a line that lists the
+/// Returns, for each site whose replicas serve different versions, a line that lists these
 /// versions. For a replica without a response, uses the versions in its last heartbeat (`heard`),
 /// which may be older.
 fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<String, String> {
@@ -420,14 +427,14 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
     lines.collect()
 }
 
-/// Returns whether the fleet of the config has a name, and the replicas of the fleet.
+/// Returns whether the fleet of the config has a name, and the addresses of its replicas.
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     let unknown = || refusal("--fleet needs the config that lists the replicas in [fleet]: name it with --config FILE");
     let path = running.config_path().ok_or_else(unknown)?;
     replicas(&path).map_err(refusal)
 }
 
-/// Responses of all replicas.
+/// Responses of all replicas to one query.
 type Answers<T> = io::Result<Vec<ReplicaAnswer<T>>>;
 
 /// Sends the same query to every replica of the config.

@@ -29,13 +29,14 @@ impl Page {
         self.0.push('\n');
     }
 
-    /// Appends a label and its text; without a label, the text continues in the same column.
+    /// Appends a label and its text. If the label is empty, the text still begins in the column
+    /// after the labels.
     pub(in crate::commands) fn line(&mut self, label: &str, text: &str) {
         let label = if label.is_empty() { String::new() } else { format!("{label}:") };
         self.fold(&format!("  {label:<width$}", width = LABEL - 2), LABEL, text);
     }
 
-    /// Appends folded text without a label. All its lines except the first are indented.
+    /// Appends folded text without a label. The lines after the first one are indented.
     pub(in crate::commands) fn text(&mut self, text: &str) {
         self.fold("", 2, text);
     }
@@ -100,8 +101,8 @@ pub(in crate::commands) fn say(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes a report as JSON if `json` is set, otherwise as text. Returns `code` unless the report
-/// cannot be serialized.
+/// Writes a report as JSON if `json` is set, otherwise as text. Returns `code`, or an error if the
+/// report cannot be serialized.
 pub(in crate::commands) fn say_report(
     report: &impl serde::Serialize,
     json: bool,

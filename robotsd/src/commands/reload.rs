@@ -42,7 +42,8 @@ pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     say_report(&report, args.running.json, text, answer(is_accepted(&report)))
 }
 
-/// Returns the result for everything that was read again, each with a line about it.
+/// Returns the result of reading each file again (the config and every robots.txt), and a line of
+/// text about it.
 fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
     let others = [("config", &report.config), ("registry", &report.registry)].into_iter();
     let others = others.filter_map(|(what, reload)| Some((what, reload.as_ref()?)));
@@ -73,7 +74,8 @@ fn is_accepted(report: &ReloadReport) -> bool {
     outcomes(report).all(|outcome| is_taken(&outcome))
 }
 
-/// Lists what was not accepted. If everything was accepted, returns the number of reloaded sites.
+/// Lists the files that were not accepted, or states the number of reloaded sites if all were
+/// accepted.
 fn reload_line(report: &ReloadReport) -> String {
     let refused: Vec<_> = outcomes(report).filter(|of| !is_taken(of)).map(|(_, line)| line).collect();
     if refused.is_empty() { format!("reloaded {}", plural(report.sites.len(), "site")) } else { refused.join("; ") }

@@ -23,7 +23,7 @@ use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 /// Environment variable with the place of an admin interface.
 const ADMIN_VARIABLE: &str = "ROBOTSD_ADMIN";
 
-/// How to reach a running robotsd.
+/// Options that select the running robotsd of a command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Running {
     /// The config file of the running robotsd [default: $ROBOTSD_CONFIG, else
@@ -58,7 +58,8 @@ impl Running {
     /// Returns the path of the config from an option or from the environment, otherwise the default
     /// path if that file exists.
     pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
-        // The robotsd at --admin need not be the one that uses the default config.
+        // With --admin, the default config is ignored: the robotsd at that address may use another
+        // config.
         if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 
@@ -78,7 +79,8 @@ impl Running {
         command
     }
 
-    /// Returns the command of a step for the same robotsd.
+    /// Returns the command that carries out a next step, with the options that select the same
+    /// robotsd.
     pub(in crate::commands) fn step(&self, step: &NextStep) -> Vec<String> {
         if step.is_for_running() { self.command(&step.command) } else { step.command.clone() }
     }
@@ -96,8 +98,8 @@ pub(in crate::commands) fn asked<T: DeserializeOwned>(running: &Running, of: Adm
     ask(&place, of, complain).map_err(refusal)
 }
 
-/// Returns an error with the reason why a command failed. The reason may contain any character,
-/// because it quotes configs and files, so it is escaped.
+/// Returns an error with the reason why a command failed. The reason is escaped, because it quotes
+/// configs and files, which may contain any character.
 pub(in crate::commands) fn refusal(reason: impl Display) -> io::Error {
     io::Error::other(printable(reason.to_string()))
 }

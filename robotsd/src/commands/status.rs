@@ -92,7 +92,7 @@ fn is_well(report: &StatusReport) -> bool {
     is_served && !report.is_blind && are_well && !is_switch_unread && is_taken
 }
 
-/// Reports whether a site serves the version in its source.
+/// Reports whether a site serves the current version of its source file or URL.
 fn is_current(site: &SiteReport) -> bool {
     site.state == "live" && site.pending.is_none()
 }
@@ -179,7 +179,7 @@ impl<'a> StatusText<'a> {
         first.is_some_and(|first| first.name == site.name)
     }
 
-    /// Returns the command that shows the notes of `robotsd check` about the site's file.
+    /// Returns the `robotsd check` command that shows the notes about the site's file.
     fn check_of(&self, site: &SiteReport) -> Option<String> {
         let command = ["robotsd", "check", "--config", &self.report.config.path, "--site", &site.name];
         Path::new(&site.origin).is_absolute().then(|| shell_line(command))
@@ -194,7 +194,7 @@ fn traffic_of<'r>(report: &'r StatusReport, site: &SiteReport) -> Option<&'r Sit
     (first.name == site.name).then_some(traffic)
 }
 
-/// Formats counts, such as `7 2xx, 1 5xx`; leaves out zeros.
+/// Formats counts by name, such as `7 2xx, 1 5xx`. Counts of zero are left out.
 fn counts<'c>(counts: impl IntoIterator<Item = (&'c str, u64)>) -> String {
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let counts: Vec<_> = counts.map(|(kind, count)| format!("{count} {kind}")).collect();

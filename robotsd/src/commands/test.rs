@@ -149,9 +149,9 @@ pub(in crate::commands) struct EvaluatedExpectations<'a> {
 }
 
 impl EvaluatedExpectations<'_> {
-    /// Prints to stderr which agents in the file are not crawlers, and which paths look like
-    /// patterns, with their positions. Returns whether a name is misspelled: expectations about
-    /// crawlers that do not exist guard nothing.
+    /// Prints to stderr the agents in the file that are not crawlers, and the paths that look like
+    /// patterns, with their positions. Returns whether the name of a crawler is misspelled, because
+    /// an expectation about an unknown crawler tests nothing.
     pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> bool {
         let path = printable_path(self.path);
         let mut has_slips = false;
@@ -189,7 +189,7 @@ impl EvaluatedExpectations<'_> {
         has_slips
     }
 
-    /// Returns the unmet pairs, each with the line and column of its path.
+    /// Returns the unmet expectations, each with the line and column of its path.
     pub(in crate::commands) fn unmet(&self) -> impl Iterator<Item = ((usize, usize), &Unmet)> {
         self.outcome.unmet.iter().map(|unmet| (self.file.place(unmet.expectation, &unmet.path), unmet))
     }

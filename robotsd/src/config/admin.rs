@@ -50,9 +50,9 @@ tables! {
         /// File with certificate authorities. Only clients with a certificate from one of them may
         /// connect.
         client_ca: Option<Spanned<PathBuf>>,
-        /// Addresses of the proxy, if `access` is `proxy`.
+        /// Addresses that the proxy connects from. Only for `access = "proxy"`.
         from: Vec<Spanned<String>>,
-        /// Header field with the name of the proxy's user, if `access` is `proxy`.
+        /// Header field with the name of the proxy's user. Only for `access = "proxy"`.
         user_header: Option<Spanned<String>>,
     }
 }
@@ -72,7 +72,8 @@ words! {
         /// Anyone may read; changes are refused.
         #[default]
         Read = "read",
-        /// Anyone may do anything. A token identifies its user, and limits what they may do.
+        /// Anyone may read and change everything. A client that sends a token has the permissions
+        /// of that token instead.
         Full = "full",
         /// Anyone may read; changes require a token.
         TokenForChanges = "token-for-changes",
@@ -93,7 +94,7 @@ impl RawAdmin {
 /// Default port of the admin interface.
 pub(super) const PORT: u16 = 9145;
 
-/// The addresses and the socket of the admin interface.
+/// The resolved settings of the admin interface.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AdminSettings {
     pub(crate) address: Option<SocketAddr>,
@@ -114,16 +115,16 @@ pub(crate) struct AdminSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdminListenerConfig {
     pub(crate) address: SocketAddr,
-    /// `None` if the access depends on whether the config has tokens: see
-    /// [`AdminListenerConfig::access`].
+    /// `None` if the config does not set it, so that it depends on whether the config has tokens:
+    /// see [`AdminListenerConfig::access`].
     pub(crate) access: Option<AdminAccess>,
-    /// `None` without TLS.
+    /// Certificates for TLS; `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
     /// The proxy that may connect; `None` if the listener is not for a proxy.
     pub(crate) proxy: Option<AdminProxy>,
 }
 
-/// The proxy that authenticates users and sends their names.
+/// The proxy of a listener, which authenticates users and sends their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdminProxy {
     pub(crate) from: Vec<Network>,
@@ -137,8 +138,8 @@ impl AdminListenerConfig {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // Only the address of `[admin]` gets here, and other machines can reach that address
-            // only if the config sets `reach = "network"`.
+            // This arm is only for the address of `[admin]`. If other machines can reach that
+            // address, the config sets `reach = "network"`, which permits everything.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }
@@ -159,7 +160,7 @@ impl AdminListenerConfig {
         self.access(&AdminRights::default()) == AdminAccess::TokenForChanges
     }
 
-    /// Describes for people how changes can be made over this listener.
+    /// Describes how clients can make changes over this listener.
     fn way(&self, rights: &AdminRights) -> String {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
@@ -182,9 +183,8 @@ impl AdminSettings {
         usual_socket(path).map(Self::on_usual_socket)
     }
 
-    /// Adds the default socket to settings without an address and without a socket, because
-    /// commands need one of them to connect to. If there is no runtime folder, adds the default
-    /// address.
+    /// Adds the default socket to settings with neither an address nor a socket, because commands
+    /// must be able to connect. If there is no runtime folder, adds the default address.
     pub(super) fn on_usual_place(self, path: &Path) -> Self {
         if !self.has_no_place() {
             return self;
@@ -203,8 +203,8 @@ impl AdminSettings {
         Self { socket: Some(socket), is_usual: true, ..Self::default() }
     }
 
-    /// Returns the address that commands connect to, as a listener; `None` if there is only a
-    /// socket.
+    /// Returns the address of `[admin]`, which commands connect to, as a listener. `None` if
+    /// `[admin]` has only a socket.
     pub(crate) fn command_listener(&self) -> Option<AdminListenerConfig> {
         self.address.map(|address| AdminListenerConfig { address, access: None, certificates: None, proxy: None })
     }
@@ -219,8 +219,8 @@ impl AdminSettings {
         self.command_listener().into_iter().chain(self.listeners.iter().cloned())
     }
 
-    /// Returns the local token if a listener accepts one. The token is not read yet; its file is
-    /// the first of `files`.
+    /// Returns the local token if a listener accepts one. The token is not read from its file yet.
+    /// The file is the first of `files`.
     pub(crate) fn local_token(&self, files: &[PathBuf]) -> Option<LocalToken> {
         let is_taken = self.all_listeners().any(|listener| listener.takes_local_token());
         let file = files.first().filter(|_| is_taken)?;
@@ -294,8 +294,8 @@ fn in_the_clear(address: SocketAddr) -> String {
     )
 }
 
-/// Resolves an additional listener. A listener that other machines can reach is read-only unless
-/// configured otherwise.
+/// Resolves a listener of `[[admin.listener]]`. A listener that other machines can reach is
+/// read-only unless configured otherwise.
 fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
     let address = *listener.address.get_ref();
     let usual = is_open(address).then_some(AdminAccess::Read);
@@ -344,7 +344,7 @@ pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSett
     Ok(Some(settings))
 }
 
-/// Returns the socket that a server with this config opens by default.
+/// Returns the path of the socket that a server with this config opens by default.
 fn usual_socket(path: &Path) -> Option<PathBuf> {
     runtime_folders().into_iter().next().map(|folder| folder.join(format!("{}.sock", instance_name(path))))
 }
@@ -361,8 +361,8 @@ pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBu
 }
 
 /// Returns the temporary path of a new socket, in a separate folder next to its final place. The
-/// name of this folder has the same length in every process, so a path that is too long for one
-/// process is too long for all.
+/// name of this folder has the same length in every process, so whether the path is too long does
+/// not depend on the process.
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
     socket.with_extension(format!("{:07}.new", std::process::id())).join("s")
 }
@@ -378,7 +378,8 @@ pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Returns the possible runtime folders. The server uses the first one.
+/// Returns the folders that may be the runtime folder of a server. The server itself uses the first
+/// one.
 pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| value.starts_with('/'));
     // systemd separates several folders by colons.
@@ -394,8 +395,8 @@ pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the name that the files of a server have in the runtime folder, without an extension.
-/// The name depends only on the path of the server's config.
+/// Returns the name, without extension, of a server's files in the runtime folder. The name depends
+/// only on the path of the server's config.
 pub(crate) fn instance_name(path: &Path) -> String {
     let path = absolute(path);
     if path == Path::new(USUAL_CONFIG) {

@@ -1,5 +1,5 @@
-//! The permissions of clients of the admin interface. A client is identified by a token, which the
-//! config contains as a hash, or as a user of the Unix socket or of an authenticating proxy.
+//! The permissions of clients of the admin interface. A client is identified by a token, whose hash
+//! is in the config, or as a user of the Unix socket or of an authenticating proxy.
 //!
 //! A token is 256 random bits and cannot be guessed, so a slow hash would add nothing.
 
@@ -54,7 +54,7 @@ words! {
 }
 
 impl AdminRole {
-    /// Reports whether this role includes another.
+    /// Reports whether this role permits everything that the other role permits.
     pub(crate) const fn includes(self, other: Self) -> bool {
         self as u8 >= other as u8
     }
@@ -66,7 +66,7 @@ pub(crate) struct AdminRights {
     pub(crate) tokens: Vec<AdminToken>,
     /// `None` if no address accepts a local token. See [`local_token`](Self::local_token).
     pub(crate) local: Option<LocalToken>,
-    /// Whether a loopback address requires a token if its `access` is not set.
+    /// Whether a loopback address without `access` requires a token for everything except probes.
     pub(crate) asks_for_token: bool,
     users: Vec<(AdminUser, Grant)>,
 }
@@ -87,7 +87,7 @@ pub(crate) struct AdminToken {
     pub(crate) grant: Grant,
 }
 
-/// A user, by user ID, group ID or name.
+/// How a user is identified: by user ID, by group ID, or by the name that a proxy sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AdminUser {
     Uid(u32),
@@ -111,8 +111,8 @@ impl AdminRights {
         self.tokens.iter().chain(local).find(|token| token.has_hash(hash))
     }
 
-    /// Reports whether this is the hash of the local token while that token is ignored, because the
-    /// config has tokens. Commands cannot know that it is ignored, so they may send it.
+    /// Reports whether this is the hash of a local token that is ignored because the config has
+    /// tokens. Commands send the local token because they cannot know that it is ignored.
     pub(crate) fn ignores(&self, hash: &[u8; 32]) -> bool {
         let local = self.local.as_ref().filter(|_| !self.tokens.is_empty());
         local.is_some_and(|local| local.token.as_ref().is_ok_and(|token| token.has_hash(hash)))
@@ -128,14 +128,14 @@ impl AdminRights {
         self.local.as_ref().filter(|_| self.tokens.is_empty())
     }
 
-    /// Returns the reason why changes over a loopback address are refused, for people; `None` if
-    /// they are not refused.
+    /// Returns the reason why changes over a loopback address cannot be made, or `None` if they
+    /// can.
     pub(crate) fn problem(&self) -> Option<String> {
         let why = self.local_token()?.token.as_ref().err()?;
         Some(format!("changes over a loopback address of [admin] are refused, because their token is missing: {why}"))
     }
 
-    /// Returns the permissions of the first of these users that the config contains.
+    /// Returns the permissions of the first of these users that matches a user of the config.
     pub(crate) fn user(&self, users: &[AdminUser]) -> Option<&Grant> {
         let is_it = |known: &AdminUser, user: &AdminUser| match (known, user) {
             (AdminUser::Named(pattern), AdminUser::Named(name)) => fits(pattern, name),
@@ -172,12 +172,12 @@ impl LocalToken {
 }
 
 impl Grant {
-    /// Grants a role for every site, without an end.
+    /// Grants a role for every site, without an expiry date.
     pub(crate) fn everywhere(role: AdminRole) -> Self {
         Self { role, sites: ["*".to_owned()].into(), until: None }
     }
 
-    /// Returns the grant with at most this role.
+    /// Returns the grant with its role limited to `role`.
     pub(crate) fn at_most(&self, role: AdminRole) -> Self {
         let role = if role.includes(self.role) { self.role } else { role };
         Self { role, ..self.clone() }
@@ -187,7 +187,7 @@ impl Grant {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Reports whether the grant covers a site. `None` asks whether it covers every site.
+    /// Reports whether the grant covers a site, or, for `None`, every site.
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",

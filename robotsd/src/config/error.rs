@@ -1,4 +1,5 @@
-//! The errors of config files, each with its line and column, and the search for the config file.
+//! The errors of config files, with the line and column of each, and the functions that find the
+//! config file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ pub(crate) struct ConfigError {
     pub(crate) command: &'static str,
 }
 
-/// A problem with a value, before its line and column are known.
+/// A problem with a value of a config. Its position is a range of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
@@ -62,12 +63,12 @@ impl ConfigError {
         Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))
     }
 
-    /// Creates an error as [`at`](Self::at) does; `shown` turns each problem into a diagnostic.
+    /// Like [`at`](Self::at), but `shown` turns each problem into a diagnostic.
     pub(super) fn with(path: &Path, text: &str, mut faults: Vec<Fault>, shown: impl Fn(&Fault) -> Diagnostic) -> Self {
-        // The sort is stable: the problem that was found first remains the first one at its
-        // position, and is usually the cause of the others there.
+        // The sort is stable. If several problems have the same position, the first one found stays
+        // first, because it usually causes the others.
         faults.sort_by_key(|fault| fault.order(text));
-        // Two parts of the settings may report the same problem of a value.
+        // Two functions may report the same problem with a value.
         faults.dedup();
         let problems = faults.iter().map(shown).collect();
         Self { path: path.to_string_lossy().into_owned(), problems, command: "config check", ..Self::default() }
@@ -118,7 +119,8 @@ impl Fault {
         Self { site: Some(site.to_owned()), ..self }
     }
 
-    /// Creates an error at the position of `refused`, a value of a list that the library refused.
+    /// Creates an error at the position of `refused`, a value in the list `values` that the library
+    /// refused.
     pub(super) fn of_value(values: &[Spanned<String>], refused: &str, error: &dyn std::error::Error) -> Self {
         let value = values.iter().find(|value| value.get_ref() == refused);
         Self::new(value.map_or(0..0, Spanned::span), error.to_string())
@@ -201,7 +203,7 @@ pub(crate) fn config_of_environment() -> Option<PathBuf> {
 }
 
 /// Returns the path of the config for a command that can run without a config. If neither the
-/// command nor the environment sets a path, the default path is used if the file exists.
+/// command line nor the environment contains a path, returns the default path if that file exists.
 pub(crate) fn config_if_any(named: Option<&Path>) -> Option<PathBuf> {
     let usual = || Some(PathBuf::from(USUAL_CONFIG)).filter(|path| path.exists());
     named.map(Path::to_path_buf).or_else(config_of_environment).or_else(usual)

@@ -1,4 +1,4 @@
-//! The config file as a whole: its tables, and the resolved settings that the program runs on.
+//! The tables at the top of the config file, and the resolved settings of the whole file.
 
 use std::num::NonZeroUsize;
 use std::ops::{Range, RangeInclusive};
@@ -36,7 +36,8 @@ const WORKERS: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::
 tables! {
     RawConfig {
         mode: Mode,
-        /// How long new and tightened rules are only observed: logged, not enforced.
+        /// How long new and tightened rules are only observed, so that requests are logged and not
+        /// refused.
         grace: Spanned<Span> = unplaced(Span::NONE),
         workers: Option<Spanned<NonZeroUsize>> => bound(WORKERS, "\"workers\" is {}: write at most 1024, because one per CPU core is enough"),
         state_dir: Option<Spanned<PathBuf>>,
@@ -128,13 +129,14 @@ pub(crate) struct Config {
     /// The store that several processes use to count crawlers' requests together; `None` if each
     /// process counts separately.
     pub(crate) rate_store: Option<StoreSettings>,
-    /// The reason why the rate store is never used; `None` if it is used or does not exist.
+    /// The reason why the rate store is never used. `None` if it is used, or if there is no rate
+    /// store.
     pub(crate) rate_store_unasked: Option<&'static str>,
-    /// The configured maximum number of connections. If it is `None`, the limit is what the file
-    /// descriptors of the process allow, up to the bound in `edge`.
+    /// The configured maximum number of connections. If it is `None`, the number of file
+    /// descriptors of the process determines the limit, up to a maximum in `edge`.
     pub(crate) connections: Option<usize>,
     pub(crate) edge: EdgeLimits,
-    /// Maximum time of each step that the new process takes during `robotsd upgrade`.
+    /// Maximum duration of each step of the new process during `robotsd upgrade`.
     pub(crate) upgrade: Duration,
     pub(crate) upstream: UpstreamLimits,
     pub(crate) log: LogConfig,
@@ -147,16 +149,16 @@ impl Config {
     }
 }
 
-/// The tables of a config file, kept for its review.
+/// The tables of a config file that its review examines.
 ///
-/// The [review](super::review) reads files that the config refers to, and their file system may
-/// hang. Loading a config therefore does not include the review.
+/// The [review](super::review) reads files that the config refers to, whose file system may hang.
+/// It is therefore not part of loading a config.
 pub(crate) struct Reviewable {
     /// The file without the sites that have problems.
     pub(super) file: RawConfig,
     /// The names of all sites in the file, including those with problems.
     pub(super) names: Vec<String>,
-    /// Paths of the keys that could not be read, and `site.?` or `listener.?` if a site or a
+    /// Paths of the keys that could not be read. Contains `site.?` or `listener.?` if a site or a
     /// listener has problems.
     pub(super) unread: Vec<String>,
 }

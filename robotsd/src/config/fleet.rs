@@ -28,10 +28,10 @@ tables! {
     }
 }
 
-/// Maximum time for a request to the store. No client's request waits for the store.
+/// Maximum duration of a request to the store. Requests of clients never wait for it.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// Maximum length of a name, in characters.
+/// Maximum length of the names of fleets and replicas, in characters.
 const MAX_NAME_LENGTH: usize = 64;
 
 /// The settings of a process that belongs to a fleet.
@@ -75,8 +75,9 @@ impl FleetSettings {
     }
 }
 
-/// Returns whether the config's fleet has a name, and the fleet's replicas. Only `[fleet]` is read,
-/// because the replicas must be reachable even if another part of the config has errors.
+/// Returns whether the config's fleet has a name, and the addresses of its replicas. Reads only
+/// `[fleet]`, because commands must reach the replicas even if another part of the config has
+/// errors.
 pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigError> {
     tables! {
         Part {
@@ -87,7 +88,7 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     let (Part { fleet }, faults) = partial_parse::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
     let is_named = fleet.as_ref().is_some_and(|fleet| fleet.name.is_some());
     let replicas = fleet.map(|fleet| fleet.replicas).unwrap_or_default();
-    // An invalid address is an error, because the command would otherwise leave out its replica.
+    // An invalid address is an error. Otherwise the command would silently leave out that replica.
     let places: Result<Vec<_>, Fault> = replicas.iter().map(place).collect();
     match places {
         Ok(places) if is_named || !places.is_empty() => Ok((is_named, places)),

@@ -35,12 +35,12 @@ tables! {
     }
 }
 
-/// How the claims of requests to be a crawler are verified.
+/// How to verify that a request is from the crawler that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityConfig {
     /// The action for impostors, unless the mode of a site is milder.
     pub(crate) impostors: Impostors,
-    /// Maximum time that a request waits for the host names of its client address.
+    /// Maximum time that a request waits for the look-up of its client address's host names.
     pub(crate) wait: Duration,
     /// Whether the host names of client addresses are looked up (reverse DNS).
     pub(crate) rdns: bool,

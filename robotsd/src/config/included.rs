@@ -1,13 +1,13 @@
 //! The site files that a config includes: `include = ["sites.d/*.toml"]`.
 //!
-//! 1. An included file contains only `[[site]]` tables. With symbolic links resolved, all paths in
-//!    it must be in its own folder or in one of `include_roots`, so that its author cannot use
-//!    robotsd to read other people's secrets.
+//! 1. An included file contains only `[[site]]` tables. All paths in it, with symbolic links
+//!    resolved, must be in its own folder or in one of `include_roots`. Its author therefore cannot
+//!    use robotsd to read other people's secrets.
 //! 2. A file is used or refused as a whole. If it is refused, its last good copy is used instead,
 //!    so a broken file does not affect the sites of other files.
-//! 3. A site name or a host belongs to the file whose last good copy contains it, else to the
-//!    config. If no last good copy contains the name or host (for example at the first start), and
-//!    two files claim it, both are refused. A file that owns a host owns it on every port.
+//! 3. A site name or host belongs to the file whose last good copy contains it, or else to the
+//!    config. If two files contain it but none of the last good copies does (for example at the
+//!    first start), both files are refused. A host belongs to a file on every port.
 //!
 //! **The content of these files is appended to the content of the config.** Every span in the
 //! settings is therefore a position in the joined text, and a comparison of two configs includes
@@ -61,20 +61,21 @@ pub(crate) type GoodCopies = BTreeMap<String, String>;
 #[derive(Debug, Default)]
 pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
-    /// Every file that matches a pattern.
+    /// Paths of all files that match a pattern.
     pub(crate) paths: Vec<PathBuf>,
-    /// The content in use for each file.
+    /// The content that is used for each file.
     pub(crate) good: GoodCopies,
     pub(crate) refused: Vec<RefusedFile>,
 }
 
-/// An included file that is refused. It is displayed on one line, in the log and in the status.
+/// An included file that is refused. Its `Display` form is one line for the log and the status.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{}: {error}", self.outcome())]
 pub(crate) struct RefusedFile {
     pub(crate) path: String,
     pub(crate) error: ConfigError,
-    /// Whether its last good copy is used; if not, its sites are not served.
+    /// Whether the last good copy of the file is used. If not, the sites of the file are not
+    /// served.
     pub(crate) is_kept: bool,
 }
 
@@ -145,7 +146,7 @@ pub(super) fn roots(written: &[Spanned<PathBuf>], config: &Path) -> Arc<[PathBuf
     written.iter().map(|root| folder.join(root.get_ref())).collect()
 }
 
-/// An included file: its current content, or why it cannot be read, and its last good copy.
+/// An included file, with its current content (or the error of reading it) and its last good copy.
 #[derive(Debug)]
 pub(super) struct IncludedFile {
     /// The path of the file, spelled as in `include`.
@@ -158,9 +159,9 @@ pub(super) struct IncludedFile {
 }
 
 /// Finds the files that a config includes, in the order of their names, with their last good
-/// copies. The copies are those in `served` if given, else those in the state directory. If a
-/// folder cannot be listed, its files with copies (if none, the pattern itself) count as unreadable
-/// files.
+/// copies. The last good copies are those in `served` if it is given, otherwise those in the state
+/// directory. If a folder cannot be listed, each of its files with a copy counts as unreadable, or,
+/// if there are no copies, the pattern itself.
 pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
     tables! {
         Part {
@@ -307,7 +308,7 @@ pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
     is_below && fs::canonicalize(there).is_ok_and(|there| there.starts_with(&folder))
 }
 
-/// Returns the problems that a file has regardless of other files.
+/// Returns the problems of a file that do not depend on other files.
 fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     let ReadText { document, mut faults, mut paths, .. } = reader::read_on::<SitesFile>(text);
     let Some(SitesFile { site }) = document.filter(|_| faults.is_empty()) else { return faults };
@@ -342,8 +343,8 @@ fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) 
 }
 
 /// Returns an error if the robots.txt of an included site is outside the allowed folders.
-/// `faults_of` checks only paths that are written in the file; without such a path, the robots.txt
-/// is the one in the site's root.
+/// `faults_of` checks only paths that the file contains. If the file contains no path of a
+/// robots.txt, the one in the site's root is used.
 pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots: &[PathBuf]) -> Option<Fault> {
     match &site.robots {
         RobotsSource::File(path) | RobotsSource::Directory { path, .. } if parts.of(at) > 0 => {
@@ -353,7 +354,8 @@ pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots:
     }
 }
 
-/// The content in use for an included file, and an error if it is not the file's current content.
+/// The content that is used for an included file, and the error of the current content if that is
+/// not used.
 pub(super) struct ChosenText<'f> {
     file: &'f IncludedFile,
     text: Option<&'f str>,
@@ -369,8 +371,8 @@ impl<'f> ChosenText<'f> {
         }
     }
 
-    /// Refuses the content in use. The last good copy replaces the current content; if the copy
-    /// itself is refused, nothing replaces it.
+    /// Refuses the content that is used so far. The last good copy replaces the current content. If
+    /// the copy is refused, too, the file has no content.
     pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
         let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };
@@ -381,7 +383,7 @@ impl<'f> ChosenText<'f> {
         self.is_examined = false;
     }
 
-    /// Refuses the content if it has problems regardless of other files.
+    /// Refuses the content if it has problems that do not depend on other files.
     pub(super) fn examine(&mut self, config: &Path) {
         while let Some(text) = self.text.filter(|_| !mem::replace(&mut self.is_examined, true)) {
             let faults = faults_of(&self.file.path, text, &self.file.roots);
@@ -414,8 +416,8 @@ impl Included {
         included
     }
 
-    /// Writes the content in use for each file to a state directory. A later start uses it for
-    /// files that are broken by then. Blocks.
+    /// Writes the content in use for each file to a state directory. At a later start, robotsd uses
+    /// this content for files that have become unusable. Blocks.
     pub(crate) fn keep(&self, state: &Path) -> io::Result<()> {
         let path = state.join(KEPT);
         if self.patterns.is_empty() {
@@ -434,7 +436,7 @@ impl Included {
     }
 }
 
-/// A site name or host that a file claims for one of its sites.
+/// A site name or host in an included file. Only one file may use it.
 #[derive(Clone, Copy)]
 struct Claim<'s> {
     kind: &'static str,
@@ -444,9 +446,9 @@ struct Claim<'s> {
 }
 
 impl<'s> Claim<'s> {
-    /// Returns the value that only one file may claim: a name as it is written, or a host in the
-    /// normalized form that requests are matched against, without its port. `None` if the host is
-    /// invalid, which is reported as an error of its file.
+    /// Returns the value that only one file may contain: a name as it is written, or a host without
+    /// its port, normalized as for requests. `None` if the host is invalid, which is reported as an
+    /// error of its file.
     fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
@@ -457,7 +459,7 @@ impl<'s> Claim<'s> {
     }
 }
 
-/// Names and hosts that two files claim.
+/// Conflicts about site names and hosts that two files contain.
 #[derive(Default)]
 pub(super) struct Disputes {
     /// The positions of the later claims.
@@ -483,8 +485,8 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
             _ => disputes.faults.push(second.lost_to(first, parts)),
         }
     }
-    // If a file is refused because it lost a claim, none of its claims count any more, so the open
-    // conflicts are decided in the next round.
+    // Undecided conflicts are reported only if no file was refused in this round, because a refusal
+    // may resolve them.
     if disputes.faults.is_empty() {
         disputes.faults = open;
     }

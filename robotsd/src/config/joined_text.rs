@@ -1,6 +1,6 @@
 //! The content of a config, followed by the content of the files that it includes. Every span in
-//! the settings is a position in this joined text, and a comparison of two configs includes the
-//! sites of their included files.
+//! the settings is a position in this joined text. When two configs are compared, the sites of
+//! their included files are therefore compared, too.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

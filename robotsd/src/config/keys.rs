@@ -2,25 +2,25 @@
 
 use crate::names::nearest;
 
-/// The type of a value, and how it is written.
+/// The type of a key's value, for messages and for the JSON schema.
 pub(crate) enum Kind {
     Text,
     /// A duration, as a string with a unit.
     Time,
     /// A number of bytes, as a number or as a string with a unit.
     Size,
-    /// A whole number that is at least this.
+    /// A whole number, with its minimum.
     Number(u64),
     /// True or false.
     Flag,
     Date,
-    /// One of these strings.
+    /// One of several strings.
     Words(Vec<&'static str>),
     List(Box<Kind>),
     Table(&'static [Key]),
     /// A table whose keys are chosen by the operator.
     Named(Box<Kind>),
-    /// A short form, and longer forms of the same value.
+    /// A value that has a short form and longer forms.
     Either(Vec<Kind>),
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Key {
     pub(crate) is_required: fn() -> bool,
 }
 
-/// The keys of a document.
+/// All tables and keys of a kind of file.
 #[derive(Clone, Copy)]
 pub(crate) struct Keys {
     pub(super) top: &'static [Key],
@@ -85,8 +85,8 @@ impl Keys {
         if path.is_empty() { "the top of the file".to_owned() } else { self.header(path) }
     }
 
-    /// Returns the key that an unknown key of a table was probably meant to be, and the advice for
-    /// the message.
+    /// Returns the known key that probably was meant by an unknown key of a table, and the advice
+    /// for the message.
     pub(super) fn meant(self, table: &str, keys: &[Key], key: &str) -> (Option<&'static str>, String) {
         let tables = self.tables();
         let names = |table: &KnownTable| table.keys.iter().map(|key| key.name).collect::<Vec<_>>();
@@ -97,7 +97,7 @@ impl Keys {
         let others = || tables.iter().filter(|other| other.path != table);
         let homes: Vec<_> = others().filter(|other| names(other).contains(&key)).map(|home| &*home.path).collect();
         if of_number.is_none() && !homes.is_empty() {
-            // Tables below this one take precedence.
+            // If several tables have the key, those below this one are suggested first.
             let is_below = |home: &&str| !table.is_empty() && home.starts_with(table);
             let below: Vec<_> = homes.iter().copied().filter(is_below).collect();
             let homes = if below.is_empty() { homes } else { below };

@@ -1,4 +1,5 @@
-//! The table `[limits]`, with one limit per row. Every resource has a limit.
+//! The table `[limits]`, which limits every resource that clients and upstreams use. Each row of
+//! the macro declares one limit.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -10,7 +11,7 @@ use super::{Fault, Faults, Placed, Size, Span, bound, tables, unplaced};
 use crate::edge::EdgeLimits;
 use crate::upstream::UpstreamLimits;
 
-/// The limits of clients and of upstreams.
+/// The resolved limits for clients and for upstreams.
 #[derive(Default)]
 pub(super) struct Limits {
     pub(super) edge: EdgeLimits,
@@ -33,8 +34,8 @@ macro_rules! limits {
                     $(#[doc = $doc])*
                     $key: Spanned<$written> = unplaced(Limits::default().$side.$field.into()) $(=> $bound)?,
                 )*
-                /// Maximum time of each step of an upgrade. Even a config of ten thousand sites is
-                /// opened within seconds.
+                /// Maximum time of each step of an upgrade. A process opens even a config of ten
+                /// thousand sites within seconds.
                 upgrade: Spanned<Span> = unplaced(Span::seconds(30)) => deadline(),
             }
         }
@@ -61,12 +62,13 @@ limits! {
     tunnel_idle: Span => edge.tunnel_idle in deadline(),
     head_size: Size => edge.head_bytes in within(HEAD),
     target_size: Size => edge.target_bytes in within(TARGET),
-    /// Maximum number of header fields, from as many as the simplest browser sends to more than
-    /// proxies usually accept.
+    /// Maximum number of header fields. The range begins with the number that the simplest browser
+    /// sends, and ends above the number that proxies usually accept.
     fields: usize => edge.fields in within(16..=1000),
     streams: u32 => edge.streams in within(1..=10_000),
-    /// Flow-control window, from the size of one frame (RFC 9113, section 4.2) to the window of a
-    /// fast connection over a long distance.
+    /// Size of the HTTP/2 flow-control window. The range begins with the size of one frame (RFC
+    /// 9113, section 4.2), and ends with the window that a fast connection over a long distance
+    /// needs.
     window: Size => edge.window_bytes in within(Size(16 * 1024)..=Size(16 * 1024 * 1024)),
     connect: Span => upstream.connect in deadline(),
     response: Span => upstream.response_header in deadline(),
@@ -80,16 +82,16 @@ limits! {
     drain: Span => edge.drain,
 }
 
-/// Allowed sizes of a request's head. The HTTP library's buffer is never smaller than the minimum.
-/// Heads above the maximum would let a few thousand clients use up the memory.
+/// Allowed sizes of a request's head. The minimum is the smallest buffer of the HTTP library. Above
+/// the maximum, a few thousand clients could use up the memory.
 const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
 
-/// Allowed sizes of a request's target: from the path of a simple page to the whole of the largest
-/// head.
+/// Allowed sizes of a request's target. The minimum fits the path of a simple page, and the maximum
+/// is that of the whole head.
 const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
 
-/// Allowed sizes of a response buffer. 0 disables buffering. Above the maximum, it is better to let
-/// the upstream wait.
+/// Allowed sizes of a response buffer. 0 disables buffering. The upstream waits while the buffer is
+/// full, which is better than a buffer above the maximum.
 const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
 const MAX_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
@@ -104,7 +106,8 @@ fn deadline() -> Bound<Span> {
 }
 
 impl RawLimits {
-    /// Returns the limits, and adds an error for each size that exceeds the size that includes it.
+    /// Returns the limits. Adds an error for each size that is larger than the size of the whole
+    /// that it is part of (such as a target that exceeds its head).
     pub(super) fn resolve(&self, faults: &mut Faults) -> Limits {
         let is_in = |size: &Spanned<Size>, range: &RangeInclusive<Size>| range.contains(size.get_ref());
         if is_in(&self.head_size, &HEAD) && is_in(&self.target_size, &TARGET) {
@@ -126,8 +129,8 @@ impl RawLimits {
     }
 }
 
-/// Checks that a size is not larger than the size that includes it. An error is placed at whichever
-/// of the two keys is later in the file.
+/// Checks that the size of a part does not exceed the size of the whole. The error is reported at
+/// the later of the two keys in the file.
 fn part_of(
     (key, part): (&str, &Spanned<Size>),
     (of, whole): (&str, &Spanned<Size>),

@@ -1,5 +1,5 @@
 //! The settings of listeners, with their trusted proxies and certificates. Certificates are read
-//! together with the config, so that an unusable certificate is an error of the config.
+//! together with the config. An unusable certificate is an error of the config.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -39,7 +39,7 @@ words! {
     ListenerKind {
         #[default]
         Proxy = "proxy",
-        /// Answers questions of other proxies about requests.
+        /// Answers the questions of another proxy, which asks whether to allow a request.
         Decision = "decision",
     }
 
@@ -51,7 +51,7 @@ words! {
         Strictest = "strictest",
     }
 
-    /// The answer to a question that does not contain the request.
+    /// The answer to a question that does not describe the client's request.
     OnError {
         #[default]
         Pass = "pass",
@@ -59,7 +59,7 @@ words! {
     }
 }
 
-/// The answers of a decision listener to incomplete questions.
+/// How a decision listener answers incomplete questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuestionSettings {
     pub(crate) on_error: OnError,
@@ -75,20 +75,21 @@ pub(crate) struct ListenerConfig {
     pub(crate) kind: ListenerKind,
     /// Used only by decision listeners.
     pub(crate) questions: QuestionSettings,
-    /// `None` without TLS.
+    /// Certificates for TLS; `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
     pub(crate) trusted: Arc<Trusted>,
     /// Whether every connection must come from a trusted proxy and begin with a PROXY header.
     pub(crate) proxy_protocol: bool,
 }
 
-/// Returns an error if no certificate covers some hosts of the sites; `None` in doubt.
+/// Returns an error if some hosts of the sites are in none of the certificates. `None` if these
+/// hosts may not need a certificate.
 ///
 /// Only listeners that clients connect to directly certainly need a certificate for these hosts,
-/// because a proxy in front may accept any certificate. If there are other listeners for clients as
-/// well, an uncovered host may be meant for those. In this case the result is an error only if the
-/// certificates cover no host at all and no site is for every host. IP addresses and names without
-/// a dot are ignored, because possibly only health checks use them.
+/// because a proxy in front may accept any certificate. If other listeners for clients exist, an
+/// uncovered host may be meant for those. The function then returns an error only if the
+/// certificates cover no host at all and no site serves every host. IP addresses and names without
+/// a dot are ignored, because they may be only for health checks.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());
@@ -155,7 +156,8 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
             );
         }
     }
-    // Every invalid network is reported here, because resolving a listener stops at the first one.
+    // All invalid networks are reported here, because the function that resolves a listener stops
+    // at the first one.
     let networks = listeners.iter().flat_map(|listener| &listener.trusted_proxies).map(parsed::<Network>);
     networks.filter_map(Result::err).for_each(|fault| faults.push(fault));
     let addresses = || listeners.iter().map(|listener| &listener.address);

@@ -8,7 +8,7 @@ use super::{Fault, Placed, tables, words};
 use crate::files;
 
 tables! {
-    /// The log, and the parts of requests that log lines leave out.
+    /// Where and how robotsd logs, and which parts of a request the lines leave out.
     RawLog {
         format: LogFormat,
         query: QueryLogging,
@@ -36,7 +36,7 @@ words! {
     /// The part of a query that log lines contain.
     QueryLogging {
         Keep = "keep",
-        /// Names without their values.
+        /// Only the names of parameters, without their values.
         #[default]
         Redact = "redact",
         Drop = "drop",
@@ -66,7 +66,7 @@ pub(crate) struct LogConfig {
 #[derive(Debug, PartialEq)]
 pub(crate) struct AccessSettings {
     pub(crate) format: AccessFormat,
-    /// `None` for standard output, where events are logged, too.
+    /// Path of the log file; `None` for standard output, where events are logged, too.
     pub(crate) path: Option<PathBuf>,
 }
 
@@ -95,8 +95,8 @@ pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     })
 }
 
-/// Resolves the path of the access log. Returns an error if the file cannot exist there, because a
-/// start would then fail.
+/// Resolves the path of the access log. Returns an error if the file cannot be created there,
+/// because the next start would fail.
 fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
     let path = folder.join(written.get_ref());
     let wrong = match std::fs::metadata(&path) {
@@ -107,7 +107,7 @@ fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fau
     wrong.map_or(Ok(path), |wrong| Err(written.fault(wrong)))
 }
 
-/// Returns the reason why this process cannot create a file; `None` if it can.
+/// Returns the reason why this process cannot create the file `path`, or `None` if it can.
 pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
     let (shown, folder) = (path.display(), files::folder_of(path));
     if !folder.is_dir() {

@@ -1,8 +1,8 @@
 //! The config file.
 //!
-//! Each part of the config has its own source file. This file declares the part's table with the
-//! defaults and bounds of its keys, and defines the resolved settings that the program runs on. The
-//! module [`site`] contains the settings of a site.
+//! Each part of the config has its own source file. That file declares the table, with the defaults
+//! and bounds of its keys, and the resolved settings that the program uses. The module [`site`]
+//! contains the settings of a site.
 //!
 //! If a file has a syntax error, [`reader`] reports only that error. Otherwise it reports every
 //! problem with keys and types, and [`resolve`] adds the problems with values. Each reported

@@ -1,5 +1,6 @@
-//! Reads parts of a config file that commands need, even if the rest of the file has errors: a
-//! robotsd that runs with an earlier version of the file must remain reachable.
+//! Reads only those parts of a config file that a command needs. The rest of the file may have
+//! errors, because commands must still reach a robotsd that runs with an earlier version of the
+//! file.
 
 use toml::de::DeTable;
 

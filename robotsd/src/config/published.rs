@@ -1,5 +1,5 @@
-//! A document that is published at a URL, and the certificate authorities that are trusted for its
-//! server.
+//! Settings of a document that is fetched from a URL, including the certificate authorities that
+//! are trusted for its server.
 
 use std::path::{Path, PathBuf};
 
@@ -16,14 +16,15 @@ pub(crate) struct DocumentSettings {
     pub(crate) url: FetchUrl,
     /// Certificate authorities to trust instead of the system's.
     pub(crate) ca: Option<Authorities>,
-    /// Folder of the last good copy; `None` if there is no state directory.
+    /// Folder for the last good copy; `None` if there is no state directory.
     pub(crate) saved_in: Option<PathBuf>,
 }
 
 tower_robots::internals::debug_as!(|it| DocumentSettings { url: it.url.to_string() });
 
 impl DocumentSettings {
-    /// Resolves the settings. The copy is saved in the folder `kept_in` of the state directory.
+    /// Resolves the settings. The last good copy is saved in the folder `kept_in` of the state
+    /// directory.
     pub(super) fn resolve(
         url: FetchUrl,
         ca: Option<&Spanned<PathBuf>>,

@@ -1,5 +1,5 @@
-//! The settings of `[rate]`: the store that several processes use to count the requests of crawlers
-//! with a crawl delay.
+//! The settings of `[rate]`, which name the store where several processes count the requests of
+//! crawlers together, to enforce crawl delays.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,7 +26,7 @@ tables! {
     }
 }
 
-/// Maximum length of the prefix of keys, in characters.
+/// Maximum length of the prefix of keys in the store, in characters.
 const MAX_PREFIX_LENGTH: usize = 64;
 
 /// The keys that describe a store, in `[rate]` or `[fleet]`.
@@ -65,7 +65,7 @@ impl NamedStore<'_> {
     }
 }
 
-/// Resolves the settings; `None` if there is no store, so that each process counts for itself.
+/// Resolves `[rate]`. `None` if there is no store, so that each process counts separately.
 pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
     let RawRateStore { store, cluster, password_file, ca, prefix: placed, .. } = file;
     let Some(store) = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)? else {
@@ -82,7 +82,7 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
     Ok(Some(StoreSettings { prefix: prefix.clone(), deadline: file.wait.get_ref().0, ..store }))
 }
 
-/// Reads the password from a file.
+/// Reads the password of the store from its file.
 fn password(path: &Spanned<PathBuf>, folder: &Path) -> Result<String, Fault> {
     let file = folder.join(path.get_ref());
     let line = files::read_line(&file).map_err(|why| path.fault(why))?;

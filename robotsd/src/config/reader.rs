@@ -34,17 +34,17 @@ pub(crate) trait Value: Sized {
     /// value cannot be used at all.
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
 
-    /// Returns the value of an absent key whose table declares no default for it; `None` if such a
-    /// key is required.
+    /// Returns the default of this type, for absent keys without a declared default. `None` if such
+    /// keys are required.
     fn absent() -> Option<Self> {
         None
     }
 
-    /// Adds an error for each value within this one that is out of range.
+    /// Checks the values inside this value, and adds an error for each that is out of range.
     fn check_bounds(&self, _: &mut Faults) {}
 }
 
-/// A table with declared keys.
+/// A table whose keys are declared with the macro `tables`.
 pub(crate) trait Table: Value {
     const KEYS: &'static [Key];
 
@@ -52,7 +52,7 @@ pub(crate) trait Table: Value {
     fn read_table(reader: &mut Reader<'_>, table: &str, values: &DeTable<'_>, span: &Range<usize>) -> Option<Self>;
 }
 
-/// A kind of file whose tables are declared.
+/// A kind of file, such as the config, whose tables are declared with the macro `tables`.
 pub(crate) trait Document: Table {
     /// Name of the document in messages.
     const NAME: &'static str;
@@ -62,7 +62,7 @@ pub(crate) trait Document: Table {
 /// contains the key that was probably meant, else `?`.
 pub(super) type UnreadKeys = Vec<(String, usize)>;
 
-/// A document, read as far as its keys and types are correct.
+/// A document, as far as it could be read, with its problems.
 pub(super) struct ReadText<D> {
     /// `None` if the text is not TOML. Values that could not be read have their defaults.
     pub(super) document: Option<D>,
@@ -89,8 +89,8 @@ pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
     document.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
-/// Reads a document and finds every problem with its keys and types. If there is a syntax error,
-/// only this error is returned, because the parser may misread the text after it.
+/// Reads a document and returns every problem with its keys and types. After a syntax error,
+/// returns only that error, because the parser may misread the text that follows.
 pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     let table = match parse(text) {
         Ok(table) => table,
@@ -129,7 +129,7 @@ pub(crate) struct Reader<'t> {
     pub(super) paths: Vec<Spanned<PathBuf>>,
 }
 
-/// The table and the key of a value. An item of a list has the key of the list.
+/// The table and the key of a value. The key of a list item is that of the list.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'p> {
     /// Path of the table, such as `site.robots`; empty at the top of the file.
@@ -171,7 +171,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Adds an error for each unknown key of a table. Returns the keys that were probably meant.
+    /// Adds an error for each unknown key of a table. Returns the known keys that were probably
+    /// meant.
     pub(crate) fn unknown_keys<T: Table>(&mut self, table: &str, values: &DeTable<'_>) -> Vec<&'static str> {
         let mut all_meant = Vec::new();
         for key in values.keys().filter(|key| T::KEYS.iter().all(|known| known.name != key.get_ref().as_ref())) {
@@ -307,7 +308,7 @@ fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> F
     Fault::new(span, format!("{key:?} must be a string, not {word}: write {}", one_of(known)))
 }
 
-/// Returns the type of a value, as messages call it.
+/// Returns the name of a value's type for messages.
 fn sort(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",

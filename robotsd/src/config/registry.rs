@@ -1,5 +1,5 @@
-//! The registry of crawlers: the built-in registry, and the sources that add, change and remove its
-//! rows. These are a published registry (`registry_url`) and a file (`registry_extra`).
+//! The registry of crawlers. A published registry (`registry_url`) and a file (`registry_extra`)
+//! add, change and remove rows of the built-in registry.
 //!
 //! A row has the keys of the built-in registry, `robots-core/src/agent/crawlers.toml`, and the key
 //! `remove`.
@@ -46,7 +46,7 @@ tables! {
         crawler: Vec<Spanned<CrawlerTable>>,
     }
 
-    /// One `[[crawler]]` as the file contains it.
+    /// A `[[crawler]]` table of a registry.
     CrawlerTable {
         name: Option<Spanned<String>>,
         header: Option<Spanned<Vec<String>>>,
@@ -78,23 +78,23 @@ impl Document for RegistryFile {
     const NAME: &'static str = "the file";
 }
 
-/// Returns the registry of a config without fetching anything. The published rows are those that a
-/// server last saved. If they cannot be read, the built-in registry is used, and the server reports
-/// the error.
+/// Returns the registry of a config without fetching anything. Uses the published rows that a
+/// server last saved. If they cannot be read, uses the built-in registry; the server reports the
+/// error.
 pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, ConfigError> {
     let published = sources.published.as_ref().and_then(saved).map(Arc::new);
     let base = published.as_ref().unwrap_or_else(|| Registry::builtin());
     extended_registry(base, sources.extra.as_deref())
 }
 
-/// Returns a registry extended by the rows of a file, if one is given.
+/// Returns the registry `base`, extended by the rows of the file `extra` if it is given.
 pub(crate) fn extended_registry(base: &Arc<Registry>, extra: Option<&Path>) -> Result<Arc<Registry>, ConfigError> {
     let Some(path) = extra else { return Ok(base.clone()) };
     let octets = input::read_configured(path).map_err(ConfigError::without_place)?;
     extended(base, path, &reader::as_utf8(path, octets)?).map(Arc::new)
 }
 
-/// Returns the built-in registry extended by the rows that are published at a URL.
+/// Returns the built-in registry, extended by the rows in `text`, which was fetched from `url`.
 pub(crate) fn read_published(url: &FetchUrl, text: &str) -> Result<Registry, String> {
     extended(Registry::builtin(), Path::new(&url.to_string()), text).map_err(|error| error.to_string())
 }
@@ -190,7 +190,7 @@ fn first_of_its_name<'t>(tables: &'t [Spanned<CrawlerTable>], of: &CrawlerTable)
 }
 
 impl CrawlerTable {
-    /// Returns the position of a value that the registry refused.
+    /// Returns the position of the value of `key`, for an error about it.
     fn span(&self, key: &str) -> Option<Range<usize>> {
         let written = match key {
             "header" => self.header.as_ref().map(Spanned::span),
@@ -199,8 +199,8 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // A value that the file does not contain is derived from the name, so the error is placed
-        // there.
+        // If the file does not contain the key, its value is derived from the name, so the error is
+        // reported at the name.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }

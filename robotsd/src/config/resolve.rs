@@ -21,8 +21,8 @@ use super::{
 use crate::audit;
 use crate::webhooks::{HookHost, HookScope};
 
-/// A config file and the files that it includes. They are read once, so that everything derived
-/// from them is derived from the same content.
+/// A config file and the files that it includes. They are read only once, so that all results are
+/// derived from the same content.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -40,7 +40,7 @@ impl ConfigFile {
     }
 
     /// Returns the content of the config, joined with the last good copies of its included files.
-    /// This shows what has changed even if the config cannot be used.
+    /// It shows what has changed even if the config cannot be used.
     pub(crate) fn text(&self) -> Arc<str> {
         included::join_copies(&self.path, &self.text, &self.included)
     }
@@ -53,8 +53,8 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the settings as far as they are valid, and every problem. Valid settings can be
-    /// examined even if other settings have problems.
+    /// Returns the valid settings and all problems, so that `config check` can also check what the
+    /// problems do not affect.
     ///
     /// Included files with a problem are refused and replaced by their last good copies, until no
     /// included file has a problem.
@@ -96,9 +96,9 @@ impl ConfigFile {
     }
 
     /// Returns the settings, and the problems by the number of their file. Parts with problems get
-    /// their defaults; listeners with problems, and sites whose robots.txt is unknown, are left
-    /// out. The problems of reading, in `faults`, come first. Problems that follow from another
-    /// problem, and problems at `known` positions, are left out.
+    /// their defaults. Listeners with problems, and sites whose robots.txt is unknown, are left out
+    /// of the settings. The problems begin with `faults`, which were found while reading. Problems
+    /// that another problem causes, and problems at `known` positions, are left out.
     fn resolved(
         &self,
         (text, parts): (&Arc<str>, &Parts),
@@ -110,8 +110,8 @@ impl ConfigFile {
         let path = &*self.path;
         let (mut found, mut bounds) = (Faults::default(), Faults::default());
         file.check_bounds(&mut bounds);
-        // A site is in `file` only if its name could be read, so problems of names never follow
-        // from another problem.
+        // A site is in `file` only if its name could be read, so problems with names are never
+        // caused by other problems.
         site::names(&file.site, &mut bounds);
         let of_sites: Vec<_> = file.site.iter().map(|site| [site.span(), site.get_ref().name.span()]).collect();
         let names = file.site.iter().map(|site| site.get_ref().name.get_ref().clone()).collect();
@@ -129,12 +129,12 @@ impl ConfigFile {
             hides_absence |= key.starts_with("listener") || matches!(&**key, "site" | "site.hosts");
         }
         // A fleet without its own store uses the store of `[rate]`. If a key of `[rate]` could not
-        // be read, problems of the fleet may follow from that.
+        // be read, that may be the cause of problems with the fleet.
         if let Some(name) = file.fleet.name.as_ref().filter(|_| unread.iter().any(|(key, _)| key.starts_with("rate"))) {
             of_units.insert(unit_of(name.span().start), true);
         }
         found.0.retain(|fault| {
-            // If something could not be read, the absence of something else may follow from that.
+            // If a key could not be read, that may be the reason why another value is missing.
             let is_absence = fault.span == (0..0) || places.contains(&fault.span);
             let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
             !(is_hidden || is_absence && hides_absence)
@@ -180,7 +180,7 @@ impl Config {
         audit::place(self.admin.as_ref().and_then(|admin| admin.audit.clone()), self.state_dir.as_deref())
     }
 
-    /// Returns the name of this process in the audit log and in notifications.
+    /// Returns the name that this process has in the audit log and in notifications.
     pub(crate) fn replica(&self) -> String {
         self.fleet.as_ref().map_or_else(audit::machine, |fleet| fleet.replica.clone())
     }
@@ -196,8 +196,8 @@ impl Config {
     }
 }
 
-/// Returns a function that finds the top-level table that contains a byte. The table is identified
-/// by the offset after its header. A site and its subtables count as one table.
+/// Returns a function that maps a byte offset to the top-level table that contains the byte. The
+/// table is identified by the offset after its header. A site and its subtables are one table.
 fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     let is_first = |line: &str| line.starts_with('[') && line.split(']').next().is_some_and(|name| !name.contains('.'));
     let (mut end, mut headers) = (0, Vec::new());
@@ -211,7 +211,7 @@ fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     move |octet| headers[..headers.partition_point(|(start, _)| *start <= octet)].last().map_or(0, |(_, end)| *end)
 }
 
-/// Resolves every part, even if an earlier one has a problem.
+/// Resolves every part of the config, even if an earlier part has a problem.
 fn collect(
     file: &mut RawConfig,
     parts: &Parts,
@@ -263,8 +263,8 @@ fn collect(
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
     let of_rate = rate_store.as_ref().and_then(Option::as_ref);
     let fleet = FleetSettings::resolve(&file.fleet, of_rate, folder);
-    // A fleet without its own store uses the store of `[rate]`. If that store has a problem,
-    // problems of the fleet may follow from it.
+    // A fleet without its own store uses the store of `[rate]`. If that store has a problem, it may
+    // be the cause of problems with the fleet.
     let is_certain = rate_store.is_some() || file.fleet.store.is_some();
     let of_fleet = if is_certain { faults.keep(fleet) } else { None };
     let limits = file.limits.resolve(faults);
@@ -331,8 +331,8 @@ fn leave_out_unknown(
     file.site.retain(|_| is_kept.next() == Some(true));
 }
 
-/// Returns the hosts that hooks may send requests to, for each file: first for the config, then for
-/// the files that it includes.
+/// Returns, for each file, the hosts that its hooks may send requests to. The config comes first,
+/// then the files that it includes.
 fn hook_scopes(
     hosts: &[Spanned<String>],
     parts: &Parts,
@@ -348,7 +348,7 @@ fn hook_scopes(
 }
 
 fn workers(file: &RawConfig) -> NonZeroUsize {
-    // One worker if the system does not report the number of cores.
+    // If the system does not report the number of cores, one worker is used.
     let usual = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     file.workers.as_ref().map_or_else(usual, |workers| *workers.get_ref())
 }

@@ -34,11 +34,11 @@ use crate::webhooks::{HookHeader, HookSettings, signing_key};
 
 impl Config {
     /// Returns the parts of the config that are probably mistakes, in the order of the file:
-    /// warnings, notes, and errors that would prevent a start. Blocks: it reads files.
+    /// warnings, notes, and errors that would prevent a start. Blocks, because it reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
-        // An unknown key at the top of the file may have been meant to be any key.
+        // The path `?` is an unknown key at the top of the file, which may stand for any key.
         let is_part = |path: &str, key: &str| path == "?" || path.starts_with(key) || key.starts_with(path);
         let mut note = |severity, keys: &[&str], faults: Vec<Fault>| {
             if !unread.iter().any(|path| keys.iter().any(|key| is_part(path, key))) {
@@ -78,9 +78,9 @@ impl Config {
     }
 }
 
-/// Finds copies of lists that no row of the registry contains, and an action for impostors that has
-/// no effect because nothing can refute a claim. Finds nothing if a registry is fetched from a URL,
-/// because that registry may have other rows.
+/// Finds copies of lists whose URL is in no row of the registry, and an action for impostors that
+/// has no effect because no evidence could refute a claim. Finds nothing if a registry is fetched
+/// from a URL, because that registry may have other rows.
 fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
         return Vec::new();
@@ -136,7 +136,8 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
 }
 
-/// Returns the hooks of sites and of `[[notify]]`, each as written and as resolved.
+/// Returns the hooks of sites and of `[[notify]]`. Each is a pair of the table in the config and
+/// the resolved settings.
 fn hooks<'c>(
     file: &'c RawConfig,
     config: &'c Config,
@@ -152,9 +153,9 @@ fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = F
     hooks(file, config).filter_map(|(written, hook)| Some(written.get_ref().url.fault(hook.objection()?)))
 }
 
-/// Finds secrets of hooks that are not secret, because every user of the machine or everyone on the
-/// network path can read them. Also finds secret files that cannot be read. These are only
-/// warnings, because a file may be created or protected by the time a version goes live.
+/// Finds secrets of hooks that every user of the machine, or everyone on the network path, can
+/// read. Also finds secret files that cannot be read. Both are only warnings, because a file may be
+/// created or protected before a version goes live.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (written, hook) in hooks(file, config) {
@@ -190,9 +191,9 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
     }
 }
 
-/// Finds certificates of listeners that clients refuse or will soon refuse: certificates of
-/// authorities, which `openssl req -x509` creates, and certificates that have expired, expire soon
-/// or are not valid yet.
+/// Finds certificates of listeners that clients refuse or will soon refuse. These are certificates
+/// of authorities (which `openssl req -x509` creates), and certificates that have expired, expire
+/// soon or are not valid yet.
 fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault> {
     let of_admin = file.admin.iter().flat_map(|admin| &admin.listener).flat_map(|listener| &listener.certificate);
     let all = file.listener.iter().flat_map(|listener| &listener.certificate).chain(of_admin).map(|pair| &pair.chain);
@@ -242,8 +243,8 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
-/// Reports whether the site's robots.txt contains a group for this name, which makes the crawler
-/// known. If the robots.txt cannot be read here, it is assumed to contain such a group.
+/// Reports whether the site's robots.txt has a group for this crawler. If the robots.txt cannot be
+/// read here, it is assumed to have one.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let bytes = match &site.robots {
         RobotsSource::File(path) => match input::read_configured(path) {
@@ -251,8 +252,8 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
             read => read.unwrap_or_default(),
         },
         RobotsSource::Inline(text) => text.clone().into_bytes(),
-        // The robots.txt is not read here. A name that almost equals the name of a registered
-        // crawler is nevertheless reported, because it is probably a typing error.
+        // The robots.txt of these sources is not read. A name that is similar to a registered
+        // crawler's is nevertheless reported, because it is probably a typing error.
         RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => {
             return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none();
         }
@@ -261,7 +262,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
     robots.groups().any(|group| group.names().any(|named| named.value().eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Finds overrides, tokens and users of the admin interface that have expired.
+/// Finds expired overrides, and expired tokens and users of the admin interface.
 fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let exceptions = file.site.iter().flat_map(|site| &site.get_ref().modes.0);
     let overrides = exceptions.map(|exception| ("override", &exception.modes.get_ref().until));
@@ -336,9 +337,8 @@ fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     Some(written.fault(message).help("without it, `accept`, `rollback` and `enforce on` are refused".to_owned()))
 }
 
-/// Finds addresses to listen on that no network interface of this machine has. A start may succeed
-/// nevertheless, because a supervisor may pass the sockets, or an address may be moved to this
-/// machine later.
+/// Finds listener addresses that do not belong to this machine. This does not prevent every start:
+/// a supervisor may pass the sockets, or an address may be moved to this machine later.
 fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let listeners = file.listener.iter().map(|listener| &listener.address);
     let admin = file.admin.iter().flat_map(RawAdmin::addresses);
@@ -368,8 +368,8 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Finds decision listeners that let clients avoid the rules of every site by sending a different
-/// `Host`, because no site is for all hosts.
+/// Finds decision listeners that let clients avoid all rules by sending an unknown `Host`, because
+/// no site serves all hosts.
 fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_named = |site: &Spanned<RawSite>| {
         let hosts = &site.get_ref().hosts;
@@ -405,7 +405,7 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Finds a site that refuses requests because of rules or delays that crawlers may not have seen
+/// Returns a note if the site enforces rules or delays at once, which crawlers may not have fetched
 /// yet.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let refuses = strictest_mode(file, site) == Mode::Refuse;
@@ -450,7 +450,8 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// Finds a rate mode that has less effect than it could, because the mode of the site limits it.
+/// Returns a note if the rate mode of a site has less effect than its name says, because the mode
+/// of the site limits it.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
@@ -465,7 +466,7 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()).of_site(site.name.get_ref()))
 }
 
-/// Finds an action for impostors that the mode of a site does not allow.
+/// Finds an action for impostors that is stricter than the mode of a site, which limits it.
 fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     let impostors = &file.identity.as_ref()?.impostors;
     let wanted = match impostors.get_ref() {
@@ -498,8 +499,8 @@ fn unasked_store(file: &RawConfig) -> Option<Fault> {
     Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
 }
 
-/// Returns the reason why the store in `[rate]` is never used; `None` if it is used or does not
-/// exist.
+/// Returns the reason why the store in `[rate]` is never used. `None` if it is used, or if `[rate]`
+/// has no store.
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;

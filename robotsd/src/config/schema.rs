@@ -46,7 +46,7 @@ fn of_kind(kind: &Kind) -> Value {
 mod tests {
     use super::*;
 
-    /// Reports whether a value matches a schema, as far as this schema goes.
+    /// Reports whether a value matches a schema. Supports only the keywords that this schema uses.
     fn fits(schema: &Value, value: &toml::Value) -> bool {
         let is_type = |name: &Value| match value {
             toml::Value::String(_) | toml::Value::Datetime(_) => name == "string",

@@ -32,8 +32,8 @@ const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 const NAMED: [&str; 3] = ["listener", "token", "user"];
 const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 
-/// The settings of a config, and the settings of its sites by name. Each named table has its own
-/// key, such as `listener[127.0.0.1:80]`.
+/// The settings of a config, and the settings of each of its sites by the site's name. Each named
+/// table has its own key, such as `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
 /// Returns the differences from one config to another, both as TOML. `None` if one of them cannot
@@ -50,7 +50,8 @@ pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingCh
             (Some(then), Some(now)) => compare("", then, now),
             (then, now) => vec![change("site".to_owned(), then.map(|_| name.clone()), now.map(|_| name.clone()))],
         };
-        // A site without a mode uses the mode of the config.
+        // A site without a mode uses the mode of the config, so this is shown as the old or the new
+        // mode.
         if let Some(at) = of_site.iter().position(|change| change.setting == "enforcement.mode") {
             let mode = &mut of_site[at];
             mode.before = mode.before.take().or_else(|| before.get("mode").map(shown));
@@ -127,7 +128,7 @@ impl fmt::Display for SettingChange {
 fn settings(text: &str) -> Option<Settings> {
     let mut raw: RawConfig = reader::read(text).ok()?;
     hide_secrets(&mut raw);
-    // Without this table, its keys have their defaults.
+    // If the config has no `[admin]`, its keys have their defaults.
     raw.admin = raw.admin.or_else(RawAdmin::absent);
     let mut sites = BTreeMap::new();
     for mut site in mem::take(&mut raw.site).into_iter().map(Spanned::into_inner) {
@@ -314,8 +315,8 @@ mod tests {
     fn the_mode_of_a_site_is_the_one_that_holds() {
         let refuse = "mode = \"refuse\"\n";
         let tags = "enforcement.mode = \"tag\"\n";
-        // Sites without a mode of their own have no change: the change of the config's mode covers
-        // them.
+        // For sites without a mode, no change is listed, because the change of the config's mode
+        // covers them.
         assert_eq!(changes(&with("", ""), &with(refuse, "")), ["mode: observe → refuse"]);
         assert_eq!(changes(&with(refuse, ""), &with(refuse, tags)), ["site \"a\": enforcement.mode: refuse → tag"]);
         assert_eq!(changes(&with(refuse, tags), &with(refuse, "")), ["site \"a\": enforcement.mode: tag → refuse"]);

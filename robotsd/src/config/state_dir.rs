@@ -33,14 +33,14 @@ impl Config {
     }
 }
 
-/// Returns the reason why no user can create this folder or, if it exists, write to it. Returns
-/// `None` if some user can, or if this user lacks the permission to find out.
+/// Returns the reason why no user can create this folder or, if it exists, write to it. `None` if
+/// another user may be able to do so, or if this user lacks the permission to find out.
 fn unusable(path: &Path) -> Option<String> {
     let exists = match fs::metadata(path) {
         Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::NotFound => false,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
-        // An example is a name that is too long, or a cycle of links.
+        // For example, a name is too long, or links form a cycle.
         Err(error) => return Some(error.to_string()),
     };
     let there = nearest(path);
@@ -54,8 +54,8 @@ fn unusable(path: &Path) -> Option<String> {
     is_of_kernel(there).then(|| format!("{shown} is on a kernel file system, which cannot store files of programs"))
 }
 
-/// Returns the reason why this user cannot write a file; `None` if the user can. The folder of the
-/// file need not exist if the user can create it.
+/// Returns the reason why this user cannot write a file, or `None` if the user can. The folder of
+/// the file need not exist, if the user can create it.
 pub(super) fn no_file(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some("it is a folder".to_owned());
@@ -92,8 +92,8 @@ fn is_of_kernel(folder: &Path) -> bool {
     })
 }
 
-/// Returns an error if this user cannot write the state directory. The error is only a warning,
-/// because the server may run as another user.
+/// Returns an error if this user cannot write the state directory. The caller reports it as a
+/// warning, because the server may run as another user.
 pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
     let (written, path) = (file.state_dir.as_ref()?, config.state_dir.as_ref()?);
     let there = nearest(path);

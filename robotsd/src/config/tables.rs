@@ -1,6 +1,6 @@
-//! The macros [`tables`] and [`words`], which declare each table and each set of words once. The
-//! declarations are used for reading, for messages, to suggest similar names, and for the JSON
-//! schema.
+//! The macros [`tables`] and [`words`], which declare each table and each set of words once. From
+//! these declarations, files are read, similar names are suggested in messages, and the JSON schema
+//! is generated.
 //!
 //! This module also implements [`Value`] for the types of TOML and of the library.
 
@@ -19,8 +19,9 @@ use tower_robots::rules::PathForm;
 
 use super::{Faults, Kind, Place, Reader, Value};
 
-/// Declares tables. An absent key has the default written after `=`, or that of its type; a key
-/// with neither is required. The range of a value follows `=>`.
+/// `. => Declares tables. An absent key has the default written after `=`, or otherwise the default
+/// of its type. If there is neither, the key is required. The range of a value is written after
+/// `=>`.=>`.
 macro_rules! tables {
     ($($(#[doc = $about:literal])* $table:ident {
         $($(#[doc = $doc:literal])* $(#[serde($($serde:tt)*)])* $key:ident: $type:ty $(= $default:expr)? $(=> $bound:expr)?,)*
@@ -99,8 +100,8 @@ macro_rules! words {
     )*};
 }
 
-/// Implements [`Value`] for enums of words. The expression before them is the value of an absent
-/// key.
+/// Implements [`Value`] for enums that [`words`] declares. The expression before `=>` is the value
+/// of an absent key.
 macro_rules! word_values {
     ($($absent:expr => $($word:ident),+;)+) => {$($(
         impl $crate::config::Value for $word {
@@ -129,8 +130,8 @@ pub(crate) use {tables, word_values, words};
 word_values! {
     Some(Self::default()) =>
         Mode, WildcardScope, WildcardExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
-    // All path forms are accepted here. `policy.rs` refuses the forms that cannot be disabled, with
-    // a message of its own.
+    // All path forms are accepted here. `policy.rs` refuses the forms that cannot be disabled,
+    // because it has a better message.
     None => Category, PathForm;
 }
 

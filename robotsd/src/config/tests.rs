@@ -262,7 +262,7 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
     );
     for text in texts {
         std::fs::write(&path, &text).expect("written");
-        // Some of these configs are valid, because their table accepts any key.
+        // Configs are skipped if they are valid because their table accepts any key.
         let Err(error) = Config::load(&path) else { continue };
         let shown = error.problems.iter().map(|problem| problem.snippet(Colour::Plain)).collect::<String>();
         let shown = format!("{error} {shown}");

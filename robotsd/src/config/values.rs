@@ -122,7 +122,7 @@ fn port_alone(port: u16) -> String {
 plain_values! {
     Span: Kind::Time, None, Self::of;
     Size: Kind::Size, None, Self::of;
-    // An address to listen on, written `"127.0.0.1:8080"` or `"[::1]:8080"`.
+    // The address of a listener, written `"127.0.0.1:8080"` or `"[::1]:8080"`.
     SocketAddr: Kind::Text, None, address_of;
     StoreText: Kind::Text, None, |value| Ok(value.as_str().map(|text| Self(text.to_owned())));
 }
@@ -214,7 +214,8 @@ impl Display for Size {
 /// The range of a key's values.
 pub(crate) struct Bound<T> {
     range: RangeInclusive<T>,
-    /// The message about a value out of range: `{}` stands for the value, `{key}` for its key.
+    /// Message about a value out of range, with `{}` for the value and `{key}` for its key; `None`
+    /// for the default message.
     says: Option<String>,
 }
 

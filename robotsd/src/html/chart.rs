@@ -1,6 +1,6 @@
-//! Draws charts as SVG. Sizes are attributes, so bars have a size even without the style sheet;
-//! colours are classes of the style sheet. Every number is also in the text, or in the title of its
-//! column.
+//! Draws charts as SVG. Sizes are attributes, so that bars are visible even without the style
+//! sheet. Colours are classes of the style sheet. Every number is also in the text of the page, or
+//! in the title of its column.
 
 use std::fmt::Write as _;
 
@@ -8,19 +8,19 @@ use askama::filters::Safe;
 
 use super::{Markup, moment};
 
-/// A part of a bar or column: the class that colours it, and its count.
+/// A part of a bar or column: its class, which determines the colour, and its count.
 pub(crate) type ChartPart = (&'static str, u64);
 
-/// Minimum length of a part, so that it is visible, in percent.
+/// Minimum length of a part, in percent of the whole length, so that the part is visible.
 const MIN_PERCENT: f64 = 0.4;
 
-/// Draws a bar; a count of `most` fills the whole length.
+/// Draws a bar. A count of `most` fills the whole length.
 pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
     let mut out = "<svg class=\"bar\" aria-hidden=\"true\">".to_owned();
     let mut x = 0.0;
     for (class, count) in parts.iter().filter(|(_, count)| *count > 0) {
         let width = of_hundred(*count, most);
-        // Writing to a string does not fail, here and below.
+        // Here and below, the result is ignored, because writing to a string does not fail.
         let _ = write!(out, "<rect class=\"{class}\" x=\"{x:.2}%\" width=\"{width:.2}%\" height=\"100%\"/>");
         x += width;
     }
@@ -51,15 +51,15 @@ impl TimeChart {
         let length = self.end() - self.first;
         std::array::from_fn(|part| {
             let at = moment(self.first + length * part as i64 / 4);
-            // Long charts show only dates; short ones show the date at the ends and the time in
-            // between.
+            // For long periods, all labels are dates. For short periods, only the labels at the
+            // ends contain the date, and the others contain the time.
             let (is_long, is_end) = (self.step >= 86_400 || length > 4 * 86_400, part % 4 == 0);
             let text = if is_long { at.get(..10) } else { at.get(if is_end { 5.. } else { 11.. }) };
             text.unwrap_or_default().to_owned()
         })
     }
 
-    /// Returns the number at the upper end of the axis.
+    /// Returns the number at the upper end of the vertical axis.
     pub(crate) fn top(&self) -> u64 {
         round_above(self.most())
     }
@@ -72,7 +72,7 @@ impl TimeChart {
         self.first + self.step * self.columns.len() as i64
     }
 
-    /// Draws each column, and returns it with its title. A count of `top` fills the whole height.
+    /// Draws the columns, and returns each with its title. A count of `top` fills the whole height.
     pub(crate) fn columns(&self, top: u64) -> impl Iterator<Item = (Markup, &String)> {
         let width = 100.0 / self.columns.len().max(1) as f64;
         self.columns.iter().enumerate().map(move |(at, (parts, title))| {
@@ -98,7 +98,7 @@ fn of_hundred(count: u64, most: u64) -> f64 {
     (100.0 * count as f64 / most.max(1) as f64).max(MIN_PERCENT)
 }
 
-/// Rounds up to a number that is easy to halve and to read.
+/// Rounds up to a number that is easy to read, and whose half is, too.
 fn round_above(most: u64) -> u64 {
     let powers = std::iter::successors(Some(1_u64), |power| power.checked_mul(10));
     let steps =

@@ -1,6 +1,6 @@
-//! Lists crawlers as lines with bars, grouped by purpose. Disallowed requests of a search engine
-//! have an alarming colour; for most other crawlers they are intended. A line expands, without
-//! scripts, into details about its crawler.
+//! Lists crawlers as lines with bars, grouped by purpose. Disallowed requests of search engines
+//! have an alarming colour, because those of most other crawlers are intended. A line expands,
+//! without scripts, into details about its crawler.
 
 use askama::Template;
 
@@ -8,7 +8,7 @@ use super::chart::{ChartPart, bar, sum};
 use super::{Markup, counted, filters, grouped, markup, percent};
 use crate::word_enum::word_enum;
 
-/// Maximum number of lines of a group that are visible without expanding the rest.
+/// Maximum number of lines that a group shows; a click expands the rest.
 const SHOWN: usize = 20;
 
 word_enum! {
@@ -20,19 +20,18 @@ word_enum! {
         AiAnswers = "AI search, and fetches for people",
         Others = "Others: SEO, archives, previews, monitoring",
         Unknown = "Unknown crawlers",
-        /// Clients that use the name of a crawler without being that crawler, whatever its purpose
-        /// is.
+        /// Clients that use the name of a crawler without being that crawler.
         Impostors = "Impostors",
     }
 }
 
-/// A crawler, or several that are shown as one.
+/// A line of the list: one crawler, or several that are counted together.
 pub(crate) struct CrawlerLine {
     pub(crate) group: CrawlerGroup,
     pub(crate) name: String,
-    /// Badge next to the name: its class, and its text.
+    /// Class and text of the badge next to the name.
     pub(crate) badge: Option<(&'static str, &'static str)>,
-    /// Parts of the bar; disallowed requests come first.
+    /// Parts of the bar, beginning with disallowed requests.
     pub(crate) parts: Vec<ChartPart>,
     /// Numbers that are shown next to the bar.
     pub(crate) value: String,
@@ -41,7 +40,8 @@ pub(crate) struct CrawlerLine {
 }
 
 impl CrawlerGroup {
-    /// Returns the group of a category of the registry; an empty category is an unknown crawler.
+    /// Returns the group of crawlers with this category in the registry. The category of an unknown
+    /// crawler is empty.
     pub(crate) fn of_category(category: &str) -> Self {
         match category {
             "search" => Self::SearchEngines,
@@ -52,25 +52,26 @@ impl CrawlerGroup {
         }
     }
 
-    /// Returns the class of disallowed or newly blocked requests, for crawlers of this group.
+    /// Returns the class, and so the colour, of disallowed or newly blocked requests of this
+    /// group's crawlers.
     pub(crate) const fn disallowed(self) -> &'static str {
         if matches!(self, Self::SearchEngines) { "engine" } else { "disallowed" }
     }
 }
 
-/// All crawlers by group, in the given order, below the legend of the colours.
+/// Template of the list: the legend of the colours, then the lines by group, in the given order.
 #[derive(Template)]
 #[template(path = "html/crawlers.html")]
 struct CrawlerLines<'a> {
     lines: &'a [CrawlerLine],
     harm: &'a str,
     meanings: &'a [(&'a str, &'a str)],
-    /// Number of requests of the longest bar.
+    /// Number of requests that the longest bar stands for.
     most: u64,
 }
 
-/// Renders crawlers by group. `harm` describes the first part of the bars; `meanings` describes the
-/// classes that do not depend on the group.
+/// Renders the list of crawlers. `harm` describes the first part of each bar, for the legend.
+/// `meanings` contains the classes that do not depend on the group, with their descriptions.
 pub(crate) fn crawler_lines(lines: &[CrawlerLine], harm: &str, meanings: &[(&str, &str)]) -> Markup {
     let most = lines.iter().map(|line| sum(&line.parts)).max().unwrap_or(0);
     markup(&CrawlerLines { lines, harm, meanings, most })
@@ -105,8 +106,8 @@ fn requests(lines: &[&CrawlerLine]) -> u64 {
     lines.iter().map(|line| sum(&line.parts)).sum()
 }
 
-/// Returns the numbers of a bar in few words, so that they fit on a telephone: the number of
-/// requests, and the share of `harm`.
+/// Returns the text next to a bar: the number of requests, and the share of `harm`. It is short, so
+/// that it fits on a telephone.
 pub(crate) fn value_of((count, harm): (u64, &str), requests: u64) -> String {
     match count {
         0 => counted(requests, "request"),

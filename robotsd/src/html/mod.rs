@@ -1,10 +1,10 @@
-//! Common design of robotsd's pages: one style sheet for light and dark mode, escaped text,
-//! readable numbers, charts, and crawlers grouped by purpose. The pages of `commands::replay` and
-//! of the board build on the same `base.html`.
+//! Common parts of robotsd's pages: the style sheet for light and dark mode, escaping, number
+//! formats, charts, and the list of crawlers by purpose. The pages of `commands::replay` and of the
+//! board extend the same `base.html`.
 //!
-//! Pages are askama templates, compiled into the program; each HTML file is next to the code that
-//! fills it in. [`Escape`] escapes whatever a template prints, except [`Markup`]: output of other
-//! templates, charts and the style sheet.
+//! Pages are askama templates. They are compiled into the program, and each HTML file is next to
+//! the code that fills it in. [`Escape`] escapes everything that a template prints except
+//! [`Markup`], which is the output of other templates, charts and the style sheet.
 
 mod chart;
 mod crawlers;
@@ -31,7 +31,7 @@ pub(crate) fn markup(template: &impl Template) -> Markup {
     Safe(template.to_string())
 }
 
-/// Escapes the output of templates: markup, and characters that do not print.
+/// Escaper of templates, for markup and for non-printing characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Escape;
 
@@ -45,8 +45,8 @@ impl Escaper for Escape {
                 '"' => page.write_str("&quot;")?,
                 '\'' => page.write_str("&#39;")?,
                 '\\' => page.write_str("\\")?,
-                // Control characters are escaped, because bidirectional ones could make one path
-                // look like another.
+                // Control characters are escaped, because those for bidirectional text could make
+                // one path look like another.
                 _ => write!(page, "{}", char.escape_debug())?,
             }
         }

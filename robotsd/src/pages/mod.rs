@@ -3,9 +3,9 @@
 //! The gate watches these pages, `diff` measures the effect of a change on them, and the live check
 //! reads the sitemaps that a robots.txt lists.
 //!
-//! The caller chooses the source of documents; the number and size of documents and the number of
-//! pages are limited. Pages on other hosts are left out. This module does not decide whether a page
-//! is allowed.
+//! The caller determines how documents are read. The number and size of documents and the number of
+//! pages are limited. Pages on other hosts are left out. This module does not determine whether
+//! pages are allowed.
 
 mod page_set;
 mod sitemap;

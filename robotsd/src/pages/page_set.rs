@@ -10,10 +10,11 @@ use tower_robots::source::fetch::FetchUrl;
 use crate::input::ReadInput;
 use crate::target_url::TargetUrl;
 
-/// Maximum number of pages kept from a list: as many as the protocol allows in one sitemap.
+/// Maximum number of pages that are kept from a list. It is the number that the sitemap protocol
+/// allows in one sitemap.
 pub(super) const MAX_PAGES: usize = 50_000;
 
-/// Maximum length of a page's path and query, in bytes. Longer pages are left out.
+/// Maximum length of a page's path and query, in bytes. Pages with a longer one are left out.
 const MAX_PAGE_LENGTH: usize = 2048;
 
 /// Memory for a page in addition to its own bytes: pointer, reference count and allocator overhead.
@@ -102,7 +103,7 @@ impl PageSet {
 pub(crate) struct OwnHosts {
     /// Patterns; `None` if the site serves every host.
     patterns: Option<HostMap<()>>,
-    /// The first host that is not a pattern, if any; requests can be sent to it.
+    /// The first host without a wildcard, if any. Requests can be sent to it.
     pub(crate) name: Option<String>,
 }
 
@@ -110,14 +111,14 @@ impl OwnHosts {
     pub(crate) fn of(hosts: &[String]) -> Self {
         let mut patterns = HostMap::new();
         for host in hosts {
-            // No host is invalid here, because the config would have been rejected.
+            // The result is ignored, because a config with an invalid host is rejected.
             let _ = patterns.insert(host, ());
         }
         let name = hosts.iter().find(|host| !host.contains('*')).cloned();
         Self { patterns: (!hosts.is_empty()).then_some(patterns), name }
     }
 
-    /// Reports whether a host, with its port, matches.
+    /// Reports whether a host (with or without a port) is a host of the site.
     pub(crate) fn has(&self, host: &[u8]) -> bool {
         self.patterns.as_ref().is_none_or(|patterns| patterns.get(host).is_some())
     }
@@ -129,7 +130,8 @@ impl OwnHosts {
         named.partition(|url: &FetchUrl| self.has(url.authority().as_bytes()))
     }
 
-    /// Describes the first sitemap on another host. The gate does not read such sitemaps.
+    /// Describes the first listed sitemap that is on another host, because the gate does not read
+    /// such sitemaps.
     pub(crate) fn sitemap_elsewhere(&self, robots: &RobotsTxt) -> Option<String> {
         self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is not on a host of the site"))
     }

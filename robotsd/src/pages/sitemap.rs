@@ -1,5 +1,5 @@
-//! Parses one sitemap: XML with pages or with further sitemaps, a feed, or a list with one URL per
-//! line; compressed or not (sitemaps.org).
+//! Parses one sitemap (sitemaps.org). It may be XML with pages or with further sitemaps, a feed, or
+//! a list with one URL per line, and it may be compressed.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -16,15 +16,15 @@ const DEEPEST: usize = 32;
 /// Maximum length of a location, in bytes; longer ones are cut.
 pub(super) const MAX_LOCATION_LENGTH: usize = 4096;
 
-/// Kind of entries in a sitemap.
+/// Kind of an entry in a sitemap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listed {
     Page,
     Sitemap,
 }
 
-/// An element that lists a page or sitemap. The locations of images and videos are in other
-/// elements, so they are not read.
+/// An XML element that lists a page or sitemap. Images and videos are listed in other elements,
+/// which are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Located {
     Url,
@@ -35,12 +35,12 @@ enum Located {
     Entry,
 }
 
-/// Passes every location of a sitemap to `list` while reading.
+/// Reads a sitemap, and passes every location in it to `list`.
 ///
 /// # Errors
 ///
-/// If the document is not a sitemap or cannot be read to its end. Locations before the error have
-/// already been passed on.
+/// If the document is not a sitemap or cannot be read to its end. The locations before the error
+/// have been passed to `list`.
 pub(crate) fn read_sitemap(octets: impl Read, mut list: impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
     let mut text = SitemapText::of(octets)?;
     if text.skip_blank()? == Some(b'<') {
@@ -78,7 +78,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     let mut within: Vec<Option<Located>> = Vec::new();
     let mut location: Option<(Listed, Vec<u8>)> = None;
     let mut is_sitemap = false;
-    // The declared encoding; `None` if it is UTF-8.
+    // The encoding that the document declares; `None` if it is UTF-8.
     let mut encoding: Option<String> = None;
     loop {
         buffer.clear();
@@ -149,14 +149,14 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     }
 }
 
-/// Reports whether every text in this encoding is also valid UTF-8.
+/// Reports whether every string in this encoding is also valid UTF-8.
 fn is_utf8(name: &str) -> bool {
     ["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Returns an error if part of a location is not UTF-8, which the protocol requires. If it were
-/// decoded with a wrong encoding, it would be a different location. ASCII characters are accepted
-/// whatever encoding a document declares.
+/// Returns an error if part of a location is not UTF-8, which the protocol requires. Decoded with a
+/// wrong encoding, it would be a different location. ASCII characters are accepted in every
+/// declared encoding.
 fn check_encoding(part: &str, declared: Option<&str>, place: LineColumn) -> Result<(), SitemapFault> {
     if part.is_ascii() {
         return Ok(());
@@ -186,8 +186,8 @@ fn is_root(element: &BytesStart<'_>) -> bool {
     matches!(element.local_name().as_ref(), "urlset" | "sitemapindex" | "rss" | "feed")
 }
 
-/// Returns the page of an Atom entry (RFC 4287, 4.2.7.2): a link without `rel` is `alternate`;
-/// other links are for enclosures and comments.
+/// Returns the page of an Atom entry (RFC 4287, 4.2.7.2): a link whose `rel` is `alternate` or
+/// missing. Other links are for enclosures and comments.
 fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Option<Cow<'a, str>> {
     if parent != Some(Located::Entry) || element.local_name().as_ref() != "link" {
         return None;
@@ -371,7 +371,7 @@ mod tests {
         let (pages, read) =
             listed(format!("<urlset><url><loc>https://a.example/{name}</loc></url></urlset>").as_bytes());
         assert_eq!((pages.len(), pages[0].1.len(), read), (1, MAX_LOCATION_LENGTH.min(name.len() + 18), Ok(())));
-        // A part that does not end is not kept in memory as a whole.
+        // A part without an end must not be kept in memory as a whole.
         for begin in ["<!--", "<![CDATA[", "<!DOCTYPE urlset [", "<", "<a b=\"", "", "&", "<url><loc>", "<?a "] {
             let endless = listed(format!("<urlset>\n{begin}").as_bytes().chain(io::repeat(b'x')));
             let fault = endless.1.expect_err("no end");

@@ -1,5 +1,5 @@
-//! Text of a sitemap as a stream: decompressed, always valid UTF-8, with the current position. It
-//! keeps no more in memory than a parser has to see at once. Errors contain their position.
+//! Text of a sitemap as a stream: decompressed, always valid UTF-8, with the current position. Only
+//! the part that a parser needs at once is kept in memory.
 
 use std::fmt;
 use std::io::{self, BufRead, Cursor, ErrorKind, Read};
@@ -25,7 +25,7 @@ pub(super) type LineColumn = (usize, usize);
 /// The text of a document, read once from its beginning.
 pub(super) struct SitemapText<'a> {
     octets: Box<dyn Read + 'a>,
-    /// Bytes that have been read but not decoded yet, because they may be an incomplete character.
+    /// Bytes that were read but not decoded yet, because they may be an incomplete character.
     raw: Vec<u8>,
     is_at_end: bool,
     /// Error that ended reading. It is returned after the text that was read before it has been
@@ -34,9 +34,10 @@ pub(super) struct SitemapText<'a> {
     text: Vec<u8>,
     /// Number of bytes of `text` that have been consumed.
     consumed: usize,
-    /// Current position.
+    /// Position of the next character to be consumed.
     pub(super) place: LineColumn,
-    /// Position where the current part began; `of_part` is the number of bytes read since then.
+    /// Position of the beginning of the current part; `of_part` is the number of bytes that were
+    /// consumed since then.
     pub(super) part: LineColumn,
     of_part: usize,
 }
@@ -69,7 +70,8 @@ impl<'a> SitemapText<'a> {
         Ok(Self { octets, raw, is_at_end, fault, text, consumed, place: (1, 1), part: (1, 1), of_part })
     }
 
-    /// Begins a part. A part longer than [`MAX_PART_BYTES`] is an error.
+    /// Begins a part (a tag, comment, text or CDATA section). If the part gets longer than
+    /// [`MAX_PART_BYTES`], reading fails.
     pub(super) const fn begin_part(&mut self) {
         (self.part, self.of_part) = (self.place, 0);
     }
@@ -97,9 +99,9 @@ impl<'a> SitemapText<'a> {
         Ok((!line.is_empty()).then_some(line))
     }
 
-    /// Reads more bytes, and decodes all complete characters. Fills a whole buffer first: quick-xml
-    /// parses a document type differently at the end of a buffer, so the pages found would depend
-    /// on the size of network packets.
+    /// Reads more bytes, and decodes all complete characters. Fills the whole buffer first.
+    /// quick-xml parses a document type differently at the end of a buffer, so with partly filled
+    /// buffers the result would depend on the size of network packets.
     fn read_on(&mut self) -> io::Result<()> {
         self.text.clear();
         self.consumed = 0;
@@ -186,8 +188,8 @@ fn characters(text: &[u8]) -> usize {
 /// Maximum size of a decompressed sitemap, in bytes: the limit of the protocol.
 pub(crate) const MAX_BYTES: usize = 50 << 20;
 
-/// Maximum number of characters of a message. A parser repeats the names of elements, which may be
-/// as long as the sitemap.
+/// Maximum length of a message, in characters. The messages of the XML parser contain names of
+/// elements, which may be as long as the sitemap.
 const MAX_SHOWN_LENGTH: usize = 160;
 
 /// An error in a sitemap, without the name of the sitemap: `line 2, column 14: …`.
@@ -213,8 +215,7 @@ impl SitemapFault {
         Self::Broken { place: Some(place), message: shown(message) }
     }
 
-    /// Returns the error that ended reading: a syntax error, an exceeded limit, or an error of the
-    /// source.
+    /// Converts an error of reading: an exceeded limit, a syntax error, or an error of the source.
     pub(super) fn of_reading(error: &io::Error) -> Self {
         match error.get_ref().and_then(|cause| cause.downcast_ref::<Self>()) {
             Some(fault) => fault.clone(),
@@ -223,7 +224,7 @@ impl SitemapFault {
         }
     }
 
-    /// Returns the error with the name of the document: `sitemap.xml:2:14: …`.
+    /// Formats the error with the name of the document: `sitemap.xml:2:14: …`.
     pub(super) fn in_document(&self, name: &dyn fmt::Display) -> String {
         match self {
             Self::Broken { place: Some((line, column)), message } => format!("{name}:{line}:{column}: {message}"),

@@ -1,4 +1,4 @@
-//! Follows sitemaps, and sitemaps that they list, to the pages in them.
+//! Reads sitemaps, and the sitemaps that these list, and collects their pages.
 
 use std::collections::{HashSet, VecDeque};
 use std::io::Read;
@@ -19,7 +19,7 @@ pub(super) const MAX_SITEMAPS: usize = 200;
 /// Maximum nesting of sitemaps. The protocol allows two levels: an index, and the sitemaps in it.
 const DEEPEST: usize = 3;
 
-/// Maximum number of problems in a message; the others are only counted.
+/// Maximum number of problems that a message describes; further problems are only counted.
 const NAMED: usize = 3;
 
 /// Location of a sitemap.
@@ -43,7 +43,7 @@ pub(crate) struct SitemapWalk<'a> {
 }
 
 impl<'a> SitemapWalk<'a> {
-    /// Creates a walk that keeps pages up to a number of bytes in memory.
+    /// Creates a walk that keeps at most `room` bytes of pages in memory.
     pub(crate) fn within(hosts: &'a OwnHosts, room: usize) -> Self {
         Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, problems: Vec::new() }
     }
@@ -94,7 +94,7 @@ impl<'a> SitemapWalk<'a> {
         self.left_out += queue.left_out;
     }
 
-    /// Describes the sources that could not be read, in one line.
+    /// Describes, in one line, the sitemaps that could not be read.
     pub(crate) fn problem(&self) -> Option<String> {
         let mut parts: Vec<String> = self.problems.iter().take(NAMED).cloned().collect();
         if self.problems.len() > NAMED {
@@ -143,7 +143,7 @@ impl FromStr for SitemapSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Values with a scheme are not files; an unsupported scheme is reported as such.
+        // Values with a scheme are never files, so that an unsupported scheme is reported as such.
         if text.contains("://") {
             return text.parse().map(Self::Url).map_err(|error: tower_robots::rules::ValueError| error.to_string());
         }

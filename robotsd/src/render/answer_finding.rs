@@ -1,5 +1,5 @@
-//! The objects to render: a checked file with its findings, and findings about a server's response,
-//! which have a URL instead of a file and line.
+//! The two kinds of results that this module renders: a checked file with its findings, and
+//! findings about a server's response, which have a URL instead of a file and line.
 
 use std::collections::HashSet;
 use std::{fmt, ptr};
@@ -23,8 +23,8 @@ pub(crate) struct AnswerLint {
     pub(crate) why: &'static str,
 }
 
-/// A finding about a server's response. All its strings are printable. In JSON, the URL is the
-/// `file`.
+/// A finding about a server's response. All its strings are printable. In JSON, the key `file`
+/// contains the URL.
 #[derive(Clone, Debug, Serialize, derive_more::Display)]
 #[display("{requested}: {severity}: {message} [{code}]")]
 pub(crate) struct AnswerFinding {
@@ -78,9 +78,9 @@ impl AnswerFinding {
     }
 }
 
-/// Maximum size, in bytes, of edits that are written with each finding that they correct; longer
-/// ones are written with the first finding only. One fix may correct every finding and change every
-/// line, so repeating it could make the output arbitrarily large.
+/// Maximum size, in bytes, of a fix that is written with every finding that it corrects. A larger
+/// fix is written only with the first of these findings. One fix may correct every finding and
+/// change every line, so repeating it could make the output arbitrarily large.
 const MAX_REPEATED_BYTES: usize = 4 << 10;
 
 /// Estimated size of an edit without its replacement, in bytes.

@@ -51,8 +51,9 @@ impl Diagnostic {
         }
     }
 
-    /// Returns the line, masked from the first place where a password may begin to the end of the
-    /// line. The end of the password is unknown, because the syntax error may be in it.
+    /// Returns the line of a syntax error, masked from the first position where a password may
+    /// begin. The rest is masked as a whole, because the error may be in the password, so that its
+    /// end is unknown.
     fn without_secret(line: &str) -> String {
         let of_store = line.match_indices("store").find_map(|(at, key)| {
             let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));
@@ -81,7 +82,7 @@ impl Diagnostic {
         Self { site, ..self }
     }
 
-    /// Returns the line of the file with a caret, in the same form as for a finding.
+    /// Renders the problem with its line of the file and a caret, like a finding.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
         // The message may quote the file; quotes are already escaped.
         let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
@@ -142,7 +143,7 @@ fn end_of_value(text: &str, quote: Option<char>) -> usize {
 /// Returns a URL with the given scheme, with its password masked.
 pub(crate) fn without_password(scheme: &str, url: &str) -> String {
     if scheme.contains('@') {
-        // User name and password come before the scheme.
+        // The text before the scheme is a user name and a password.
         return "***".to_owned();
     }
     if let Some((login, host)) = url.rsplit_once('@') {

@@ -25,7 +25,8 @@ pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<(
     checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
 }
 
-/// Writes findings about responses. They have no file and line, so the message contains the URL.
+/// Writes findings about responses as workflow commands. They have no file and line, so the message
+/// contains the URL.
 pub(super) fn github_answers(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
     findings.iter().try_for_each(|finding| {
         let AnswerFinding { requested, code, severity, message, help, url, .. } = finding;
@@ -85,7 +86,8 @@ struct FixRecord<'a> {
     edits: Vec<EditRecord<'a>>,
 }
 
-/// A byte range of the file and its replacement: text, or Base64 if it is not UTF-8.
+/// An edit, as JSON: a byte range of the file and its replacement. The replacement is text, or
+/// Base64 if it is not UTF-8.
 #[derive(Serialize)]
 struct EditRecord<'a> {
     start: usize,
@@ -114,7 +116,7 @@ pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()>
     }
     match checked.report.omitted() {
         0 => Ok(()),
-        // The report contains only the first findings.
+        // The report does not contain all findings, so their number is written.
         omitted => write_json(out, &json!({ "file": checked.name, "omitted": omitted })),
     }
 }
@@ -182,8 +184,8 @@ pub(crate) fn markdown_text(message: &str) -> String {
     if is_quoted || message.contains("://") || message.contains("www.") { markdown_code(message) } else { shown }
 }
 
-/// Maximum number of consecutive backticks to show: Markdown renderers do not support much longer
-/// fences.
+/// Maximum number of consecutive backticks that are shown. Markdown renderers do not support much
+/// longer fences.
 const MAX_BACKTICKS: usize = 16;
 
 /// Formats text as code in a table cell. Nothing in code is treated as markup, as a mention or as a

@@ -1,5 +1,5 @@
-//! Problems of a config, and of the files that its sites serve, in every format of `config check`.
-//! A problem shared by many sites is written once.
+//! Writes problems of a config, and of the files that its sites serve, in the formats of `config
+//! check`. A problem shared by many sites is written once.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use super::diagnostic::{Diagnostic, complain_at};
 use super::formats::{annotate, property};
 use super::printable::{complain, printable, write_json};
 
-/// Minimum number of sites that share a problem for it to be written only once.
+/// Minimum number of sites with the same problem for writing the problem only once.
 const MANY: usize = 4;
 
 /// Maximum number of further sites to name in a message for people.
@@ -38,7 +38,7 @@ pub(crate) struct FoundProblem {
     /// The sites that have the problem.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sites: Vec<String>,
-    /// Key that identifies the problem: the same problem of another site has the same key.
+    /// Key that identifies the problem. The same problem of another site has the same key.
     #[serde(skip)]
     key: String,
     /// The message for people, in one line, if there is no line of the config to show.
@@ -57,7 +57,7 @@ impl FoundProblem {
         Self { file, line, column, severity, code, message, help, url, sites, key, text, at }
     }
 
-    /// Creates a problem from a finding; `text` is the line for people.
+    /// Creates a problem from a finding; `text` is the message for people.
     pub(crate) fn finding(file: &str, finding: &Finding, text: String) -> Self {
         Self {
             file: Some(printable(file)),
@@ -105,11 +105,12 @@ pub(crate) enum ProblemFormat {
     Github,
 }
 
-/// Writes problems in their order. A problem shared by many sites is written once, with all sites.
+/// Writes problems in the order of `problems`. A problem shared by many sites is written once, with
+/// all sites.
 pub(crate) fn write_problems(out: &mut impl Write, form: ProblemFormat, problems: Vec<FoundProblem>) -> io::Result<()> {
     let (mut first, mut groups) = (HashMap::new(), Vec::<Vec<FoundProblem>>::new());
     for problem in problems {
-        // Problems that one site repeats, and problems that belong to no site, are kept separate.
+        // Problems are joined only if they belong to different sites.
         let key = (problem.severity, problem.key.clone());
         let group = problem.sites.first().map(|_| *first.entry(key).or_insert(groups.len()));
         let is_other = |group: &&mut Vec<FoundProblem>| group.last().is_some_and(|other| other.sites != problem.sites);

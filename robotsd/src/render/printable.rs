@@ -4,7 +4,7 @@
 //!
 //! On a terminal, every non-printing character is escaped, whatever its source. In a pipe or file,
 //! bytes are unchanged, so that `patch` can read a diff. In JSON output, non-printing characters
-//! use JSON escapes everywhere.
+//! become JSON escapes, on a terminal and elsewhere.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock, Write};
@@ -19,8 +19,7 @@ pub(crate) fn printable(octets: impl AsRef<[u8]>) -> String {
     printable_with_span(octets.as_ref(), 0..0).0
 }
 
-/// askama escaper for text templates: output stays on one line, with non-printing characters
-/// escaped.
+/// askama escaper for text templates. It escapes line ends and other non-printing characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printable;
 
@@ -51,7 +50,7 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
 /// `2 rules only observe until 2026-11-30T08:00:00Z at the latest`.
 pub(crate) fn young_rules(rules: usize, end: &str) -> String {
     let what = match rules {
-        // A crawl delay can be new as well.
+        // Without new rules, the new restriction is a crawl delay.
         0 => "new restrictions only observe".to_owned(),
         1 => "1 rule only observes".to_owned(),
         rules => format!("{rules} rules only observe"),
@@ -72,8 +71,8 @@ pub(super) fn is_shown(char: char) -> bool {
     matches!(char, '"' | '\'' | '\\') || (char.escape_debug().len() == 1 && !looks_blank(char))
 }
 
-/// Reports whether `text` displays unchanged: no character is escaped, invisible, or combines with
-/// the preceding text.
+/// Reports whether `text` is displayed as it is. No character may be escaped, be invisible, or
+/// combine with the preceding text.
 pub(crate) fn is_shown_whole(text: &str) -> bool {
     let unquoted = text.replace(['"', '\'', '\\'], "_");
     unquoted.escape_debug().eq(unquoted.chars()) && !text.contains(looks_blank)
@@ -133,8 +132,8 @@ pub(crate) fn stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
     BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Terminal))
 }
 
-/// Returns standard output for snippets. The styles of snippets are kept on a terminal, so
-/// everything that a snippet quotes must be [`printable`].
+/// Returns standard output for snippets. On a terminal, the style sequences of snippets are not
+/// escaped, so text that a snippet quotes must be passed through [`printable`] first.
 pub(crate) fn styled_stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
     BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Styled))
 }
@@ -186,7 +185,7 @@ pub(crate) struct PrintableWriter<W> {
 enum Form {
     Raw,
     Terminal,
-    /// A terminal, with the styles of snippets.
+    /// A terminal. The style sequences of snippets are not escaped.
     Styled,
     Json,
 }
@@ -224,7 +223,7 @@ fn for_terminal(mut octets: &[u8], style: fn(&[u8]) -> Option<usize>) -> String 
         text.push_str(&String::from_utf8_lossy(&octets[..kept]));
         let rest = &octets[kept..];
         let plain = memchr::memchr3(b'\n', b'\t', 0x1b, rest).unwrap_or(rest.len());
-        // An escape character that does not begin a style is escaped like any other non-printing
+        // An ESC that does not begin a style sequence is escaped like any other non-printing
         // character.
         let plain = if kept == 0 { plain.max(1) } else { plain };
         text.push_str(&printable(&rest[..plain]));
@@ -241,7 +240,8 @@ fn style(octets: &[u8]) -> Option<usize> {
 }
 
 /// Escapes non-printing characters of serialized JSON. They occur only in strings, because JSON is
-/// ASCII everywhere else. The serializer has already escaped what JSON requires.
+/// ASCII elsewhere. The serializer has already escaped the characters that JSON requires to be
+/// escaped.
 fn for_json(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for char in String::from_utf8_lossy(octets).chars() {
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn nothing_but_styles_commands_a_terminal() {
-        // Styles can also hide text, so only the code that writes snippets may use them.
+        // Style sequences can also hide text, so they are kept only in snippets.
         assert_eq!(written(Form::Terminal, b"\x1b[8mhidden"), "\\u{1b}[8mhidden");
         for (octets, want) in [
             ("a\n\tb \u{e9}\n", "a\n\tb \u{e9}\n"),

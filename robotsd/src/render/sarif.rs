@@ -36,9 +36,10 @@ const URL: &AsciiSet = &SEGMENT.remove(b'%').remove(b':').remove(b'/').remove(b'
 pub(crate) struct SarifLog {
     results: Vec<Value>,
     notifications: Vec<Value>,
-    /// The lints of responses; in the list of rules they follow those of files.
+    /// The lints of responses that were found. In the document's list of rules, they follow the
+    /// lints of files.
     answer_lints: Vec<&'static AnswerLint>,
-    /// Number of findings about a response so far, by code and URL.
+    /// Number of findings about responses so far, by code and URL.
     seen_answers: HashMap<(&'static str, String), usize>,
     has_failed: bool,
 }
@@ -171,8 +172,8 @@ fn with_help(text: &str, help: Option<&str>) -> String {
     message(&help.map_or_else(|| text.to_owned(), |help| format!("{text}\nhelp: {help}")))
 }
 
-/// Encodes a URL without its query, which is replaced by a placeholder in messages. The argument
-/// may be an invalid URL and contain any characters.
+/// Percent-encodes a URL without its query. The argument may be an invalid URL and contain any
+/// characters.
 fn uri_of_url(url: &str) -> String {
     utf8_percent_encode(url.split('?').next().unwrap_or(url), URL).to_string()
 }
@@ -185,9 +186,9 @@ fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
     format!("{hash}:{times}")
 }
 
-/// Reports whether readers of the document find the positions that this module writes. They do not
-/// treat a lone CR as a line end, and they count columns in characters, so the file must be valid
-/// UTF-8 without lone CRs.
+/// Reports whether the positions that this module writes are correct for programs that read the
+/// document. These programs do not treat a lone CR as a line end, and they count columns in
+/// characters. The file must therefore be valid UTF-8 without lone CRs.
 fn has_places(robots: &RobotsTxt) -> bool {
     let file = robots.bytes();
     let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');

@@ -14,7 +14,7 @@ use super::printable::{printable, printable_with_span};
 
 pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
     let name = printable(checked.name);
-    // Findings are sorted by line, so a single pass over the lines is enough.
+    // Findings are sorted by line, so one pass over the lines of the file is enough.
     let mut lines = checked.robots.lines().peekable();
     for (at, finding) in checked.report.findings.iter().enumerate() {
         while lines.next_if(|line| line.number < finding.line).is_some() {}
@@ -65,10 +65,11 @@ fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: O
     snippet.render(colour)
 }
 
-/// Maximum number of bytes of a line that a snippet shows; a longer line is cut around its span.
+/// Maximum number of bytes of a line that a snippet shows; a longer line is cut around the part
+/// that the message is about.
 const SHOWN: usize = 120;
 
-/// Number of the shown bytes that are before the span.
+/// Number of bytes that a cut line shows before that part.
 const BEFORE: usize = 40;
 
 /// Whether output contains escape sequences for colours.
@@ -93,7 +94,7 @@ pub(super) struct LineSnippet<'a> {
     pub(super) place: (usize, usize),
     /// The line without its end; may contain any bytes.
     pub(super) line: &'a [u8],
-    /// The part of the line that the message concerns.
+    /// The part of the line that the message is about.
     pub(super) span: Range<usize>,
 }
 
@@ -121,8 +122,8 @@ impl LineSnippet<'_> {
         });
         let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
         let text = renderer(colour).render(&[group]);
-        // The renderer would count the column in the excerpt, which may be a part of the line and
-        // contains escapes.
+        // The column is added here, because the renderer would count it in the excerpt, which may
+        // be only a part of the line and contains escapes.
         let (title, snippet) = text.split_once('\n').unwrap_or((&text, ""));
         let (arrow, indent) = (place_arrow(colour), line.to_string().len());
         format!("{title}\n{:indent$}{arrow} {}:{line}:{column}\n{snippet}", "", self.name)
@@ -171,7 +172,8 @@ fn window(octets: &[u8], at: usize) -> Range<usize> {
         return 0..octets.len();
     }
     let start = at.saturating_sub(BEFORE).min(octets.len() - SHOWN);
-    // A byte of the form 10xxxxxx continues a character; a character has at most three of them.
+    // In UTF-8, a byte of the form 10xxxxxx continues a character, and a character has at most
+    // three such bytes.
     let between = |from: usize| {
         (from.saturating_sub(3)..=from).rev().find(|at| octets.get(*at).is_none_or(|octet| octet & 0xC0 != 0x80))
     };

@@ -1,4 +1,4 @@
-//! The versions that a replica serves, in its heartbeat and in the report of its fleet.
+//! The type of a replica's served versions, in heartbeats and in reports of a fleet.
 //!
 //! Every replica stores the versions of every other replica, so memory matters. The versions of a
 //! replica are one string, which takes a third of the memory of a map. Replicas that serve the same
@@ -25,8 +25,8 @@ impl From<BTreeMap<String, String>> for ServedVersions {
     fn from(sites: BTreeMap<String, String>) -> Self {
         let mut text = String::new();
         for (site, hash) in &sites {
-            // A name in a config contains neither tabs nor line feeds, but a name in a heartbeat
-            // may.
+            // Names with tabs or line feeds are left out. No config contains such a name, but a
+            // heartbeat may.
             if !site.contains(['\t', '\n']) && !hash.contains('\n') {
                 text.extend([site, "\t", hash, "\n"]);
             }

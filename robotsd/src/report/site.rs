@@ -12,18 +12,19 @@ pub(crate) struct SiteReport {
     pub(crate) name: String,
     /// Host patterns; empty if the site serves every host.
     pub(crate) hosts: Vec<String>,
-    /// `live`, `last-good`, `gated` or `none`; with `none`, nothing is enforced.
+    /// `live`, `last-good`, `gated` or `none`. In the state `none`, nothing is enforced.
     pub(crate) state: String,
     /// Origin of the robots.txt.
     pub(crate) origin: String,
     pub(crate) mode: String,
-    /// Exceptions from the mode, in the order of the config: the last matching one counts.
+    /// Exceptions from the mode, in the order of the config. If several match a request, the last
+    /// one counts.
     pub(crate) overrides: Vec<OverrideReport>,
-    /// `off` while the switch of the site or of all sites is off, otherwise `on`.
+    /// `off` if the switch of the site or the switch of all sites is off, otherwise `on`.
     pub(crate) enforcement: String,
-    /// The site's own switch.
+    /// Position of the site's own switch.
     pub(crate) switch: String,
-    /// Why the switch counts as `off` although nobody turned it off.
+    /// Reason why the switch counts as `off` although nobody turned it off.
     pub(crate) switch_problem: Option<String>,
     pub(crate) hash: Option<String>,
     /// Time when the live version went live.
@@ -33,8 +34,8 @@ pub(crate) struct SiteReport {
     /// Errors and warnings in one line, as in the log.
     pub(crate) findings_summary: Option<String>,
     pub(crate) last_reload: Option<LastReload>,
-    /// Time since which the source has not contained a usable version. Until it contains one again,
-    /// the last good version stays live.
+    /// Time since which the source has not contained a usable version. Until the source contains
+    /// one again, the last good version stays live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) not_taken_since: Option<String>,
     /// Number of reloads by cause and result, since the process started.
@@ -45,7 +46,7 @@ pub(crate) struct SiteReport {
     /// was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) decided: Option<RecordedReload>,
-    /// The version that a rollback would restore.
+    /// Hash of the version that a rollback would restore.
     pub(crate) before: Option<String>,
     /// End of the grace period, during which new rules are only observed.
     pub(crate) grace_end: Option<String>,
@@ -54,16 +55,16 @@ pub(crate) struct SiteReport {
     pub(crate) grace_rules: usize,
     /// Number of requests that were allowed because an internal error prevented a decision.
     pub(crate) faults: u64,
-    /// Number of internal errors while logging a decision. The decisions themselves took effect.
+    /// Number of internal errors while a decision was logged. These decisions took effect.
     pub(crate) callback_faults: u64,
-    /// Pages that the gate watches, by their origin; `None` if there is no gate, and for a file of
-    /// a directory.
+    /// Pages that the gate watches, by their origin. `None` if there is no gate, or if the site has
+    /// a directory of files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
-    /// Problems of the site: with the inputs of its gate, with file system events, with the state
-    /// directory, or with its upstreams.
+    /// Problems with the inputs of the site's gate, with file system events, with the state
+    /// directory, or with the site's upstreams.
     pub(crate) problems: Vec<String>,
-    /// State of fetching; `None` if the robots.txt is not fetched.
+    /// State of fetching the robots.txt; `None` if it is not fetched.
     pub(crate) fetch: Option<FetchReport>,
     /// Parts that are appended to the robots.txt, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -95,11 +96,11 @@ pub(crate) struct AppendReport {
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
     pub(crate) problem: Option<String>,
-    /// Rules of the part that no crawler obeys.
+    /// Rules of the part that are left out because no crawler obeys them.
     pub(crate) left_out: Option<String>,
 }
 
-/// A hook, and its request for the version that went live last.
+/// A hook, and the state of its request about the newest live version.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PublishHookReport {
     /// Scheme and host of the receiver.
@@ -129,7 +130,7 @@ pub(crate) struct FetchReport {
     pub(crate) failing_since: Option<String>,
     /// Number of consecutive fetches that failed.
     pub(crate) failures: u32,
-    /// Time until which a version stays in force although its source no longer has it.
+    /// Time until which the live version stays in force although the source no longer contains it.
     pub(crate) held_until: Option<String>,
     /// Time of the next fetch.
     pub(crate) next: String,
@@ -146,11 +147,11 @@ pub(crate) struct ReloadCount {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PendingReport {
     pub(crate) hash: String,
-    /// Origin of the version.
+    /// Origin of the pending version.
     pub(crate) origin: String,
     pub(crate) since: String,
     pub(crate) objections: Vec<String>,
-    /// Effect of the version on crawlers, in one sentence.
+    /// Effect of the pending version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     /// What the source contains instead of the pending version, and the effect of that content;
     /// `None` if the source contains the pending version.
@@ -176,7 +177,7 @@ impl Findings {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LastReload {
-    /// Time of the last recorded reload.
+    /// Time of the reload.
     pub(crate) when: Option<String>,
     /// Cause: `start`, `config`, `new-file`, `event`, `poll`, `request` and so on.
     pub(crate) cause: String,
@@ -198,7 +199,7 @@ pub(crate) struct ListenerReport {
     pub(crate) socket: String,
 }
 
-/// Connections that are open now, and counts since the process started.
+/// Traffic of all listeners. The counts are those since the process started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TrafficReport {
     /// Client connections that are open now.
@@ -206,8 +207,7 @@ pub(crate) struct TrafficReport {
     pub(crate) accepted_connections: u64,
     /// Responses by status class: `1xx` to `5xx`.
     pub(crate) responses: Vec<KindCount>,
-    /// Requests that ended without a response because the client left or the connection was cut
-    /// off.
+    /// Requests that ended without a response because the client or robotsd closed the connection.
     pub(crate) unanswered: u64,
     /// Connection errors by kind. The kinds have the same names as in the event `problem`. Contains
     /// only kinds that occurred.
@@ -248,12 +248,13 @@ pub(crate) struct RequestsReport {
     pub(crate) robots_txt: u64,
     /// Requests that robots.txt does not disallow.
     pub(crate) allowed: u64,
-    /// Disallowed requests, by the action taken (this field and the next three).
+    /// Disallowed requests that were refused. The next three fields count those with another
+    /// action.
     pub(crate) refused: u64,
     pub(crate) tagged: u64,
     pub(crate) observed: u64,
     pub(crate) passed: u64,
-    /// Allowed requests that were answered with 429.
+    /// Allowed requests that got a 429 because of a crawl delay.
     pub(crate) limited: u64,
 }
 
@@ -267,12 +268,12 @@ pub(crate) struct UpstreamReport {
     pub(crate) connections: usize,
     /// Time since which the server has been `out` or `unresolved`.
     pub(crate) since: Option<String>,
-    /// The last failure: `connect`, `connect-timeout`, `tls`, `broken` (the connection failed
-    /// before a response) or `no-address`.
+    /// Kind of the last failure: `connect`, `connect-timeout`, `tls`, `broken` (the connection
+    /// failed before a response) or `no-address`.
     pub(crate) check: Option<String>,
-    /// Error that caused the failure.
+    /// Error message of the last failure.
     pub(crate) why: Option<String>,
-    /// Seconds until a request tries the server again.
+    /// Seconds until a request is sent to the server again.
     pub(crate) again_seconds: Option<u64>,
 }
 

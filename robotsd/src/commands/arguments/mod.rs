@@ -1,5 +1,5 @@
-//! Arguments that several commands share: the folder that limits which files they read, and the
-//! hosts of a site within a config.
+//! Arguments that several commands share: `--within` limits which files a command reads, and
+//! [`SiteHosts`] finds the requests of one site of a config.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -34,8 +34,8 @@ pub(in crate::commands) struct WithinArgs {
 }
 
 impl WithinArgs {
-    /// Returns an error for URLs and for files outside the folder. The error does not contain the
-    /// URL or path.
+    /// Returns an error if the path is a URL or a file outside the folder. The error does not
+    /// contain the URL or path.
     pub(in crate::commands) fn refuse(&self, path: &Path) -> io::Result<()> {
         let Some(folder) = &self.within else { return Ok(()) };
         if path == Path::new("-") {
@@ -66,8 +66,8 @@ impl WithinArgs {
     }
 }
 
-/// The hosts of one site. As on the server, a host belongs to the site with the best matching
-/// pattern. A host that no pattern matches belongs to the site that serves all other hosts.
+/// The hosts of one site of a config. As on the server, a host belongs to the site whose pattern
+/// matches it best. A host that matches no pattern belongs to the site that serves all other hosts.
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct SiteHosts {
     /// Name of the site.
@@ -77,8 +77,9 @@ pub(in crate::commands) struct SiteHosts {
     /// Names of all sites.
     sites: Vec<String>,
     patterns: Vec<String>,
-    /// Maps from hosts to their owners, each with the selected owner. In the first map, the owners
-    /// are sites. If the site has one file per host, the second map has its files as owners.
+    /// Maps from hosts to owners; each map is paired with the owner whose hosts are selected. The
+    /// owners in the first map are the sites of the config. There is a second map if the site has
+    /// one file per host: its owners are these files.
     owners: Vec<(HostMap<String>, String)>,
 }
 
@@ -96,8 +97,8 @@ impl SiteHosts {
         }
     }
 
-    /// Restricts the hosts to those that use the same file as `host`. `files` are the host patterns
-    /// of the site's files.
+    /// Restricts the selection to hosts with the same robots.txt as `host`. `files` contains the
+    /// host patterns of the site's files.
     fn with_file_of(mut self, host: &str, files: &[String]) -> Self {
         let files = owners(files.iter().map(|pattern| (pattern.as_str(), pattern.clone())));
         if let Some(file) = files.get(host).cloned() {
@@ -114,14 +115,14 @@ impl SiteHosts {
         self.owners.iter().all(|(owners, meant)| owners.get(host) == Some(meant))
     }
 
-    /// Reports whether a line of robotsd's log with this site name is about this site; `None` if
-    /// the config has no such site.
+    /// Reports whether lines with this site name in robotsd's log are about the selected site.
+    /// `None` if the config has no site with this name.
     pub(in crate::commands) fn are_of_site(&self, name: &[u8]) -> Option<bool> {
         let name = std::str::from_utf8(name).ok()?;
         self.sites.iter().any(|site| is_of(site, name)).then(|| is_of(&self.logged, name))
     }
 
-    /// Reports whether the site serves every host, so that every request is for it.
+    /// Reports whether the site serves every host.
     pub(in crate::commands) fn are_all(&self) -> bool {
         self.owners.iter().all(|(owners, _)| owners.len() == 1 && owners.any().is_some())
     }
@@ -131,7 +132,7 @@ impl SiteHosts {
     }
 }
 
-/// Returns the map from hosts to the sites that they belong to.
+/// Maps each host to its site.
 fn sites_of(config: &Config) -> HostMap<&SiteConfig> {
     owners(config.sites.iter().flat_map(|site| host_patterns(&site.hosts).map(move |pattern| (pattern, site))))
 }

@@ -64,7 +64,7 @@ pub(in crate::commands) struct SiteArgs {
 pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) settings: EvaluatorSettings,
     pub(in crate::commands) evidence: EvidencePlaces,
-    /// Whether the config says that the logs of the site contain every fetch of robots.txt.
+    /// Whether, according to the config, the logs of the site contain every fetch of robots.txt.
     pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
@@ -72,7 +72,7 @@ pub(in crate::commands) struct SelectedSite {
     kept: OnceLock<(Option<StateDir>, Remembered)>,
 }
 
-/// Places of the evidence about senders of requests; empty without a config.
+/// Where to find evidence about the senders of requests. Without a config, all fields are empty.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct EvidencePlaces {
     /// Folder where a running robotsd saves the lists that it fetches.
@@ -105,8 +105,8 @@ pub(in crate::commands) struct RobotsFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OtherFiles {
     Refuse,
-    /// Accept the file: `diff` compares it with its replacement, and a question of a batch may be
-    /// about it.
+    /// Accept the file. `diff` can compare such a file with its replacement, and `explain --batch`
+    /// can answer questions about it.
     Take,
 }
 
@@ -145,8 +145,8 @@ impl SiteArgs {
     }
 
     /// Selects the site: the one that --site names, otherwise the only one, otherwise the site of
-    /// the host in `files` and `urls`. If the config has several sites and none of them is
-    /// selected, but `files` is not empty, a config that only the environment names is not used.
+    /// the host in `files` and `urls`. A config that is named only by the environment is ignored if
+    /// `files` is not empty and none of the config's several sites is selected.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =
@@ -273,8 +273,8 @@ impl SelectedSite {
         }
     }
 
-    /// Returns a sentence about the file and the live version in the state directory, with the live
-    /// version; `None` if the file is the live version.
+    /// Returns the live version in the state directory, and a sentence about how it relates to the
+    /// file. `None` if the file is the live version.
     pub(in crate::commands) fn live_beside(&self, file: &RobotsFile) -> Option<(String, RobotsFile)> {
         let ((_, kept), own) = (self.kept(), VersionHash::of(&file.bytes));
         let (live, bytes) = kept.kept().find(|(hash, _)| Some(*hash) == kept.live() && *hash != own)?;
@@ -289,8 +289,7 @@ impl SelectedSite {
     /// Returns the version of the site with this hash from the state directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
-        let missing =
-            "the state_dir of the config contains no version of the site that this user can read and that has the hash";
+        let missing = "no version of the site that this user can read in the state_dir of the config has the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
@@ -337,8 +336,8 @@ impl SelectedSite {
 }
 
 impl RobotsFile {
-    /// Retrieves the robots.txt as a crawler does. A response without a file is an error, because
-    /// it contains no rules; the error explains how crawlers interpret the response.
+    /// Fetches the robots.txt as a crawler does. A response without a robots.txt is an error, which
+    /// explains how crawlers interpret that response.
     fn retrieve(url: &str, retriever: &Retriever) -> io::Result<Self> {
         let chain = retriever.retrieve(&RetrievalRequest::new(robots_url(url).map_err(io::Error::other)?));
         let unusable = |error: DocumentError| {
@@ -364,9 +363,9 @@ impl RobotsFile {
     ///
     /// A file that is not text has no rules and would look like a file that allows everything, so
     /// it is an error. An HTML page or an error message that was saved as robots.txt also allows
-    /// everything, which is hardly intended, so it is an error if `pages` is `Refuse`. With the
-    /// reference parser, any file is accepted, because the question is how that parser reads it.
-    /// Prints findings about rules that crawlers do not read to stderr.
+    /// everything, which is hardly intended, so it is an error if `pages` is `Refuse`. For the
+    /// reference parser any file is accepted, because users ask how that parser reads it. Prints
+    /// findings about rules that crawlers do not read to stderr.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,
@@ -391,8 +390,8 @@ impl RobotsFile {
     }
 }
 
-/// If the error is that the file is missing, returns a hint about what the user may have meant, to
-/// be appended to the error. Otherwise returns an empty string.
+/// Returns a hint to append to the error if the file is missing: which file the user may have
+/// meant. Returns an empty string for other errors.
 pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> String {
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
@@ -406,8 +405,8 @@ pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> Strin
 }
 
 impl ConfiguredSite {
-    /// Returns the robots.txt as `serve` would serve it, with those appended parts that are
-    /// available without fetching.
+    /// Returns the robots.txt as `serve` would serve it. Appended parts that would have to be
+    /// fetched are left out.
     fn robots(&self) -> io::Result<RobotsFile> {
         let RobotsFile { name, bytes } = self.own_robots()?;
         let (fragments, problems) = sites::parts_at_hand(&self.site.append);
@@ -439,8 +438,8 @@ impl ConfiguredSite {
         }
     }
 
-    /// Reads the file for a host. Opens the folder as `serve` does, so that a file name stands for
-    /// the same host.
+    /// Reads the file for a host. Opens the folder as `serve` does, so that each file name means
+    /// the same host as on the server.
     fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         let directory = open_folder(path, fallback)?;
@@ -477,7 +476,7 @@ fn host_of<'u>(words: impl Iterator<Item = &'u str>) -> Option<String> {
     hosts.all(|other| other == host).then(|| String::from_utf8_lossy(host).into_owned())
 }
 
-/// Finds a site by its name, by `NAME/HOST`, or by a host that it serves.
+/// Finds a site of the config by its name, by `NAME/HOST`, or by a host that the site serves.
 fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<ConfiguredSite, String> {
     let names = || quoted_list(config.sites.iter().map(|site| &site.name));
     let found = |site: &config::SiteConfig, host: Option<&str>| ConfiguredSite {

@@ -119,7 +119,7 @@ impl FixArgs {
         self.fix || self.diff
     }
 
-    /// Reports whether lines of files are written to standard output without escaping.
+    /// Reports whether standard output contains lines of the files, which are not escaped.
     pub(super) fn writes_lines(&self, paths: &[PathBuf]) -> bool {
         self.diff || (self.fix && has_stdin(paths))
     }
@@ -128,7 +128,7 @@ impl FixArgs {
         if self.unsafe_fixes { Safety::Unsafe } else { Safety::Safe }
     }
 
-    /// Returns why these paths cannot be corrected, or `None` if they can.
+    /// Returns the reason why the files at these paths cannot be corrected, or `None` if they can.
     pub(super) fn refusal(&self, paths: &[PathBuf]) -> Option<String> {
         let option = if self.fix { "--fix" } else { "--diff" };
         let url = || paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word));
@@ -153,13 +153,13 @@ impl FixArgs {
     }
 }
 
-/// Parses the code of an existing lint.
+/// Parses the code of a lint, or returns an error with a suggestion.
 fn known_code(code: &str) -> Result<&'static str, String> {
     let known = codes().find(|known| *known == code);
     known.ok_or_else(|| format!("no lint has this code: {}", hint(code)))
 }
 
-/// Returns the hint for an unknown code.
+/// Returns the hint to append to the error for an unknown code.
 fn hint(code: &str) -> String {
     did_you_mean(code, codes()).unwrap_or_else(|| "`robotsd check --explain` lists all codes".to_owned())
 }

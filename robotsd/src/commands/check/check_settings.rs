@@ -1,5 +1,5 @@
-//! `robots-check.toml`: selects the lints for the files of a folder, and the severity that fails
-//! them.
+//! `robots-check.toml`: selects the lints for the robots.txt files of a folder, and the severity
+//! that fails the check.
 //!
 //! The file is searched for in the folder of a robots.txt and in the folders above it, up to the
 //! first folder that contains `.git`. Only the nearest file counts. Options of the command line
@@ -21,11 +21,11 @@ use crate::names::did_you_mean;
 /// Name of a settings file.
 const NAME: &str = "robots-check.toml";
 
-/// Maximum size of such a file, in bytes. It limits memory: the parsed TOML needs about a hundred
-/// times the memory of its text.
+/// Maximum size of such a file, in bytes. Parsed TOML needs about a hundred times the memory of its
+/// text, so this limits memory use.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Maximum number of folders that are searched; no real path has more.
+/// Maximum number of folders to search for the settings file; no real path is deeper.
 const MAX_FOLDERS: usize = 1_000;
 
 tables! {
@@ -37,7 +37,7 @@ tables! {
 }
 
 words! {
-    /// Lowest severity that fails a file.
+    /// Lowest severity that fails the check of a file.
     #[derive(clap::ValueEnum)]
     Deny {
         #[default]
@@ -67,8 +67,7 @@ impl CheckFile {
         within: &WithinArgs,
     ) -> Result<Self, ConfigError> {
         let folder = source.path().or(stdin_filename).and_then(Path::parent).unwrap_or(Path::new(""));
-        // The file name for standard input may be in a folder that does not exist. Then there are
-        // no settings.
+        // With `--stdin-filename`, the folder may not exist. Then there are no settings.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let Ok(folder) = fs::canonicalize(folder) else { return Ok(Self::default()) };
         match nearest(&folder) {
@@ -105,8 +104,8 @@ impl CheckFile {
         if faults.is_empty() { Ok(Self { select, ignore, deny: raw.deny }) } else { Err(at(faults)) }
     }
 
-    /// Returns the settings of the command without the lints that the file turns off; options take
-    /// precedence over the file.
+    /// Returns `settings` without the lints that the settings file turns off. The options `select`
+    /// and `ignore` take precedence over the keys of the file.
     pub(super) fn settings(&self, settings: &EvaluatorSettings, select: &[&str], ignore: &[&str]) -> EvaluatorSettings {
         let select = if select.is_empty() { &*self.select } else { select };
         let ignore = if ignore.is_empty() { &*self.ignore } else { ignore };
@@ -133,8 +132,8 @@ impl Deny {
     }
 }
 
-/// Returns the error and the hint for a code that is unknown, or belongs to a lint of servers'
-/// answers.
+/// Returns the error and the hint for a code that settings files cannot contain: an unknown code,
+/// or the code of a lint of servers' answers.
 fn unknown(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
         let message = format!("{code:?} is about servers' answers, but these settings are for files");
@@ -149,7 +148,7 @@ fn unknown(code: &str) -> (String, String) {
 fn nearest(folder: &Path) -> Option<PathBuf> {
     for folder in folder.ancestors().take(MAX_FOLDERS) {
         let file = folder.join(NAME);
-        // If a file cannot be examined, the later read returns the reason.
+        // A file that cannot be examined counts as found, so that reading it reports the error.
         if !matches!(fs::metadata(&file), Err(error) if is_absent(&error)) {
             return Some(file);
         }
@@ -164,8 +163,8 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
 }
 
-/// Returns the path relative to the working directory if it is below that, as a person would write
-/// it.
+/// Returns the path relative to the working directory if the file is below that directory,
+/// otherwise the path as it is.
 fn shown(path: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(fs::canonicalize);
     here.ok().and_then(|here| path.strip_prefix(here).ok()).map_or_else(|| path.to_owned(), Path::to_owned)

@@ -24,11 +24,12 @@ use crate::render::{FindingFormat, plural, printable, printable_path, stderr};
 /// Number of unchanged lines that a unified diff shows before and after a change.
 const CONTEXT: u32 = 3;
 
-/// Corrections in all files so far.
+/// Progress of `--fix` or `--diff` over all files.
 pub(super) struct FixRun<'a> {
     pub(super) args: &'a CheckArgs,
     pub(super) corrected: usize,
-    /// Number of remaining findings; `left_unsafe` is the number of those with an unsafe fix.
+    /// Number of findings that remain after the corrections; `left_unsafe` counts those with an
+    /// unsafe fix.
     left: usize,
     left_unsafe: usize,
     /// Whether time ran out before everything was corrected or compared.
@@ -40,8 +41,8 @@ impl<'a> FixRun<'a> {
         Self { args, corrected: 0, left: 0, left_unsafe: 0, is_cut: false }
     }
 
-    /// Returns `source` if the file may be corrected. If `argument` is a directory and the file is
-    /// a link out of that directory, returns an error.
+    /// Returns `source` if the file may be corrected. A link to a file outside the directory
+    /// `argument` is an error.
     pub(super) fn permitted(&self, argument: &Path, source: InputSource) -> Result<InputSource, (PathBuf, io::Error)> {
         let Some(file) = source.path() else { return Ok(source) };
         if !self.args.fixing.fix || !argument.is_dir() {
@@ -62,8 +63,8 @@ impl<'a> FixRun<'a> {
         self.args.fixing.fix && has_stdin(&self.args.paths)
     }
 
-    /// Corrects a file and writes it, if requested; returns `None` if only the differences are
-    /// shown.
+    /// Corrects a file, and writes either the corrected file or (with `--diff`) the differences.
+    /// Returns the bytes to check for remaining findings, or `None` with `--diff`.
     pub(super) fn correct(
         &mut self,
         out: &mut impl Write,
@@ -106,7 +107,8 @@ impl<'a> FixRun<'a> {
         Ok((!self.args.fixing.diff).then(|| after.to_vec()))
     }
 
-    /// Writes how much was corrected. Returns `true` if nothing else remains to be written.
+    /// Writes the number of corrections. Returns `true` if the command should write nothing after
+    /// that.
     pub(super) fn finish(&self, out: &mut impl Write) -> io::Result<bool> {
         let fixing = &self.args.fixing;
         if !fixing.is_on() {
@@ -115,7 +117,8 @@ impl<'a> FixRun<'a> {
         let Self { corrected, left, left_unsafe, .. } = self;
         let verb = if fixing.diff { "would fix" } else { "fixed" };
         let need = if *left_unsafe == 1 { "needs" } else { "need" };
-        // With --unsafe-fixes, the remaining findings are those whose fixes failed.
+        // With --unsafe-fixes, the findings that remain could not be fixed, so the option is not
+        // suggested again.
         let has_more = *left_unsafe > 0 && !fixing.unsafe_fixes;
         let more = if has_more { format!(" ({left_unsafe} {need} --unsafe-fixes)") } else { String::new() };
         let message = format!("{verb} {corrected} of {}{more}", plural(corrected + left, "finding"));
@@ -150,7 +153,7 @@ fn write_effect(
     Ok(diff.is_cut)
 }
 
-/// Writes a unified diff, which `patch` can apply. The bytes of the file are written without
+/// Writes a unified diff that `patch` can apply. The bytes of the file are written without
 /// escaping.
 pub(in crate::commands) fn write_difference(
     out: &mut impl Write,
@@ -201,8 +204,9 @@ fn write_hunk(out: &mut impl Write, lines: &InternedInput<&[u8]>, changes: &[Hun
     write_lines(out, b' ', lines, &lines.before, at..old.end)
 }
 
-/// Formats a range of lines for a unified diff: the first line, from 1, and the number of lines if
-/// it is not 1. An empty range has the number of the line before it.
+/// Formats a range of lines for a unified diff: the number of the first line (counted from 1), and
+/// the count of lines unless it is 1. For an empty range, the number is that of the line before the
+/// range.
 fn unified_range(lines: &Range<u32>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),
@@ -222,7 +226,8 @@ fn write_lines(
         let line = lines.interner[*token];
         out.write_all(&[sign])?;
         out.write_all(line)?;
-        // In a unified diff, only a line feed ends a line; lone carriage returns are part of it.
+        // In unified diffs, only line feeds end lines. A lone carriage return is an ordinary
+        // character.
         if !line.ends_with(b"\n") {
             writeln!(out, "\n\\ No newline at end of file")?;
         }
@@ -234,9 +239,9 @@ fn write_lines(
 /// before.
 ///
 /// The new file is written next to the old one, with its mode, owner and group, and then renamed
-/// over it. A symbolic link stays, and the file that it points to is replaced. The replacement is
-/// refused, and nothing is written, if something would be lost: other names (hard links) of the
-/// file, its group, or changes saved since it was read.
+/// over it. A symbolic link stays, and the file that it points to is replaced. Returns an error and
+/// writes nothing if the replacement would lose a hard link to the file, the file's group, or
+/// changes that were saved since the file was read.
 pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> io::Result<()> {
     // If the path is a symbolic link, this is the path of the file that it points to.
     let path = fs::canonicalize(path)?;
@@ -280,9 +285,9 @@ fn refuse(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Keeps owner and group. Only root can change the owner; for other users the file becomes their
-/// own. The group must be kept, because a server may have access to the file only as a member of
-/// the group.
+/// Gives the new file the owner and group of the old one. Only root can change the owner; other
+/// users become the owner of the new file. The group must be kept, because a server may have access
+/// to the file only as a member of the group.
 fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     let own = fs::metadata(path)?;
     if own.uid() != metadata.uid() && chown(path, Some(metadata.uid()), Some(metadata.gid())).is_ok() {

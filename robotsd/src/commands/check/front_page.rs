@@ -18,17 +18,18 @@ use crate::word_enum::word_enum;
 /// may not.
 const NAMES: (usize, usize) = (6, 12);
 
-/// Crawlers of each kind, and their access; empty if it is unknown.
+/// Access of the crawlers of each kind to the front page. Empty if the access is unknown.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct FrontPage {
     rows: Vec<FrontPageRow>,
-    /// Whether the access is decided by rules, and not by a response without rules.
+    /// Whether rules determine the access. Otherwise, a response without rules determines it, such
+    /// as a 404.
     #[serde(skip)]
     has_rules: bool,
 }
 
-/// Access of one crawler.
+/// Access of one crawler to the front page.
 #[derive(Debug, Serialize)]
 struct FrontPageRow {
     crawler: String,
@@ -41,7 +42,7 @@ struct FrontPageRow {
 }
 
 word_enum! {
-    /// Kinds of crawlers that owners care about first.
+    /// Kinds of crawlers that site owners ask about most.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]
     enum CrawlerKind {
@@ -63,7 +64,7 @@ impl CrawlerKind {
 }
 
 impl FrontPage {
-    /// Determines access by the rules of a file. The access is unknown if the file is not a
+    /// Determines the access from the rules of a file. The access is unknown if the file is not a
     /// robots.txt.
     pub(super) fn by_rules(evaluator: &Evaluator, settings: &EvaluatorSettings) -> Self {
         if evaluator.is_other_file() {
@@ -80,8 +81,8 @@ impl FrontPage {
         Self { rows: rows(settings, decide), has_rules: true }
     }
 
-    /// Determines access by a response without rules, or with a body that cannot be decoded and so
-    /// contains no rules for crawlers.
+    /// Determines the access from a response without rules. A body that crawlers cannot decode
+    /// contains no rules, too.
     pub(super) fn without_rules(settings: &EvaluatorSettings, access: CrawlerAccess) -> Self {
         let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
         Self { rows: rows(settings, |_| (access, None)), has_rules: false }
@@ -102,7 +103,7 @@ fn rows(settings: &EvaluatorSettings, decide: impl Fn(&Crawler) -> (Access, Opti
     settings.registry.crawlers().filter_map(row).collect()
 }
 
-/// The crawlers that may fetch the front page, and those that may not.
+/// Text that lists the crawlers that may fetch the front page, and those that may not.
 #[derive(Template)]
 #[template(path = "commands/check/front_page.txt", whitespace = "preserve")]
 pub(super) struct FrontPageText<'a> {
@@ -111,7 +112,7 @@ pub(super) struct FrontPageText<'a> {
     pub(super) page: &'a FrontPage,
 }
 
-/// The same crawlers, as a Markdown table.
+/// Markdown table of the crawlers that may fetch the front page, and of those that may not.
 #[derive(Template)]
 #[template(path = "commands/check/front_page_markdown.txt", whitespace = "preserve")]
 pub(super) struct FrontPageMarkdown<'a> {

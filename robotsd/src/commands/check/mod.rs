@@ -7,8 +7,8 @@
 //!
 //! Exit status:
 //!
-//! - 0 if there is no finding of the threshold's severity or worse (with SARIF even if there is
-//!   one, because the program that reads the output decides);
+//! - 0 if no finding has the threshold's severity or a worse one, and always with SARIF, because
+//!   the program that reads the output decides;
 //! - 1 if there is such a finding;
 //! - 2 if a file could not be read (the others are still checked), or correcting it took too long.
 
@@ -49,11 +49,12 @@ pub(in crate::commands) use self::fixing::{replace, write_difference};
 /// person has.
 const MAX_SHOWN: usize = 100_000;
 
-/// Note for a check without a config: the settings of a site can cause further findings.
+/// Note that is printed after a check without a config: the settings of a site can cause further
+/// findings.
 const WITHOUT_SITE: &str =
     "checked without --config: the site's mode, overrides, exemptions and crawlers were not considered";
 
-/// How much is shown of the findings of a file.
+/// How much of the findings of a file the text format shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     /// Every finding, in the order of the file.
@@ -96,7 +97,7 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     Ok(match written.and_then(|()| out.flush()) {
         Ok(()) => exit_code(&summary, args),
         Err(error) => {
-            // A closed pipe is not an error: the reader does not need the rest.
+            // A closed pipe is not an error, because the reader does not need the rest.
             if error.kind() != io::ErrorKind::BrokenPipe {
                 complain(&format_args!("standard output: {error}"));
             }
@@ -180,7 +181,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
     if site.is_configured() || !args.verbose { Ok(()) } else { writeln!(out, "{WITHOUT_SITE}") }
 }
 
-/// Writes the output about each file, and collects what is written at the end.
+/// Writes the findings of each file, and collects the totals that are written after the last file.
 struct CheckOutput<'a> {
     form: FindingFormat,
     detail: Detail,
@@ -298,7 +299,7 @@ impl CheckArgs {
         }
     }
 
-    /// Returns the lowest severity that fails the check; `None` if nothing fails it.
+    /// Returns the lowest severity that fails the check, or `None` if no finding fails it.
     fn threshold(&self) -> Option<Severity> {
         match (self.deny, self.format) {
             _ if self.exit_zero => None,

@@ -13,21 +13,21 @@ use crate::render::{self, AnswerFinding, Checked, finding_line, plural, printabl
 /// Maximum number of files in the table.
 const LISTED: usize = 100;
 
-/// Width of a name in the table, in columns.
+/// Minimum and maximum width of the column with file names, in characters.
 const NAME: std::ops::RangeInclusive<usize> = 4..=60;
 
-/// Counts over all files.
+/// Counts of the findings in all files.
 #[derive(Debug, Default)]
 pub(super) struct CheckSummary {
     files: usize,
     pub(super) unread: usize,
-    /// Whether the check fails for a reason that these counts do not show.
+    /// Whether the check fails for a reason other than these counts.
     pub(super) is_denied: bool,
     /// Whether correcting a file took too long.
     pub(super) is_cut: bool,
-    /// Number of findings with a safe fix, and with an unsafe one.
+    /// Number of findings with a safe fix, and number of findings with an unsafe fix.
     fixable: [usize; 2],
-    /// Whether some findings are only counted, so that their fixes are not known.
+    /// Whether some findings are only counted. Whether they can be fixed is not known.
     has_omitted: bool,
     /// Number of findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],
@@ -109,8 +109,8 @@ struct SummaryText<'a> {
     notes: ShownNotes,
 }
 
-/// Maximum number of findings of one code that are all shown in full; if there are more, only the
-/// first one is.
+/// Maximum number of findings of one code that are shown in full. If there are more, only the first
+/// of them is shown in full.
 const SHOWN_WHOLE: usize = 3;
 
 /// Maximum number of line numbers that are listed for further findings.
@@ -123,7 +123,8 @@ pub(super) enum ShownNotes {
     Each,
 }
 
-/// The groups of a report: errors first, then by position.
+/// The findings of a file, grouped by code. Errors come first; groups of equal severity are sorted
+/// by position.
 #[derive(Debug)]
 pub(super) struct FindingGroups<'r>(Vec<FindingGroup<'r>>);
 
@@ -224,7 +225,7 @@ impl<'r> FindingGroups<'r> {
 }
 
 impl FindingGroup<'_> {
-    /// Returns `at` for a single finding, otherwise `first at`.
+    /// Returns the word before the position of the first finding.
     const fn at(&self) -> &'static str {
         if self.count == 1 { "at" } else { "first at" }
     }

@@ -1,5 +1,5 @@
-//! Measures a change by the pages that matter: pages of sitemaps and lists, and requests of search
-//! engines in logs.
+//! Measures how many important pages search engines lose through a change: pages in sitemaps and
+//! lists, and pages that they requested according to logs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -81,7 +81,7 @@ fn percentage(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a percentage from 0% to 100%, such as 1%".to_owned())
 }
 
-/// The pages that search engines lose through a change, for every list.
+/// The pages that search engines lose through a change, by list.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ListLosses {
     /// Lists that were read.
@@ -102,8 +102,8 @@ pub(super) struct ListLoss {
     /// Description of the list, as it follows the word "pages".
     pub(super) of: String,
     pub(super) crawlers: Vec<String>,
-    /// Number of pages that were allowed and are now disallowed; `allowed` is the number of pages
-    /// that were allowed.
+    /// Number of pages that the old file allows and the new file disallows. `allowed` is the number
+    /// of pages that the old file allows.
     pub(super) lost: u64,
     pub(super) allowed: u64,
     /// Requests for these pages, if the list is a log.
@@ -112,19 +112,19 @@ pub(super) struct ListLoss {
     /// Rules that disallow the lost pages; the rule with the most pages is the first.
     pub(super) rules: Vec<RuleLoss>,
     pub(super) examples: Vec<LostExample>,
-    /// Percentage of --max-loss, if the loss exceeds it.
+    /// Value of --max-loss, as a percentage, if the loss exceeds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) permitted: Option<f64>,
 }
 
-/// Number of requests for lost pages, and of all requests.
+/// Number of requests for lost pages, and number of requests for all allowed pages.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct LostRequests {
     pub(super) lost: u64,
     pub(super) all: u64,
 }
 
-/// Number of pages that one rule of the new file newly disallows.
+/// A rule of the new file, and the number of pages that are lost because of it.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleLoss {
     pub(super) line: usize,
@@ -145,7 +145,7 @@ impl PageListArgs {
         self.urls.iter().chain(&self.log)
     }
 
-    /// Reads every list, and measures the change by it.
+    /// Reads every list, and returns the losses from the change for each.
     pub(super) fn losses(&self, site: &SelectedSite, old: &Evaluator, new: &Evaluator) -> io::Result<ListLosses> {
         let hosts = site.hosts().map_or(&[][..], |(_, hosts)| hosts);
         let mut found = ListLosses::default();
@@ -177,7 +177,8 @@ impl PageListArgs {
             found.add_requests(&requests, old, new);
         }
         if let Some(most) = self.max_loss {
-            // A list without pages is an error, because --max-loss would never fail.
+            // A list without pages is an error, because nothing could be lost from it and
+            // --max-loss would never fail.
             let fault = match found.lists.iter().find(|list| list.pages == 0) {
                 None if found.lists.is_empty() => {
                     Some("there are no pages to measure: name some with --sitemap, --urls or --log".to_owned())
@@ -195,7 +196,7 @@ impl PageListArgs {
             let is_over = |loss: &&mut ListLoss| loss.share() * 100.0 > most;
             found.losses.iter_mut().filter(is_over).for_each(|loss| loss.permitted = Some(most));
         }
-        // The largest share comes first, whichever list it belongs to.
+        // The largest loss comes first, whichever list it belongs to.
         found.losses.sort_by(|one, other| other.share().total_cmp(&one.share()));
         Ok(found)
     }
@@ -226,7 +227,7 @@ impl ListLosses {
         self.lists.push(ListRead { of, pages: pages.len() });
     }
 
-    /// Measures each crawler by its own requests.
+    /// Adds the losses of each search engine, measured by that search engine's own requests.
     fn add_requests(&mut self, requests: &SearchRequests, old: &Evaluator, new: &Evaluator) {
         let of = "that it requested in the log";
         let mut pages_read = 0;

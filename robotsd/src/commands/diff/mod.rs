@@ -72,7 +72,8 @@ enum DiffFormat {
     Markdown,
 }
 
-/// The effects, and the pages of the given lists that search engines lose.
+/// JSON output: the effects of the change, and the pages of the given lists that search engines
+/// lose.
 #[derive(Debug, Serialize)]
 struct DiffJson<'d> {
     #[serde(flatten)]
@@ -100,7 +101,8 @@ fn forbidden_change(text: &str) -> Result<ForbiddenChange, String> {
     if pattern.starts_with('*') {
         return Ok(ForbiddenChange { crawlers, pattern: pattern.to_owned() });
     }
-    // The files already determine the host, so only the path of the URL is the pattern.
+    // If the pattern is a URL, only its path is used, because the host is that of the compared
+    // files.
     let url = TargetUrl::parse(pattern.as_bytes())?;
     let pattern = String::from_utf8_lossy(url.path()).into_owned();
     if pattern.starts_with('/') { Ok(ForbiddenChange { crawlers, pattern }) } else { Err(missing()) }
@@ -133,8 +135,8 @@ pub(in crate::commands) fn complain_of_cut(name: &str) {
     ));
 }
 
-/// Prints a notice that OLD is the file of the folder; returns an error if NEW cannot replace that
-/// file.
+/// Prints a notice that OLD is the robots.txt in the working directory. Returns an error if NEW
+/// cannot replace that file.
 fn beside_usual_file(new: &Path) -> io::Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     let name = printable_path(new);
@@ -169,15 +171,14 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     }
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
-    // OLD may be an HTML page that was published by mistake, so that it can be compared with its
-    // replacement.
+    // OLD may be an HTML page that was published by mistake and is compared with its replacement.
     let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
     let mut guards = Vec::new();
     for forbidden in &args.forbid {
         guards.extend(forbidden.guards(&site.settings.registry).map_err(io::Error::other)?);
     }
-    // Guards for crawlers that do not exist would never fail.
+    // A `--forbid` for an unknown crawler would never fail.
     for guard in &guards {
         if let Some(unknown) = old.unknown_name(&guard.crawler, Some(&new)) {
             return Err(io::Error::other(unknown_crawler(guard, &unknown)));

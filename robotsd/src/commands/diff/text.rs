@@ -42,7 +42,7 @@ impl DiffNames {
     }
 }
 
-/// The pages that are lost; empty if no list is given.
+/// Text about the pages that search engines lose. Empty if no list is given.
 #[derive(Template)]
 #[template(path = "commands/diff/losses.txt", whitespace = "preserve")]
 pub(super) struct LossesText<'a> {
@@ -72,7 +72,7 @@ fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     }
 }
 
-/// Returns the description of a list, as it follows the word "pages"; names of files are styled.
+/// Returns the description of a list as it follows the word "pages". Applies `style` to file names.
 fn list_name(of: &str, style: NameStyle) -> String {
     match of.strip_prefix("of ") {
         Some(file) if of != OF_SITEMAPS => format!("of {}", style(file)),
@@ -90,8 +90,8 @@ fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
     }
 }
 
-/// The effects, followed by lines of the new file that crawlers ignore or read in an unexpected
-/// way, which the effects do not show.
+/// Text about the effects of a change, followed by the lines of the new file that crawlers ignore
+/// or read in an unexpected way.
 #[derive(Template)]
 #[template(path = "commands/diff/changes.txt", whitespace = "preserve")]
 pub(in crate::commands) struct ChangesText<'a> {
@@ -105,8 +105,8 @@ fn width(effect: &Effect) -> usize {
     shown(effect).map(|change| what(change, plain).chars().count()).max().unwrap_or(0).min(40)
 }
 
-/// Lists the crawlers that a change for unnamed crawlers does not affect: those that have a group
-/// of their own, and others that obey that group. `None` if there are no such crawlers.
+/// Lists the crawlers that a change of the group for unnamed crawlers does not affect, because they
+/// obey a group that names them or a related crawler. `None` if there are none.
 fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
@@ -139,8 +139,8 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
     totals.join("; ")
 }
 
-/// Returns the changes of an effect, without changes that another change includes. For example,
-/// disallowing the whole site includes disallowing its parts.
+/// Returns the changes of an effect, except those that another change includes. For example, a
+/// change that disallows the whole site includes changes that disallow parts of it.
 fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     let is_held = |change: &Change| {
         let holds = |other: &Change| other.access == change.access && other.breadth != Breadth::Part;

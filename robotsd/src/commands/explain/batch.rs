@@ -31,8 +31,8 @@ use crate::input::InputSource;
 use crate::render::write_json;
 use crate::target_url::TargetUrl;
 
-/// Maximum size of the robots.txt files whose compiled form is cached, in bytes; when it is
-/// exceeded, the cache is emptied.
+/// Maximum total size of the robots.txt files whose compiled form is cached, in bytes. When a file
+/// would exceed it, the cache is emptied.
 const KEPT: usize = 64 << 20;
 
 /// Estimated memory of a compiled file in addition to its size, in bytes.
@@ -74,7 +74,7 @@ struct BatchAnswer<'a> {
     agent: Option<AgentSummary<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<IdentitySummary>,
-    /// Action of the policy; only in answers with an `identity`.
+    /// Action of the policy; present only if the answer has an `identity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<Action>,
 }
@@ -87,7 +87,7 @@ struct BatchFailure<'a> {
     error: &'a str,
 }
 
-/// Answers every line, and returns the number of questions that could not be answered.
+/// Answers the question in every line. Returns the number of questions that could not be answered.
 pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl Write) -> io::Result<usize> {
     let mut questions = BufReader::new(questions);
     let signers = Signers::of(&site.settings.registry);
@@ -149,8 +149,8 @@ fn answer(
     }
 }
 
-/// Returns the message without "line 1", which is the same for every question because each is
-/// parsed alone. The output contains the real line number.
+/// Returns the message without its line number. Each question is parsed alone, so that number is
+/// always 1; the output contains the real line number.
 fn without_line(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rsplit_once(" at line 1 column ") {
@@ -173,15 +173,15 @@ impl BatchQuestion {
         self.headers.as_deref().unwrap_or_default()
     }
 
-    /// Returns the lines of a field; white space around a value is not part of it (RFC 9110,
-    /// section 5.5).
+    /// Returns the values of a header field, without the white space around them, which is not part
+    /// of a value (RFC 9110, section 5.5).
     fn lines<'q>(&'q self, wanted: &'static str) -> impl Iterator<Item = &'q str> {
         let lines = self.fields().iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
         lines.map(|(_, value)| value.trim_matches([' ', '\t']))
     }
 
-    /// Returns the fields that suggest a person, as the layer reads them. `Referer` is left out,
-    /// because no decision depends on it.
+    /// Returns the header fields that suggest that a person sent the request, as `RobotsLayer`
+    /// reads them. `Referer` is left out, because no decision depends on it.
     fn human_evidence(&self) -> HumanEvidence<'_> {
         let first = |name| self.lines(name).next().unwrap_or_default().as_bytes();
         let cookies = self.lines("cookie").map(str::as_bytes);
@@ -189,9 +189,9 @@ impl BatchQuestion {
         evidence.fetch_metadata(first("sec-fetch-site"), first("sec-fetch-mode"), first("sec-fetch-dest"))
     }
 
-    /// Identifies the sender. Also returns the crawler if only the signature names it. Returns
-    /// `None` if the question contains nothing about the sender, or its URL is valid only for the
-    /// reference parser.
+    /// Identifies the sender of the request. Also returns the crawler if only the signature names
+    /// it. `None` if the question contains no evidence about the sender, or if its URL is valid
+    /// only for the reference parser.
     fn identify(
         &self,
         evaluator: &Evaluator,
@@ -219,8 +219,8 @@ impl BatchQuestion {
         Some((IdentitySummary { identity: found.identity, crawler: found.crawler.map(str::to_owned) }, signer))
     }
 
-    /// Returns the URL, or an error if it is invalid. URLs for the reference parser are not
-    /// checked, because questions may be about how it reads arbitrary bytes.
+    /// Returns the URL, or an error if it is invalid. The URL of a question about the reference
+    /// parser is not checked, because it may consist of arbitrary bytes.
     fn checked_url(&self) -> Result<Vec<u8>, String> {
         let url = match (&self.url, &self.url_base64) {
             (Some(url), None) => url.clone().into_bytes(),
@@ -252,7 +252,8 @@ impl<'a> BatchAnswer<'a> {
     }
 }
 
-/// Compiled files of earlier questions, by source and reading.
+/// Compiled robots.txt files of earlier questions. The key consists of the source of the file and
+/// the reading.
 struct EvaluatorCache<'s> {
     site: &'s SelectedSite,
     evaluators: HashMap<(Option<String>, Option<String>, Reading), Evaluator>,
@@ -281,10 +282,11 @@ impl EvaluatorCache<'_> {
         self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())
     }
 
-    /// Reads a file; its name is used in errors.
+    /// Reads the robots.txt of a question, and names it for error messages.
     fn read(&self, question: &BatchQuestion) -> Result<RobotsFile, String> {
         let (name, bytes) = match (&question.robots, &question.robots_base64) {
-            // `-` is a file name here: standard input contains the questions.
+            // In a question, the path `-` is a file name, because standard input contains the
+            // questions.
             (Some(path), None) => {
                 let read = InputSource::File(path.into()).read();
                 (path.clone(), read.map_err(|error| format!("{path}: {error}"))?)
@@ -316,8 +318,8 @@ struct IdentitySummary {
 /// "allow_test_keys": …}`.
 ///
 /// Lists and directories count as fresh. A missing directory counts as not configured, a missing
-/// list as not loaded. Without `names` there is no resolver; an address that is missing in `names`
-/// has no name.
+/// list as not loaded. If `names` is missing, no resolver is available. If only an address is
+/// missing in `names`, that address has no name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct OfflineEvidence {

@@ -21,17 +21,17 @@ use crate::target_url::TargetUrl;
 /// The sender of the request.
 #[derive(Clone, Debug)]
 pub(super) enum Requester {
-    /// A crawler that obeys these product tokens. There is no request, so only the file counts.
-    /// `name` is the token as given on the command line.
+    /// A crawler that obeys these product tokens. There is no request, so the policy is not
+    /// applied. `name` is the token as given on the command line.
     Token { name: String, tokens: Vec<ProductToken>, fallback: Fallback, crawler: Option<String> },
-    /// The agents that a request names. The policy decides about the request. Answers contain the
-    /// name of the first agent.
+    /// The agents that a request names. The policy applies to the request. Answers contain the name
+    /// of the first agent.
     Agents { agents: Vec<Agent>, is_star: bool },
 }
 
 impl Requester {
-    /// Returns the requester for a product token. A registered token stands for its crawler, with
-    /// all tokens that the crawler obeys. The reference parser uses only the given token.
+    /// Returns the requester for a product token. A token in the registry stands for its crawler,
+    /// with all tokens that the crawler obeys. The reference parser uses only the given token.
     pub(super) fn token(evaluator: &Evaluator, token: &str) -> Self {
         let (_, agents) = evaluator.resolve(token);
         let agent = agents.first();
@@ -65,7 +65,8 @@ impl Requester {
         }
     }
 
-    /// Returns the name in an answer: the name of the crawler, or the kind of agent.
+    /// Returns the requester's name for an answer: the name of a crawler, or the kind of an agent
+    /// that is not a crawler.
     pub(super) fn name(&self) -> String {
         let agent = match self {
             Self::Token { name, .. } => return printable(name),
@@ -122,8 +123,8 @@ pub(super) struct ExplainedRequest<'a> {
 }
 
 impl ExplainedRequest<'_> {
-    /// Returns the host that the answer applies to: the host of the URL or of the site. A
-    /// robots.txt does not contain its host, so without any of these hosts the answer applies to
+    /// Returns the host that the answer applies to: the host of the URL or of the site. `None` if
+    /// neither is known: a robots.txt does not contain its host, so the answer then applies to
     /// every host that serves the file.
     pub(super) fn host(&self) -> Option<String> {
         let (_, hosts) = self.site.hosts().unwrap_or_default();
@@ -142,7 +143,7 @@ impl ExplainedRequest<'_> {
     }
 }
 
-/// The verdict of the file about a request, and the decision of the policy.
+/// The verdict of the robots.txt about a request, and the decision of the policy.
 #[derive(Debug)]
 pub(super) struct Explanation<'e> {
     pub(super) evaluator: &'e Evaluator,
@@ -152,10 +153,10 @@ pub(super) struct Explanation<'e> {
     pub(super) reason: Reason,
     /// Action of the policy; `None` for a token, which makes no request.
     pub(super) action: Option<Action>,
-    /// Latest time until which the request is only observed, because the rule is new.
+    /// Time until which the request is at most observed, because the rule is new.
     pub(super) grace_end: Option<SystemTime>,
-    /// Delay between requests that the policy enforces, and how it handles requests that come too
-    /// early.
+    /// Minimum delay that the policy enforces between requests, and how it handles requests that
+    /// come too early.
     pub(super) rate_limit: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
     /// Product tokens that the crawler or agent obeys.
@@ -165,7 +166,7 @@ pub(super) struct Explanation<'e> {
 }
 
 impl<'e> Explanation<'e> {
-    /// Explains a request, given what is known about its sender and the evidence that a person sent
+    /// Evaluates a request, given the evidence about its sender and the evidence that a person sent
     /// it.
     pub(super) fn new(
         evaluator: &'e Evaluator,
@@ -179,7 +180,7 @@ impl<'e> Explanation<'e> {
         let (verdict, reason, action, agent, tokens, fallback) = match requester {
             Requester::Token { tokens, fallback, .. } => {
                 // RFC 9309, section 2.2.2: robots.txt is implicitly allowed. The reference parser
-                // leaves that to its caller.
+                // leaves this exception to its caller.
                 let is_exempt = evaluator.reading != Reading::Reference && path.is_robots_txt();
                 let verdict = (!is_exempt).then(|| evaluator.rules.select(tokens, *fallback).verdict(path));
                 let reason = match verdict.map(|verdict| (verdict.group(), verdict.access())) {
@@ -217,14 +218,14 @@ impl<'e> Explanation<'e> {
         }
     }
 
-    /// Returns the number of rules in the file that are only observed until the end of the grace
-    /// period; `None` if the request is not in a grace period.
+    /// Returns the number of rules in the file that are only observed until their grace period
+    /// ends. `None` if the deciding rule has no grace period.
     pub(super) fn grace_rules(&self) -> Option<usize> {
         let grace = self.evaluator.grace.as_ref().filter(|_| self.grace_end.is_some())?;
         Some(grace.count_rules(SystemTime::now(), &self.evaluator.rules))
     }
 
-    /// Returns the agent; `None` if only a token is explained.
+    /// Returns the agent that is explained, or `None` if the requester is a product token.
     pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
         self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
     }
@@ -234,7 +235,7 @@ impl<'e> Explanation<'e> {
         self.evaluator.rules.select(&self.tokens, self.fallback).verdict(path)
     }
 
-    /// Returns the delay that the agent's requests should keep, or `None` if no group applies to
+    /// Returns the minimum delay between the agent's requests, or `None` if no group applies to
     /// this request.
     pub(super) fn crawl_delay(&self) -> Option<CrawlDelay<'e>> {
         self.verdict?.group()?;
@@ -251,8 +252,8 @@ impl<'e> Explanation<'e> {
     pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
-        // The policy chose the groups of one of these selections. The line of the deciding group
-        // shows which.
+        // The policy chose the groups by one of these token lists and fallbacks. The list that
+        // leads to the deciding group is the one.
         let first = &own[..own.len().min(1)];
         let choices = [(own, Fallback::Nothing), (first, Fallback::Nothing), (&own[..0], Fallback::Star)];
         let mut selections = choices.into_iter().map(|(tokens, of)| self.evaluator.rules.select(tokens, of));

@@ -241,7 +241,7 @@ impl ExplainArgs {
         Ok(names)
     }
 
-    /// Returns the evidence about the sender, for each requester.
+    /// Returns the evidence about the sender for each requester, in the same order.
     fn senders(&self, requesters: &[Requester], site: &SelectedSite) -> io::Result<Vec<ExplainedSender>> {
         let sender = |requester: &Requester| match self.address {
             None => Ok(ExplainedSender::default()),
@@ -259,9 +259,8 @@ impl ExplainArgs {
     }
 }
 
-/// Returns an error for names that almost match a crawler, and for values that are not whole
-/// headers. Otherwise the answer would be about another client, but look like the wanted
-/// answer.
+/// Returns an error for names that almost match a crawler, and for values that are only part of a
+/// header. The answer would be about another client than the user meant.
 fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<()> {
     for name in user_agents {
         let shown = printable(name);
@@ -283,8 +282,8 @@ fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<
 /// Maximum length of a line, in bytes; no server accepts a longer URL.
 const MAX_LINE_LENGTH: u64 = 1 << 20;
 
-/// Answers the URLs of a list on standard input, which may be larger than memory. Returns the
-/// number of invalid lines; these are reported, and the others still answered.
+/// Answers the URLs of a list on standard input, which may be larger than memory. Invalid lines are
+/// reported on stderr; the function returns their number.
 fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> io::Result<()>) -> io::Result<usize> {
     let mut lines = BufReader::new(io::stdin());
     let (mut line, mut number, mut rejected, mut has_urls) = (Vec::new(), 0, 0, false);

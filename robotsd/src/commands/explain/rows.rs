@@ -1,5 +1,5 @@
-//! Answers as rows: one JSON object per line, CSV for spreadsheets, or a matrix of crawlers × URLs
-//! for people.
+//! Writes answers as rows: JSON with one object per line, CSV for spreadsheets, or a matrix of
+//! crawlers and URLs for people.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -17,8 +17,8 @@ use crate::date::rfc3339;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
-/// Minimum width of a column of the matrix, which fits `no (1234)`. Names are not cut, because two
-/// columns might then look the same.
+/// Minimum width of a column of the matrix, in characters; `no (1234)` fits. Names are not cut,
+/// because two columns might then look the same.
 const MIN_WIDTH: usize = 9;
 
 /// Header of the rows of [`write_csv`].
@@ -55,8 +55,8 @@ pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<
     writeln!(out, "URL")
 }
 
-/// Writes a row for one URL. The URL is in the last column: a list is answered while it is read, so
-/// the width of its longest URL is not known.
+/// Writes a row for one URL. The URL is in the last column, because a list is answered while it is
+/// read and the width of its longest URL is not known.
 pub(super) fn matrix_row<'n, 'e: 'n>(
     out: &mut impl Write,
     url: &TargetUrl<'_>,
@@ -89,21 +89,22 @@ struct ExplanationJson<'a> {
     method: &'a str,
     access: Access,
     agent: Option<AgentSummary<'a>>,
-    /// Token whose groups were chosen; `null` if they are the groups for `*`, or if there are none.
+    /// Token whose groups were chosen; `null` if the groups for `*` were chosen, or if no group
+    /// applies.
     token: Option<String>,
-    /// Groups, each with its line and names.
+    /// Chosen groups, each with its line and names.
     groups: Vec<Value>,
-    /// Form of the path that decided.
+    /// Form of the path that the deciding rule matches.
     form: PathForm,
-    /// Rule that decided.
+    /// Deciding rule.
     rule: Option<ExplainedRule>,
     forms: Vec<ExplainedForm>,
-    /// Delay that the agent's requests should keep.
+    /// Minimum delay between the agent's requests, according to the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay: Option<ExplainedDelay>,
     reason: Reason,
     action: Option<Action>,
-    /// Latest time until which the request is only observed, because the rule is new.
+    /// Time until which the request is at most observed, because the rule is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_end: Option<String>,
     /// Number of rules in the file that are only observed until `grace_end`.

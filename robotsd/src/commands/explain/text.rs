@@ -73,7 +73,8 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns the reason, such as ``line 4, `Disallow: /drafts/`, in the group for GPTBot``.
+    /// Returns the reason for the verdict, such as ``line 4, `Disallow: /drafts/`, in the group for
+    /// GPTBot``.
     fn why(&self) -> String {
         let Self { explanation, .. } = self;
         match (explanation.reason, explanation.verdict) {
@@ -93,8 +94,9 @@ impl ExplainedRequest<'_> {
         star.verdict(self.path).rule().filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty())
     }
 
-    /// Returns a note if the crawler's own group is the only reason why a rule for `*` does not
-    /// apply to it. Many owners expect the rules for `*` to apply in addition.
+    /// Returns a note if the path is allowed only because the crawler has its own group, and the
+    /// group for `*` would disallow it. Many owners expect the rules for `*` to apply in addition.
+    /// The note is empty otherwise.
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);
@@ -110,8 +112,8 @@ impl ExplainedRequest<'_> {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
-                // The crawler itself may obey the group for `*`, as `robotsd test` assumes, so the
-                // message contains the rule of that group.
+                // The crawler may obey the group for `*` on its own, as `robotsd test` assumes, so
+                // the message contains the rule of that group.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", though {}, is for every crawler without a group", rule_line(rule))
@@ -121,7 +123,7 @@ impl ExplainedRequest<'_> {
                 }
                 None => "no group names it, and the group for `*` does not apply to it".to_owned(),
             },
-            // `*` applies to the agent, so the method must be the reason.
+            // The group for `*` applies to the agent, so the method must be the reason.
             (true, true) => {
                 format!("no group names it, and the group for `*` does not apply to {}", printable(self.method))
             }
@@ -149,7 +151,7 @@ impl ExplainedRequest<'_> {
     }
 }
 
-/// Returns the forms of the path that are shown, and whether each is the deciding one.
+/// Returns the forms of the path to show, each with a flag that is set for the deciding form.
 fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTrace<'a>, bool)> {
     let deciding = trace.deciding();
     let forms = trace.forms.iter().map(move |form| {
@@ -159,7 +161,7 @@ fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTr
     forms.enumerate().filter(|(number, (_, decides))| *number < SHOWN || *decides).map(|(_, form)| form)
 }
 
-/// Reports whether a rule of the deciding form is the deciding rule.
+/// Reports whether `rule`, which matches the deciding form of the path, is the deciding rule.
 fn is_decider(trace: &Trace<'_>, rule: &Rule<'_>) -> bool {
     trace.verdict.rule().filter(|rule| !rule.pattern().is_empty()).is_some_and(|decider| decider.line() == rule.line())
 }
@@ -184,8 +186,8 @@ fn rule_line(rule: Rule<'_>) -> String {
     format!("line {}, `{field}: {}`", rule.line(), printable(rule.pattern()))
 }
 
-/// Returns the name in the group that matches the crawler; if none matches, the first names of the
-/// group.
+/// Returns the name in the group that matches the crawler, or the first names of the group if none
+/// matches.
 fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     let is_meant = |value: &[u8]| {
         let own = ProductToken::from_name(value);

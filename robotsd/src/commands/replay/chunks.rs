@@ -1,4 +1,4 @@
-//! Cuts a stream into chunks of whole lines, which are processed on every core.
+//! Cuts a log into chunks of whole lines, which are processed on every core.
 //!
 //! The counts of the chunks are joined in the order of the log, so the result does not depend on
 //! the number of workers. Chunks are read only as far ahead as the workers need, and their buffers
@@ -43,13 +43,13 @@ pub(super) fn for_each<S, C: Send>(
             let mut state = state();
             while let Some(Chunk { octets, counted }) = next(&chunks) {
                 let counts = work(&mut state, &octets);
-                // Sending fails only if another worker has panicked; then nothing waits for the
-                // counts.
+                // Sending fails only if another worker has panicked. Then the counts are not
+                // needed.
                 let _ = counted.send((counts, octets));
             }
         };
-        // If a worker panics, counts are lost. The scope then panics too, because continuing would
-        // hide the loss.
+        // If a worker panics, its counts are lost, so the scope panics, too. Continuing would hide
+        // the loss.
         for _ in 0..workers {
             scope.spawn(worker);
         }
@@ -67,17 +67,17 @@ pub(super) fn for_each<S, C: Send>(
 /// Counts of a chunk, and its buffer.
 type CountedChunk<C> = (C, Vec<u8>);
 
-/// Bytes of a chunk, and the sender that returns their counts with the buffer. A worker that panics
+/// Bytes of a chunk, and the channel that returns its counts and the buffer. A worker that panics
 /// drops the sender, so the reader does not wait forever.
 struct Chunk<C> {
     octets: Vec<u8>,
     counted: Sender<CountedChunk<C>>,
 }
 
-/// Chunks on their way to the workers or in progress. Their counts are joined in the order of the
-/// chunks, whichever chunk is counted first.
+/// Chunks that were sent to the workers and are not joined yet. Their counts are joined in the
+/// order of the chunks, whichever worker finishes first.
 struct Pipeline<C, J> {
-    /// `None` after a worker panicked.
+    /// Channel to the workers; `None` after a worker panicked.
     send: Option<Sender<Chunk<C>>>,
     /// Maximum number of chunks in progress.
     ahead: usize,
@@ -113,7 +113,7 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
         }
     }
 
-    /// Joins all counts that are still in progress.
+    /// Waits for all chunks in progress, and joins their counts.
     fn finish(mut self) {
         while !self.waiting.is_empty() {
             self.take(&mut Vec::new());
@@ -141,7 +141,7 @@ fn cut(
         chunk.append(&mut rest);
         let missing = CHUNK.saturating_sub(chunk.len());
         chunk.reserve_exact(missing);
-        // If reading fails, the bytes that were read before the error are still counted.
+        // After a read error, the bytes that were read before it are still counted.
         let read = Read::take(&mut *input, missing as u64).read_to_end(&mut chunk);
         if chunk.len() == columns.len() {
             return read.map(drop);
@@ -163,8 +163,8 @@ fn cut(
     }
 }
 
-/// Returns the last line that names the columns of the lines after it. Chunks are counted
-/// separately, so each one begins with the column line that applies to it.
+/// Returns the last line of a chunk that names the columns of the lines after it. Chunks are
+/// counted separately, so the next chunk must begin with a copy of this line.
 fn last_columns(chunk: &[u8]) -> Option<&[u8]> {
     let is_start = |at: usize| at == 0 || chunk[at - 1] == b'\n';
     let start = memchr::memmem::rfind_iter(chunk, FIELDS).find(|at| is_start(*at))?;

@@ -33,7 +33,7 @@ use crate::evaluator::{Evaluator, KnownSender};
 const SAMPLES: usize = 3;
 const SAMPLE: usize = 160;
 
-/// Settings of a replay, the same for every worker.
+/// Settings of a replay, which all workers share.
 #[derive(Debug)]
 pub(super) struct ReplayPlan {
     /// Names of the log files.
@@ -48,14 +48,14 @@ pub(super) struct ReplayPlan {
     pub(super) privacy: ReportPrivacy,
     /// Evidence about the senders.
     pub(super) evidence: LogEvidence,
-    /// Versions of robots.txt for judging crawlers as the board does.
+    /// Versions of robots.txt for judging crawlers, as on the board.
     pub(super) history: Option<VersionHistory>,
-    /// Whether the config says that the logs contain every fetch of robots.txt.
+    /// Whether, according to the config, the logs contain every fetch of robots.txt.
     pub(super) sees_all: bool,
 }
 
 impl ReplayPlan {
-    /// Reports whether two files are compared.
+    /// Reports whether two robots.txt files are compared.
     pub(super) fn is_compared(&self) -> bool {
         self.against.is_some()
     }
@@ -71,14 +71,14 @@ pub(super) struct ReplayCounts {
     pub(super) events: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
-    /// Whether a line without a User-Agent is a JSON object: its User-Agent may have an unknown
-    /// key.
+    /// Whether a line without a User-Agent is a JSON object, so that its User-Agent may be under an
+    /// unknown key.
     pub(super) has_nameless_json: bool,
     pub(super) timeless: u64,
     pub(super) period: LogPeriod,
     pub(super) rows: Rows,
     pub(super) hours: Hours,
-    /// Whether a `Crawl-delay` limits any of the requests under the policy.
+    /// Whether the policy limits the rate of any counted request because of a `Crawl-delay`.
     pub(super) has_limit: bool,
     /// Crawlers whose failed claims prove nothing, because the log may not contain the addresses of
     /// clients.
@@ -135,7 +135,8 @@ impl ReplayCounts {
         self.judge(plan, header, entry, sender, address);
     }
 
-    /// Counts a request in the row of its crawler and in its hour, with the verdicts of the files.
+    /// Counts a request and the verdicts of the files about it, in the row of its crawler and in
+    /// its hour.
     fn judge(
         &mut self,
         plan: &ReplayPlan,
@@ -183,8 +184,8 @@ impl ReplayCounts {
         }
     }
 
-    /// Must be called after all chunks are counted. Finds the crawlers whose failed claims prove
-    /// nothing, and counts the requests with these claims as claimed.
+    /// Finds the crawlers whose failed claims prove nothing, and counts the requests with these
+    /// claims as claimed. Must be called after all chunks are counted.
     pub(super) fn conclude(&mut self, plan: &ReplayPlan) {
         let names = crawler_rows::with_suspect_path(self.rows.iter());
         if let Some(history) = &plan.history {
@@ -215,11 +216,11 @@ impl ReplayCounts {
     }
 }
 
-/// A request, judged by one file, or by both files of a comparison.
+/// Result of judging a request by one file, or by both files of a comparison.
 struct JudgedEntry {
     /// Counts of this request.
     tally: RequestTally,
-    /// The rule that the request is counted under.
+    /// The rule whose row counts the request; see [`deciding_rule`].
     rule: Option<DecidingRule>,
     /// Whether a `Crawl-delay` applies to the request.
     has_rate_limit: bool,
@@ -287,7 +288,7 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
     questions.into_inner()
 }
 
-/// Calls `take` for every line of a chunk, except empty lines and requests that are not selected,
+/// Calls `take` for every line of a chunk. Skips empty lines and requests that are not selected,
 /// such as those for other hosts.
 fn read_lines(
     selection: &LogSelection,
@@ -312,8 +313,8 @@ fn read_lines(
     }
 }
 
-/// Returns the rule that a request is counted under, if the request is disallowed, or a change
-/// alters its result.
+/// Returns the rule that disallows a request. In a comparison, returns the rule that makes the
+/// files differ about the request. `None` if the request is allowed, or if the files agree.
 fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement) -> Option<DecidingRule> {
     let (effect, line) = match (first, last) {
         (_, RequestJudgement::Disallowed(line)) if !compared => (Effect::Disallowed, line),
@@ -324,15 +325,16 @@ fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement
     Some(DecidingRule { effect, line })
 }
 
-/// Maximum number of targets kept per crawler; requests for further targets are only counted.
+/// Maximum number of request targets that are stored per crawler. Requests for further targets are
+/// only counted.
 const MAX_TARGETS: usize = 100_000;
 
 /// Maximum length of a target that is kept, in bytes.
 const MAX_TARGET_LENGTH: usize = 2048;
 
-/// Requests of search engines with an index that people use, by search engine, without requests for
-/// robots.txt. Every client that claims to be a search engine counts as one, because a log alone
-/// does not show who sent a request.
+/// Requests of each search engine with an index that people use, except requests for robots.txt.
+/// Every client that claims to be a search engine counts as one, because a log alone does not show
+/// who sent a request.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct SearchRequests {
     pub(in crate::commands) crawlers: BTreeMap<String, RequestedTargets>,
@@ -352,7 +354,7 @@ pub(in crate::commands) struct RequestedTargets {
 }
 
 impl SearchRequests {
-    /// Reads logs on every core. Logs that can be read are counted even if others cannot be read.
+    /// Reads logs on every core. If a log cannot be read, the others are still counted.
     pub(in crate::commands) fn read(
         logs: &[PathBuf],
         selection: &LogSelection,

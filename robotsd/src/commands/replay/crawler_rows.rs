@@ -15,8 +15,8 @@ use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 /// share one row.
 const ROWS: usize = 1024;
 
-/// Maximum number of nodes in the path trees of each of the first `FULL_ROWS` rows; later rows get
-/// `NODES_LATER`.
+/// Maximum number of nodes in the path trees of each of the first `FULL_ROWS` rows; each later row
+/// gets `NODES_LATER`.
 const NODES: usize = 512;
 const FULL_ROWS: usize = 256;
 const NODES_LATER: usize = 64;
@@ -34,25 +34,26 @@ pub(super) struct ReplayRow {
     /// Requests whose claim the evidence confirms.
     pub(super) verified: RequestTally,
     pub(super) verified_period: LogPeriod,
-    /// Requests whose claim the evidence neither confirms nor refutes; `undecided` counts them by
-    /// reason.
+    /// Requests whose claim the evidence neither confirms nor refutes; `undecided` counts these
+    /// requests by reason.
     pub(super) claimed: RequestTally,
     pub(super) undecided: BTreeMap<&'static str, u64>,
-    /// Disallowed targets of verified and claimed requests; in a comparison, the targets whose
-    /// judgement changes.
+    /// Disallowed targets of verified and claimed requests; in a comparison, the targets about
+    /// which the files differ.
     pub(super) rules: RulePaths,
     /// Requests whose claim the evidence refutes.
     pub(super) failed: Option<Box<FailedClaims>>,
-    /// Whether any claim could be checked by the address of its request.
+    /// Whether any claim could be checked with the address of its request.
     pub(super) is_checked: bool,
 }
 
-/// The counters of a row for the sender of one request.
+/// The counters of a row that count one request, depending on whether its claim is verified,
+/// undecided or refuted.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
     pub(super) rules: &'r mut RulePaths,
-    /// Hours and addresses of failed claims.
+    /// Counts of failed claims by hour and by address, if the claim is refuted.
     pub(super) failed: Option<(&'r mut Hours, &'r mut FailedAddresses)>,
 }
 
@@ -81,8 +82,8 @@ impl Rows {
         }
     }
 
-    /// Counts the failed claims of these crawlers as undecided, and returns them with the names of
-    /// the crawlers.
+    /// Counts the failed claims of these crawlers as undecided, and returns the failed claims of
+    /// each.
     pub(super) fn forgive(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
         let suspects = self.rows.iter_mut().filter(|row| names.contains(&row.agent.name));
         suspects.filter_map(ReplayRow::forgive).collect()
@@ -100,7 +101,7 @@ impl ReplayRow {
         Self { agent, verified, verified_period, claimed, undecided, rules, failed: None, is_checked: false }
     }
 
-    /// Records the identity of a request, and returns the part of the row that counts the request.
+    /// Records the result of checking a request's claim, and returns the counters for the request.
     pub(super) fn note(&mut self, identity: Identity, time: Option<i64>) -> RowPart<'_> {
         self.is_checked |= !matches!(
             identity,
@@ -128,7 +129,7 @@ impl ReplayRow {
         }
     }
 
-    /// Returns the counts without those of impostors.
+    /// Returns the counts of verified and claimed requests, without those of impostors.
     pub(super) fn own(&self) -> RequestTally {
         self.claimed + self.verified
     }
@@ -156,7 +157,8 @@ impl ReplayRow {
     }
 }
 
-/// Maximum number of failing addresses that are attributed to impostors without further evidence.
+/// Maximum number of addresses with failed claims that are attributed to impostors without further
+/// evidence.
 const HANDFUL: usize = 5;
 
 /// Maximum time between failed claims and a verified request of the same crawler, in seconds.
@@ -245,13 +247,14 @@ impl FailedClaims {
 }
 
 impl FailedAddresses {
-    /// Returns the known clients: IPv4 addresses, and IPv6 networks of /64 (one client each).
+    /// Returns the counted clients: one per IPv4 address, and one per IPv6 network of /64.
     pub(super) fn networks(&self) -> HashSet<IpAddr> {
         self.keys().map(|address| client(*address)).collect()
     }
 }
 
-/// Returns the address that stands for the client; an IPv6 client has a whole /64.
+/// Returns the key for counting a client: its IPv4 address, or the address of its IPv6 network,
+/// because an IPv6 client has a whole /64.
 fn client(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

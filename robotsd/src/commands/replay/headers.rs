@@ -1,5 +1,5 @@
-//! Caches headers with the agents that they name, and decides about requests by a robots.txt and
-//! the enforced policy.
+//! Caches `User-Agent` headers with the agents that they name, and judges requests by a robots.txt
+//! and the policy that `serve` would enforce.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,15 +19,15 @@ const HEADERS: usize = 8192;
 /// Maximum length of a cached header, in bytes.
 pub(super) const MAX_HEADER_LENGTH: usize = 512;
 
-/// The headers that one worker has seen. The cache does not affect any count.
+/// The headers that one worker has seen. The cache only saves time and does not affect any count.
 #[derive(Debug, Default)]
 pub(super) struct HeaderCache {
     pub(super) known: KnownHeaders,
-    /// Headers, evaluated with the version of the history that was used last.
+    /// Headers, evaluated with the most recently used version of the history.
     pub(super) of_version: VersionHeaders,
 }
 
-/// Headers with their agents, evaluated with the version that was used last.
+/// Headers with their agents, evaluated with the most recently used version.
 #[derive(Debug, Default)]
 pub(super) struct VersionHeaders {
     version: usize,
@@ -35,7 +35,7 @@ pub(super) struct VersionHeaders {
 }
 
 impl VersionHeaders {
-    /// Returns the agents that a header names, evaluated with the version that has this number.
+    /// Returns the agents that a header names, evaluated with the version of this index.
     pub(super) fn of(&mut self, version: usize, evaluator: &Evaluator, header: &[u8]) -> &JudgedAgents {
         if self.version != version {
             *self = Self { version, known: KnownHeaders::default() };
@@ -44,19 +44,19 @@ impl VersionHeaders {
     }
 }
 
-/// Headers, evaluated with the files that decide about the requests.
+/// Headers with their agents, evaluated with each robots.txt of the replay.
 #[derive(Debug, Default)]
 pub(super) struct KnownHeaders {
     headers: HashMap<Box<[u8]>, usize, RandomState>,
     identified: Vec<IdentifiedHeader>,
 }
 
-/// A header and what was recognised in it.
+/// The agents that were recognised in a header.
 #[derive(Debug)]
 pub(super) struct IdentifiedHeader {
     /// Row that counts requests with the header, unless there are too many rows.
     pub(super) kind: AgentKind,
-    /// Agents of the header, evaluated with each of the files.
+    /// Agents of the header, evaluated with each robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,
     /// How an address can confirm or refute the claim of the header.
     pub(super) methods: Option<ClaimMethods>,
@@ -78,7 +78,7 @@ pub(super) struct AgentKind {
 }
 
 impl KnownHeaders {
-    /// Returns a header with its agents, evaluated with each of the files.
+    /// Returns the agents of a header, evaluated with each robots.txt of the replay.
     pub(super) fn identify(
         &mut self,
         evaluators: &[Evaluator],
@@ -146,14 +146,14 @@ impl AgentKind {
     }
 }
 
-/// The agents of a header, and whether any group of the file applies to any of them.
+/// The agents of a header, and whether any group of the robots.txt applies to any of them.
 #[derive(Clone, Debug)]
 pub(super) struct JudgedAgents {
     pub(super) agents: Agents,
     pub(super) is_judged: bool,
 }
 
-/// The verdict about a request.
+/// The verdict of a robots.txt about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestJudgement {
     /// No rule applies, or the rules allow the request.
@@ -169,7 +169,7 @@ impl JudgedAgents {
         Self { agents, is_judged }
     }
 
-    /// Returns the decision of the policy, or `None` if no group applies.
+    /// Returns the decision of the policy about a request, or `None` if no group applies.
     pub(super) fn decide<'e>(
         &self,
         evaluator: &'e Evaluator,

@@ -112,8 +112,8 @@ pub(crate) struct ReplayArgs {
     ///
     /// PATH is a file in a git repository, or a directory of the repository with a robots.txt in
     /// it. A version is in force from its commit on, on the branch that is checked out. PATH may
-    /// also be a directory of files with a date in their names (2026-11-01, 20261101T1230, in UTC),
-    /// which is when the version came into force. PATH may also be a single such file; then
+    /// also be a directory of files with a date in their names (2026-11-01, 20261101T1230, in UTC).
+    /// That is when the version came into force. PATH may also be a single such file; then
     /// --history may be repeated. If the name of the file contains no date, the time of its last
     /// change is used. Unless --robots is given, the newest version is the robots.txt. Crawlers are
     /// not accused for periods without a line in the logs.
@@ -235,7 +235,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
             emit(&report, args.format, file).map_err(|error| named(path, &error))?;
         }
     }
-    // The errors are printed after the report, which covers what could be read.
+    // The errors are printed after the report, which covers the logs that could be read.
     errors.iter().for_each(|error| complain(error));
     plan.selection.complain_of_missing_keys();
     let has_none = report.requests == 0 && all.hosts == Default::default();
@@ -315,8 +315,8 @@ impl ReplayArgs {
         chunks::for_each(inputs, workers, HeaderCache::default, work, join)
     }
 
-    /// Finds the addresses in the logs whose reverse DNS names would add evidence to the lists, and
-    /// looks these names up.
+    /// Finds the addresses in the logs about which the lists are not enough evidence, and looks up
+    /// their reverse DNS names.
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(

@@ -1,5 +1,5 @@
-//! Redacts reports: they contain the names in a query without the values, and the network of an
-//! address instead of the whole address.
+//! Redacts reports: they contain the parameter names of a query without the values, and the network
+//! of an address instead of the whole address.
 
 use std::net::IpAddr;
 
@@ -25,7 +25,7 @@ impl ReportPrivacy {
                 shown.extend_from_slice(&target[..at]);
                 for (index, pair) in target[at + 1..].split(|octet| *octet == b'&').enumerate() {
                     shown.push(if index == 0 { b'?' } else { b'&' });
-                    // A name without a value may itself be a secret value, so it is replaced, too.
+                    // A parameter without `=` may itself be a secret, so it is replaced, too.
                     let name = memchr::memchr(b'=', pair).map_or(0, |end| end + 1);
                     shown.extend_from_slice(&pair[..name]);
                     if !pair.is_empty() {

@@ -8,9 +8,9 @@ use serde::Serialize;
 /// number.
 const NODES_A_RULE: usize = 8;
 
-/// Steps of shrinking trees, which are applied one after the other until the trees are small
-/// enough. A step is the number of values to keep at each place, and the number of parts to keep
-/// per target.
+/// Steps of shrinking the trees, applied one after the other until the trees are small enough. The
+/// numbers of a step are the values to keep at each place in a tree, and the parts to keep per
+/// target.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
 /// Effect of a rule on requests.
@@ -25,16 +25,17 @@ pub(super) enum Effect {
     LetIn,
 }
 
-/// The rule that disallows a request: a rule of the first file if a change allows the request,
-/// otherwise a rule of the last file.
+/// The rule that disallows a request. In a comparison, it is a rule of the first file if only that
+/// file disallows the request, otherwise a rule of the second file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DecidingRule {
     pub(super) effect: Effect,
-    /// Line of the rule; `None` stands for all rules that are not distinguished.
+    /// Line of the rule; `None` stands for all rules that are counted together.
     pub(super) line: Option<usize>,
 }
 
-/// Targets by rule. Every request is counted, however many targets and rules there are.
+/// Requested targets, by deciding rule. Every request is counted, however many targets and rules
+/// there are.
 #[derive(Clone, Debug)]
 pub(super) struct RulePaths {
     /// Maximum number of nodes in all trees together.
@@ -111,36 +112,36 @@ impl RulePaths {
 /// stays in one piece.
 const DEEPEST: usize = 12;
 
-/// If a place has up to `FEW` different values, all of them are shown. If it has up to `SOME`, a
-/// value is shown if it has at least `REPEATED` requests.
+/// If a place in the tree has up to `FEW` different values, all of them are shown. If it has up to
+/// `SOME` values, a value is shown only if it has at least `REPEATED` requests.
 const FEW: usize = 3;
 const SOME: usize = 6;
 const REPEATED: u64 = 3;
 
-/// If a place has more than `SOME` values, a value is shown if it has at least `FREQUENT` requests,
-/// and at least one in `FREQUENT_SHARE` of all requests.
+/// If a place in the tree has more than `SOME` values, a value is shown only if it has at least
+/// `FREQUENT` requests, and at least one in `FREQUENT_SHARE` of all requests.
 const FREQUENT: u64 = 10;
 const FREQUENT_SHARE: u64 = 20;
 
-/// First byte of each part of a target: of a segment, the first query name, another query name, and
-/// a value.
+/// First bytes of the parts of a target: path segments, the first parameter name in the query,
+/// later parameter names, and values.
 const KINDS: [u8; 4] = *b"/?&=";
 
-/// Counts of requests by the parts of their targets. The patterns of paths are formed from this
-/// tree. A segment, or a name or value in a query, becomes `*` if it varies.
+/// Counts of requests by the parts of their targets. Patterns are formed from this tree: a path
+/// segment, or a name or value in the query, becomes `*` if it varies.
 ///
-/// The tree forgets how often one of many values was requested, but it loses no request: the counts
-/// of its patterns add up to the number of added targets.
+/// The tree may forget how often one of many values was requested, but the counts of its patterns
+/// always add up to the number of added targets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathTree {
-    /// Segment, name or value, with its separator in front; empty at the root.
+    /// Path segment, parameter name or value, with the separator before it; empty at the root.
     part: Box<[u8]>,
     /// Number of requests whose target ends here; `total` also includes those of the nodes below.
     ends: u64,
     pub(super) total: u64,
-    /// Whether targets are no longer distinguished after this part.
+    /// Whether the parts of targets after this one are no longer counted separately.
     is_cut: bool,
-    /// Children, sorted by `part`.
+    /// Nodes of the next parts, sorted by `part`.
     children: Vec<PathTree>,
 }
 
@@ -231,7 +232,7 @@ impl PathTree {
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
         for &kind in kinds {
             // Only values that can vary are replaced. A wildcard already stands for all values, and
-            // a bare slash is the page of a folder itself.
+            // a bare slash is the page of the folder itself, so neither is replaced.
             let of_kind = |child: &&Self| !matches!(&*child.part, [_] | [_, b'*']) && child.kind() == kind;
             if !self.children.iter().any(|child| of_kind(&child)) {
                 continue;

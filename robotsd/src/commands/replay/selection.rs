@@ -1,5 +1,5 @@
-//! Selects the requests of a log that are counted: those for a host of the site. A request is not
-//! counted if it is a question of another proxy, which asks robotsd for a decision.
+//! Selects the requests of a log that are counted: those for a host of the site. Requests of
+//! another proxy that ask robotsd for a decision are not counted.
 
 use std::io;
 
@@ -23,26 +23,26 @@ pub(in crate::commands) struct LogSelection {
     is_host_named: bool,
 }
 
-/// Numbers of requests that are left out, or that need a note, because of their host or because
-/// they are questions of a proxy.
+/// Numbers of requests that are left out of the counts, or that the report has a note about,
+/// because of their host or because a proxy sent them to ask for a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
     /// Requests for another site. No other count includes them.
     pub(in crate::commands) other: u64,
     /// Requests without a host in the log. They are counted as requests for the site.
     pub(in crate::commands) unnamed: u64,
-    /// Questions of a proxy that do not contain the request they are about. No other count includes
-    /// them.
+    /// Requests of a proxy for a decision that do not describe the client's request. No other count
+    /// includes them.
     pub(in crate::commands) questions: u64,
-    /// Second questions of a proxy, which fetch the page of a refusal. In robotsd's log, the
-    /// request is in the line of the first question.
+    /// Requests of a proxy for the page of a refusal. The refused request itself is in an earlier
+    /// line of robotsd's log.
     pub(in crate::commands) refusal_pages: u64,
 }
 
 impl LogSelection {
     /// Selects the requests for a site. Requests without a host in the log are treated as requests
     /// for `host`. If `host` is `None`, they are counted as requests for the site, and a note
-    /// contains their number.
+    /// states their number.
     pub(in crate::commands) fn of(
         site: &SelectedSite,
         format: ReplayLogFormat,
@@ -91,16 +91,21 @@ impl LogSelection {
         is_own
     }
 
-    /// Returns notes about requests that were left out and about assumptions, as sentences without
-    /// a full stop. `requests` is the number of requests that are counted.
+    /// Returns notes about requests that were left out and about assumptions that were made, as
+    /// sentences without a full stop. `requests` is the number of requests that are counted.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let pages = (counts.refusal_pages > 0).then(|| {
-            let questions = counted(counts.refusal_pages, "second question");
-            format!("{questions} for refusal pages: their requests are counted with the first questions")
+            let requests = counted(counts.refusal_pages, "request");
+            format!(
+                "left out {requests} of a proxy for refusal pages, because the refused requests have their own lines"
+            )
         });
         let questions = (counts.questions > 0).then(|| {
             let questions = counted(counts.questions, "line");
-            format!("the request is missing in {questions} with a proxy's question: use the log of the proxy")
+            format!(
+                "cannot count {questions} with a proxy's question, because the question does not contain the request: use \
+                 the log of the proxy"
+            )
         });
         let questions = questions.into_iter().chain(pages);
         let Some(hosts) = &self.hosts else { return questions.collect() };
@@ -120,13 +125,15 @@ impl LogSelection {
         questions.chain(left_out).chain(assumed).collect()
     }
 
-    /// Prints, after all lines are read, which keys of --json-keys no line contains.
+    /// Prints the keys of --json-keys that no line contains. Must be called after all lines are
+    /// read.
     pub(in crate::commands) fn complain_of_missing_keys(&self) {
         let missing = self.json_keys.missing();
         missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs has this key")));
     }
 
-    /// Returns why no request is counted, if all requests are questions or are for other hosts.
+    /// Returns the reason why no request is counted, if all requests are for other hosts or are a
+    /// proxy's requests for decisions.
     pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
         if counts.questions + counts.refusal_pages > 0 && counts.other == 0 {
             return self.notes(counts, 0).into_iter().next();

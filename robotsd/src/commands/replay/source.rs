@@ -59,7 +59,7 @@ fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<Named
 fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> = match path == Path::new("-") {
         true => Box::new(io::stdin()),
-        // Reading a device never ends, except for `/dev/null`, so devices are errors.
+        // A device is an error, because reading one never ends (except `/dev/null`).
         false if is_device(path)? => {
             let fault = "this is a device: name a file, a pipe, or - for standard input";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
@@ -83,8 +83,8 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
     })
 }
 
-/// Returns the name of a compression format that is not supported, recognised by the first bytes of
-/// a file, and the command that unpacks it to standard output.
+/// Recognises unsupported compression formats by the first bytes of a file. Returns the name of the
+/// format, and the command that unpacks it to standard output.
 fn unread_packing(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),

@@ -1,4 +1,4 @@
-//! Counts of requests, in bounded memory: by name, by kind of sender and by hour.
+//! Counters of requests that use bounded memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -6,8 +6,8 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use serde::Serialize;
 
-/// Number of requests of one name, one kind of sender or one hour, by judgement. Every format of
-/// the report has a row of these counts.
+/// Numbers of requests by judgement. A report has these numbers for each crawler, for each kind of
+/// sender and for each hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::Add, derive_more::AddAssign)]
 pub(super) struct RequestTally {
     pub(super) requests: u64,
@@ -15,10 +15,11 @@ pub(super) struct RequestTally {
     pub(super) disallowed: u64,
     /// Requests that the first file disallows. All other counts use the last file.
     pub(super) disallowed_before: u64,
-    /// Requests that the first file allows and the second disallows; `opened` counts the reverse.
+    /// Requests that the first file allows and the second disallows. `opened` counts requests that
+    /// the first file disallows and the second allows.
     pub(super) shut: u64,
     pub(super) opened: u64,
-    /// Requests that the rules disallow, but that were sent before the rules applied.
+    /// Disallowed requests that were sent before the rules began to apply.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
     /// Requests of search engines with an index that the first file allows and the second
@@ -27,13 +28,13 @@ pub(super) struct RequestTally {
     /// Disallowed requests of search engines with an index.
     #[serde(skip)]
     pub(super) disallowed_search_engines: u64,
-    /// Disallowed requests that the mode `refuse` would have refused; `would_tag` counts those that
-    /// it would only have tagged.
+    /// Disallowed requests that robotsd would have refused in the mode `refuse`; `would_tag` counts
+    /// those that it would only have tagged.
     #[serde(skip)]
     pub(super) would_refuse: u64,
     #[serde(skip)]
     pub(super) would_tag: u64,
-    /// Requests for pages that were not refused.
+    /// Requests that the server answered with a page.
     #[serde(skip)]
     pub(super) pages: u64,
 }
@@ -116,20 +117,20 @@ impl Hours {
     }
 }
 
-/// Number of requests from one or more addresses.
+/// Number of requests from one address, or from all addresses that are not listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::AddAssign)]
 pub(super) struct AddressTally {
     pub(super) requests: u64,
     pub(super) disallowed: u64,
 }
 
-/// Requests by address, or by a question about an address, for at most `MAX` keys. When there are
-/// more, the less frequent half is dropped.
+/// Numbers of requests for at most `MAX` keys, which are addresses or questions about addresses.
+/// When there are more keys, the less frequent half is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct FrequentCounts<K, const MAX: usize> {
     /// Map with a fast hash and a random seed.
     counts: HashMap<K, AddressTally, RandomState>,
-    /// Total of the dropped keys.
+    /// Sum of the counts of the dropped keys.
     pub(super) dropped: AddressTally,
 }
 
@@ -165,8 +166,8 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
         let (known, mut new): (Vec<_>, Vec<_>) =
             next.counts.into_iter().partition(|(key, _)| self.counts.contains_key(key));
         if self.counts.len() + new.len() > MAX {
-            // Not all new keys fit. They are sorted, so that the result does not depend on the
-            // order of the map.
+            // Not all new keys fit. The new keys are sorted so that the result does not depend on
+            // the order of the map.
             sort(&mut new);
         }
         known.into_iter().chain(new).for_each(|(key, tally)| self.add(key, tally));
@@ -184,7 +185,7 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
     }
 }
 
-/// Sorts by number of requests, the most first.
+/// Sorts keys by their number of requests, the largest number first.
 fn sort<K: Copy + Ord>(counts: &mut [(K, AddressTally)]) {
     counts.sort_unstable_by_key(|(key, tally)| (std::cmp::Reverse(tally.requests), *key));
 }

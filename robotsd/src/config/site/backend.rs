@@ -24,7 +24,7 @@ tables! {
 }
 
 words! {
-    /// How files and folders of a root are served whose names begin with a dot.
+    /// How static files and folders are served if their names begin with a dot.
     Dotfiles {
         /// Answers 404, except below `/.well-known/`.
         #[default]
@@ -33,7 +33,7 @@ words! {
     }
 }
 
-/// The keys of a site that describe its backend.
+/// The keys of a site table that determine its backend.
 pub(super) struct RawBackend<'s> {
     pub(super) name: &'s Spanned<String>,
     pub(super) upstreams: Option<&'s [Spanned<String>]>,
@@ -112,7 +112,7 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
     if let Some(name) = &settings.server_name {
         check_server_name(name.get_ref()).map_err(|why| name.fault(why))?;
     }
-    // This check is the last one, so that a wrong `eject` does not hide other problems of the
+    // This check comes last, so that a wrong `eject` does not hide other problems with the
     // upstreams.
     if settings.eject.get_ref().0.is_zero() {
         return Err(settings.eject.fault("\"eject\" is zero: write max_fails = 0 to never eject an upstream"));
@@ -133,8 +133,10 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
 /// Adds an error for each unusable upstream of a site:
 ///
 /// - a URL that cannot be parsed;
-/// - a listener of the same process, because requests would loop until no connection is left;
-/// - an admin listener that accepts this process as the proxy that names users.
+/// - a URL of a listener of the same process, because requests would loop until no connection is
+///   left;
+/// - a URL of an admin listener that trusts this process as its proxy, because any client could
+///   then act as a user.
 pub(super) fn faulty(
     upstreams: &[Spanned<String>],
     listeners: &[RawListener],
@@ -143,7 +145,8 @@ pub(super) fn faulty(
     faults: &mut Faults,
 ) {
     for url in upstreams {
-        // Every upstream is checked here, because resolving the site stops at the first error.
+        // All upstreams are checked here, because the function that resolves a site stops at the
+        // first error.
         let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
         let Some(endpoint) = faults.keep(endpoint) else { continue };
         let is_listener = |address: &SocketAddr| endpoint.is_listener(*address);

@@ -60,14 +60,14 @@ pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> 
     Ok((file.enabled).then_some(gate))
 }
 
-/// The files that the gate of a site reads in addition to the expectations, and whether it reads
-/// the site's sitemaps.
+/// The files that the gate of a site compares a new version with, and whether it also reads the
+/// site's sitemaps. The file of expectations is not included.
 ///
 /// Two values with the same settings are equal: a [`Spanned`] value is compared without its
 /// position in the config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GateBasis {
-    /// A file in version control. Its content counts as the last accepted version.
+    /// File in version control whose content counts as the last accepted version.
     pub(crate) baseline: Option<Spanned<PathBuf>>,
     /// File with pages that must stay allowed.
     pub(crate) urls: Option<Spanned<PathBuf>>,
@@ -76,8 +76,8 @@ pub(crate) struct GateBasis {
 }
 
 impl GateBasis {
-    /// Resolves the files of a site. If the source is a directory, there is a robots.txt for each
-    /// host, so neither a baseline nor a list of pages can be for all of them.
+    /// Resolves the files of a site. A site with a directory of robots.txt files, one per host,
+    /// cannot have a baseline or a list of pages, because one file cannot be for all hosts.
     pub(in crate::config) fn resolve(gate: &RawGate, robots: &RawRobots, folder: &Path) -> Result<Self, Fault> {
         let is_directory = robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
         let own = [("baseline", &robots.baseline), ("urls", &robots.urls)];

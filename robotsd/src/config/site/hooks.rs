@@ -80,9 +80,9 @@ const MAX_HOOKS: usize = 16;
 /// Maximum number of header fields in one hook.
 const MAX_HEADERS: usize = 32;
 
-/// Header fields that only robotsd sets: fields of the connection (RFC 9110, section 7.6.1, and
-/// their predecessors), and fields that identify the host and the client. A hook always has
-/// robotsd's `User-Agent`, and the admin interface refuses requests with this agent, so hooks
+/// Header fields that hooks cannot set, because robotsd does: fields of the connection (RFC 9110,
+/// section 7.6.1, and their predecessors), and fields that identify the host and the client. Every
+/// hook has robotsd's `User-Agent`. The admin interface refuses requests with this agent, so hooks
 /// cannot change settings there.
 const OURS: [&str; 15] = [
     "connection",
@@ -187,8 +187,8 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
 
 fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     let fault = |why: &str| {
-        // The message does not contain the URL, because all of it may be secret. Its position in
-        // the file is shown with the message.
+        // The message does not contain the URL, because any part of it may be secret. The position
+        // of the URL in the file is shown with the message.
         url.fault(format!(
             "this is not a valid URL for a request: {why}; write one such as \"https://api.example.net/purge\""
         ))

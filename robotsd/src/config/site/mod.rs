@@ -59,13 +59,14 @@ tables! {
     }
 }
 
-/// The resolved settings of one site.
+/// The resolved settings of a site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteConfig {
     pub(crate) name: String,
     /// Host patterns; empty for every host.
     pub(crate) hosts: Vec<String>,
-    /// `None` if no listener forwards requests.
+    /// Where requests are forwarded to, or the files to serve; `None` if no listener forwards
+    /// requests.
     pub(crate) backend: Option<Backend>,
     pub(crate) robots: RobotsSource,
     /// Position in the config's text of the key that sets the source of the robots.txt.
@@ -84,20 +85,20 @@ pub(crate) struct SiteConfig {
     pub(crate) gate_basis: GateBasis,
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
-    /// The checks of the robots.txt, without those that depend on a registry: see
+    /// Options for checking the robots.txt, without those that depend on a registry: see
     /// [`SiteConfig::checks`].
     pub(crate) check: Options,
-    /// `None` for the layer's default refusal.
+    /// Response to refused requests; `None` for the default response of `RobotsLayer`.
     pub(crate) refusal: Option<Arc<RefusalPage>>,
-    /// The values that policy, checks and gate are derived from, serialized: equal strings mean
-    /// equal settings.
+    /// Serialized form of the values that policy, checks and gate are derived from. Equal strings
+    /// mean equal settings.
     pub(crate) terms: String,
 }
 
 impl SiteConfig {
-    /// Returns the checks of the robots.txt, with the search engines of the registry that the
-    /// policy refuses. The registry itself is not included, because the live robots.txt has its own
-    /// registry.
+    /// Returns the options for checking the robots.txt, including the search engines in `registry`
+    /// that the policy refuses. The registry itself is not included, because the live robots.txt
+    /// has its own.
     pub(crate) fn checks(&self, registry: &Registry) -> Options {
         self.check.clone().refused_crawlers(policy::refused_engines(registry, &self.policy))
     }
@@ -109,14 +110,14 @@ impl SiteConfig {
     }
 }
 
-/// Returns the patterns of a site with these hosts, for a host map. A site without hosts has the
-/// pattern `*`, which matches every other host.
+/// Returns the patterns of a site with these hosts, as keys of a host map. A site without hosts has
+/// the pattern `*`, which matches every other host.
 pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
     let every = hosts.is_empty().then_some("*");
     every.into_iter().chain(hosts.iter().map(String::as_str))
 }
 
-/// Builds a map from hosts to their owners, by patterns.
+/// Builds a map from host patterns to their owners, such as sites.
 pub(crate) fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
     let mut map = HostMap::new();
     for (pattern, owner) in patterns {
@@ -140,9 +141,9 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Returns the reason why a string cannot be the name of a site: it would be mistaken for something
-/// else by commands, in the sites of a token, in fleet-wide off switches, or by people. Letters of
-/// every script are allowed.
+/// Returns the reason why a string cannot be the name of a site. Commands, the sites of a token,
+/// fleet-wide off switches or people would mistake such a name for something else. Letters of every
+/// script are allowed.
 pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {
         return Some("the name is empty: write a name for the log and for commands".to_owned());

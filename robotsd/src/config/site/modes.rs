@@ -58,7 +58,8 @@ impl Value for RawModes {
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
         let DeValue::Table(written) = value.get_ref() else { return reader.wrong::<Self>(place, value) };
         let (table, mut exceptions) = (place.path(), Vec::new());
-        // The order of the file counts, and the parsed table may have another order.
+        // The exceptions must be in the order of the file, and the parsed table may have another
+        // order.
         let mut entries: Vec<_> = written.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
@@ -88,7 +89,7 @@ impl Value for RawModes {
 }
 
 impl RawMode {
-    /// Reads the short or the long form.
+    /// Reads an exception in its short or its long form.
     fn either(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Spanned<Self>> {
         let modes = match value.get_ref() {
             DeValue::Table(table) => Self::read_table(reader, &place.path(), table, &value.span())?,
@@ -138,7 +139,7 @@ impl Exception {
         if let (Some(rate), Scope::Crawlers(Selector::Index)) = (rate, &self.scope)
             && *rate.get_ref() == RateMode::Refuse
         {
-            let message = "\"index\" cannot refuse all search engines for their rate, only a single one can be refused";
+            let message = "rate = \"refuse\" is not allowed for \"index\", only for a single search engine";
             let help =
                 "write \"agent:bingbot\" instead of \"index\", and a group for it with a Crawl-delay in robots.txt";
             return Err(rate.fault(message).help(help.to_owned()));
@@ -172,7 +173,7 @@ impl Exception {
 }
 
 impl RawModes {
-    /// Returns the policy with the exceptions. If exceptions have errors, adds the errors and
+    /// Adds the exceptions to a policy. If exceptions have errors, adds these to `faults` and
     /// returns `None`.
     pub(super) fn add_to(&self, policy: Option<PolicyBuilder>, faults: &mut Faults) -> Option<PolicyBuilder> {
         let overrides = faults.keep_all(self.0.iter().map(Exception::overrides))?;
@@ -204,7 +205,7 @@ pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fa
 
 /// Serializes all exceptions in the short form if each of them has one, else all in the long form.
 /// TOML writes tables after plain values, so a mixture would change the order of the exceptions,
-/// which counts.
+/// which affects their meaning.
 impl Serialize for RawModes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut by_key: Vec<(&str, Vec<&RawMode>)> = Vec::new();

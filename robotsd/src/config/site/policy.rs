@@ -27,7 +27,7 @@ use crate::shared_rate::SharedBucket;
 const BURST: RangeInclusive<NonZeroU32> = NonZeroU32::MIN..=NonZeroU32::new(SharedBucket::MAX_BURST).unwrap();
 
 tables! {
-    /// The agents that groups apply to, and those that no group applies to.
+    /// Which agents the groups of a robots.txt apply to.
     RawAgents {
         wildcard_scope: WildcardScope,
         wildcard_methods: Vec<Spanned<String>> = unplaced_texts(Policy::DEFAULT_WILDCARD_METHODS),
@@ -76,8 +76,8 @@ words! {
     }
 }
 
-/// The settings of a config for all of its sites. The serialized form contains everything that
-/// policy, checks and gate are derived from.
+/// The settings of a config that apply to all of its sites. The serialized form contains the values
+/// that policy, checks and gate are derived from.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct OfAllSites<'f> {
     /// The mode if no exception matches and the site sets no mode of its own.
@@ -92,7 +92,7 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) gate: &'f RawGate,
     #[serde(skip)]
     pub(crate) listeners: &'f [RawListener],
-    /// The admin listeners that accept connections from this process as those of their proxy.
+    /// Addresses of the admin listeners that trust this process as their proxy.
     #[serde(skip)]
     pub(crate) own_proxy: &'f [SocketAddr],
     #[serde(skip)]
@@ -152,7 +152,7 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
     Ok(policy)
 }
 
-/// Resolves the lints and exemptions of a site.
+/// Resolves the options for checking a site's robots.txt: its lints and its exempt paths.
 pub(super) fn checks(check: &RawCheck, exempt: &RawExempt) -> Result<Options, Fault> {
     let known = |code: &Spanned<String>| {
         let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists all codes", code.get_ref());
@@ -178,7 +178,8 @@ pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iter
     engines.filter_map(move |engine| refused(engine, policy, now))
 }
 
-/// Returns how the policy refuses the crawler; `None` if it does not.
+/// Returns the crawler, with the rules that the policy refuses it for. `None` if the policy does
+/// not refuse it.
 fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
     let agent = Agent::from(crawler);
     let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;

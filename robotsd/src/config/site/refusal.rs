@@ -1,5 +1,5 @@
-//! The settings of a site's refusals. The template is read together with the config, so that an
-//! error in the template is an error of the config.
+//! The settings of a site's response to refused requests. The template is read together with the
+//! config. An error in the template is an error of the config.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ tables! {
     }
 }
 
-/// Resolves the refusal of a site; `None` if it is the default.
+/// Resolves a site's response to refused requests. `None` if the site uses the default response.
 ///
-/// An error in the template has a position in the template. `in_config` places any other error in
-/// the config.
+/// The position of an error in the template is in the template itself. `in_config` adds the
+/// position in the config to any other error.
 pub(in crate::config) fn resolve(
     raw: &RawRefusal,
     folder: &Path,

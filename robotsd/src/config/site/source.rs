@@ -92,8 +92,8 @@ pub(crate) enum RobotsSource {
 }
 
 impl RobotsSource {
-    /// Returns the path or URL of the robots.txt; `None` if it has none, or if it differs between
-    /// hosts.
+    /// Returns the path or URL of the robots.txt. `None` if it has neither, or if each host has its
+    /// own file.
     pub(crate) fn place(&self) -> Option<String> {
         match self {
             // The path is absolute, so that it does not depend on how the path of the config was
@@ -258,8 +258,8 @@ fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> R
     Ok(Remote { refresh, hold, ca })
 }
 
-/// Returns the first key that has no effect with this source, its position, and the sources that
-/// the key requires.
+/// Returns the first key that has no effect with this source, with its position and the sources
+/// that it is for.
 fn stray(robots: &RawRobots, source: SourceKind) -> Option<(&'static str, Range<usize>, &'static str)> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let (is_url, is_fetched) = ("source = \"url\"", "source = \"upstream\" or source = \"url\"");

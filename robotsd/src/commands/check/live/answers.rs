@@ -17,7 +17,8 @@ use crate::render::{AnswerFinding, AnswerLint};
 /// five redirects that crawlers follow.
 const LONG: usize = 3;
 
-/// Describes how crawlers interpret a response, as a sentence without its subject.
+/// Describes how crawlers interpret a response of this kind, as a phrase that follows the subject
+/// of a sentence.
 pub(super) fn meaning(kind: AnswerKind) -> String {
     let reading = kind.reading();
     let others = reading.other_readings.map_or_else(String::new, |others| format!("; {others}"));
@@ -94,8 +95,8 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
     findings
 }
 
-/// Returns the host without `www.`, because a host with and without `www.` is almost always the
-/// same site.
+/// Returns the host of the URL without `www.`. The hosts with and without `www.` are almost always
+/// the same site.
 fn name(url: &FetchUrl) -> &str {
     let host = url.host().trim_end_matches('.');
     host.strip_prefix("www.").unwrap_or(host)
@@ -137,8 +138,7 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFindin
     findings
 }
 
-/// Returns the finding about a response that is encoded although the request accepts no content
-/// coding.
+/// Returns the finding about an encoded response, if the request accepts no content coding.
 pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding> {
     let codings = codings(plain.headers()?);
     if codings.is_empty() {

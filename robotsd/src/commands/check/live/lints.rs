@@ -1,10 +1,10 @@
-//! The lints about servers' answers: the table that `--explain` and the page `answers` show.
+//! The lints about servers' answers, which `--explain` and the documentation page `answers` list.
 
 use tower_robots::check::Severity;
 
 use crate::render::AnswerLint;
 
-/// Defines lints. Their findings have the given severity, unless a finding sets another one.
+/// Defines lints. A finding has the severity of its lint unless it sets its own.
 macro_rules! lints {
     ($($name:ident = $severity:ident $code:literal: $summary:literal, $why:literal;)*) => {
         $(pub(super) const $name: AnswerLint =

@@ -107,8 +107,8 @@ impl LiveCheck<'_> {
         Ok(LiveReport { name: chain.url().to_string(), answers, findings, evaluator, sitemaps, front_page, unreached })
     }
 
-    /// If the first response is encoded, sends a second request that accepts no content coding, and
-    /// returns the finding if the response to that is encoded, too.
+    /// If the response in `chain` is encoded, sends a second request that accepts no content
+    /// coding. Returns a finding if the second response is encoded, too.
     fn unasked_coding(&self, chain: &RetrievalChain) -> Option<AnswerFinding> {
         if codings(chain.headers()?).is_empty() {
             return None;
@@ -118,8 +118,8 @@ impl LiveCheck<'_> {
     }
 }
 
-/// Returns the finding about another name of the site; `None` if crawlers get the same rules there,
-/// or if the name has no address.
+/// Returns the finding if crawlers get other rules under another name of the site. `None` if they
+/// get the same rules, or if the name has no address.
 fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -> Option<AnswerFinding> {
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));
@@ -131,7 +131,7 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
         }
     };
     let finding = AnswerFinding::new(&lints::OTHER_RULES, other.url(), &message);
-    // Many sites do not serve one of the schemes, and crawlers lose nothing by that.
+    // Many sites serve only HTTP or only HTTPS, which does not harm crawlers.
     let severity = if matches!(kind, AnswerKind::Unreachable(_)) { Severity::Note } else { Severity::Warning };
     let help = match (other.url().is_https(), named.url().is_https()) {
         // A site should not redirect from TLS to plain HTTP.

@@ -23,9 +23,8 @@ struct AnswersText<'a> {
 }
 
 impl AnswersText<'_> {
-    /// Reports whether the meaning of a response is not shown, because a finding already explains
-    /// it. It is also not shown for a file that is not a robots.txt, because such a file has no
-    /// rules.
+    /// Reports whether to leave out how crawlers interpret a response: a finding already explains
+    /// it, or the file is not a robots.txt and so has no rules.
     fn is_said(&self, answer: &AnswerSummary) -> bool {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);
@@ -46,7 +45,7 @@ fn outcome(answer: &AnswerSummary) -> String {
     }
 }
 
-/// Writes the number of notes that are not shown.
+/// Writes the number of notes that are not shown in full, and their codes.
 fn write_counted(out: &mut impl Write, notes: &[AnswerFinding]) -> io::Result<()> {
     let mut codes: Vec<(&str, usize)> = Vec::new();
     for note in notes {

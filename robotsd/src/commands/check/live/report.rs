@@ -1,4 +1,4 @@
-//! The data of a live check, before it is written.
+//! The results of a live check, for all output formats.
 
 use serde::Serialize;
 use tower_robots::source::fetch::FetchErrorKind;
@@ -9,7 +9,7 @@ use crate::evaluator::Evaluator;
 use crate::fetch::{AnswerKind, AnswerReading, DecodedBody, RetrievalChain, codings};
 use crate::render::AnswerFinding;
 
-/// Everything about one URL of the command line. In JSON output, this object follows the findings.
+/// Results for one URL on the command line. In JSON output, this object follows the findings.
 #[derive(Debug, Serialize)]
 pub(super) struct LiveReport {
     /// URL of the robots.txt.
@@ -31,7 +31,7 @@ pub(super) struct LiveReport {
     pub(super) unreached: Option<String>,
 }
 
-/// One response, as it is shown.
+/// A response to a request for robots.txt, as the report shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct AnswerSummary {
     pub(super) url: String,

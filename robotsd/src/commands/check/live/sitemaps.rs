@@ -21,11 +21,11 @@ const MAX_SITEMAPS: usize = 50;
 /// Maximum number of URLs in one sitemap, according to the protocol.
 const MAX_URLS: u64 = 50_000;
 
-/// One sitemap, as it is shown.
+/// A sitemap, as the report shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct SitemapSummary {
     pub(super) url: String,
-    /// Status of the response, or why there is none.
+    /// Status of the response, or the reason why there is no response.
     pub(super) answer: String,
     /// Number of URLs in the sitemap; `None` if the document is not a sitemap.
     pub(super) urls: Option<u64>,
@@ -71,8 +71,8 @@ pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<AnswerFindin
     named(robots).iter().take(MAX_SITEMAPS).filter_map(|url| place(url, site)).collect()
 }
 
-/// Returns the URLs of sitemaps without duplicates. Returns at most one more than are checked, so
-/// that the caller notices that there are more.
+/// Returns the URLs of sitemaps without duplicates. Returns at most one URL more than the limit, so
+/// that the caller can tell that the limit is exceeded.
 fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
     let mut urls: Vec<FetchUrl> = Vec::new();
     for url in robots.sitemaps().filter_map(|sitemap| String::from_utf8_lossy(sitemap.value).parse().ok()) {

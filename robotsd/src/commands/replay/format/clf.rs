@@ -1,5 +1,5 @@
 //! The common log format and its extensions, and the access logs of AWS application load balancers,
-//! which use the same quotes.
+//! which quote values in the same way.
 //!
 //! A line of any format becomes a [`LoggedRequest`].
 
@@ -57,8 +57,8 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     })
 }
 
-/// Reports whether the value at the position of the agent is something else, because the server
-/// writes a further value (a host, an address or the agent itself) before it.
+/// Reports whether the value at the position of the agent is another value. Some servers write a
+/// further value there (a host, an address, or the agent itself).
 fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
     if agent.starts_with(b"Mozilla/") {
         return false;
@@ -96,7 +96,8 @@ impl<'a> Client<'a> {
             return Some(Self { host: None, address: words[0] });
         }
         let is_named = is_host(words[0]) && is_dash(2) && words.len() > 3 && is_client(words[1]);
-        // The prefix of a collector ends before the address.
+        // The word at `at` is the sender if it can be an address; words before it are the prefix of
+        // a collector.
         let is_sender = |at: &usize| match at {
             1 => is_named || is_address(words[1]),
             at => is_address(words[*at]) && is_dash(at + 1),
@@ -121,8 +122,8 @@ fn is_client(word: &[u8]) -> bool {
     !word.is_empty() && word.iter().all(is_of_name) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
 }
 
-/// Reports whether a word can be a virtual host with its port, or `-` for no host. A time is not a
-/// host.
+/// Reports whether a word can be a virtual host with its port, or `-` for no host. A time such as
+/// `10:00:00` is not a host.
 fn is_host(word: &[u8]) -> bool {
     let mut parts = word.split(|octet| *octet == b':');
     let name = parts.next().unwrap_or_default();
@@ -137,9 +138,9 @@ fn without_colour(word: &[u8]) -> &[u8] {
     memchr::memchr(b'm', escape).map_or(word, |end| &escape[end + 1..])
 }
 
-/// Returns the site from a line of robotsd, which ends with the site, the action and the id of the
-/// request, each in quotes. Other servers may write three values there, too, so the value is used
-/// only if the config has a site with that name.
+/// Returns the site that a line of robotsd's log names. Such a line ends with the site, the action
+/// and the id of the request, each in quotes. The line of another server may also end with three
+/// values, so the caller checks that the config has a site with this name.
 fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (site, rest) = quoted(rest)?;
     let (_action, rest) = quoted(rest)?;
@@ -246,7 +247,7 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Connection types. Every line of a load balancer begins with one of them.
+/// Connection types of a load balancer. Every line of its log begins with one of them.
 const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
 
 /// Reports whether a line begins like those of load balancers: `https 2018-07-02T22:23:00.186641Z
@@ -313,7 +314,7 @@ pub(crate) struct LoggedRequest<'a> {
     pub(crate) target: Cow<'a, [u8]>,
     /// Status of the response; `None` if the line has none.
     pub(crate) status: Option<u16>,
-    /// Empty if the log has no referer, or `-`.
+    /// Referer; empty if the line has none, or `-`.
     pub(crate) referer: Cow<'a, [u8]>,
     pub(crate) agent: Cow<'a, [u8]>,
 }
@@ -324,8 +325,8 @@ impl LoggedRequest<'_> {
         std::str::from_utf8(&self.method).unwrap_or_default()
     }
 
-    /// Reports whether the response was a page, and not an image, script or other asset. Requests
-    /// in a log without statuses count as successful.
+    /// Reports whether the response was a page, not an image, script or other asset. If the log has
+    /// no statuses, every request counts as successful.
     pub(crate) fn got_page(&self) -> bool {
         *self.method == *b"GET" && !RateLimit::is_for_asset(&self.target) && self.status.is_none_or(is_page)
     }
@@ -367,7 +368,7 @@ pub(super) fn rfc3339(text: &[u8]) -> Option<i64> {
     (1..=12).contains(&month).then(|| days(year, month, day) * 86_400 + clock - zone(&text[19..]))
 }
 
-/// Parses a time in either format, or as a number.
+/// Parses a time in the format of `clf_time` or RFC 3339, or as a number.
 pub(super) fn any_time(text: &[u8]) -> Option<i64> {
     let of_number = || {
         let text =

@@ -1,4 +1,5 @@
-//! Parses JSON objects as requests, and finds the lines that collectors put into objects.
+//! Parses JSON objects as requests, and extracts log lines that a collector has put into JSON
+//! objects.
 
 use std::borrow::Cow;
 
@@ -69,8 +70,8 @@ pub(super) fn is_event(line: &[u8]) -> bool {
     line.contains_key("level") && line.get("event").and_then(Value::as_str).is_some_and(is_known)
 }
 
-/// Returns the strings of an object, including nested objects, that may be log lines: collectors
-/// such as Docker put each line of a program into an object.
+/// Returns the strings in an object and its nested objects that may be log lines. Collectors such
+/// as Docker put each line of a program's output into an object.
 pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
     if let Ok(object) = serde_json::from_slice(line) {

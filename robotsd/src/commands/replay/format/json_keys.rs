@@ -1,5 +1,5 @@
-//! Maps the values of a request to keys of JSON objects: the keys of known servers and services,
-//! and keys that an operator gives.
+//! The keys that requests have in JSON logs: those of known servers and services, and those that an
+//! operator gives.
 //!
 //! The known keys are those in nginx's documentation, and those of Caddy, Traefik, Envoy,
 //! Cloudflare, Google Cloud and the Elastic Common Schema.
@@ -154,7 +154,7 @@ impl FromStr for JsonKey {
     }
 }
 
-/// The known keys, and the keys that the operator gave.
+/// The keys to look for in JSON objects: the known keys, and the keys that the operator gave.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct JsonKeys {
     /// Keys that the operator gave, each with a flag that is set when an object contains the key.
@@ -190,8 +190,8 @@ impl JsonKeys {
     /// field.
     fn known(&self, field: JsonField) -> &'static [&'static str] {
         let is_named = match field {
-            // A request line contains method and path, so it is not used if the operator gave a key
-            // for either.
+            // A request line contains method and path, so its known keys are not used if the
+            // operator gave a key for either value.
             JsonField::Request => {
                 [field, JsonField::Method, JsonField::Path].into_iter().any(|field| self.is_named(field))
             }

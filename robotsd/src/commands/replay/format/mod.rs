@@ -33,8 +33,8 @@ pub(in crate::commands) enum ReplayLogFormat {
     Alb,
 }
 
-/// Maximum number of objects and prefixes that collectors have put around a line. A container
-/// runtime may add one, and the service that gathers the output of containers another.
+/// Maximum number of wrappers (objects and prefixes) that are removed from a line. A container
+/// runtime may add one, and the service that collects the output of containers may add another.
 const MAX_WRAPPERS: usize = 3;
 
 /// Reads the lines of one chunk of a log.
@@ -43,7 +43,7 @@ pub(super) struct ChunkReader<'k> {
     format: ReplayLogFormat,
     json_keys: &'k JsonKeys,
     columns: W3cColumns,
-    /// Whether the format was detected. If it was, lines in other formats are also read.
+    /// Whether the format was detected. In that case, lines in other formats are also read.
     is_found: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct ChunkReader<'k> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LogLine<'a> {
     Request(LoggedRequest<'a>),
-    /// A line about the log itself.
+    /// A line about the log itself, such as `#Fields`.
     Directive,
     /// A line of robotsd's log of events, which may share a file with its log of requests.
     Event,
@@ -81,7 +81,7 @@ impl<'k> ChunkReader<'k> {
         }
     }
 
-    /// Reads a line that no collector has wrapped.
+    /// Reads a line without unwrapping it.
     fn read_bare<'a>(&self, line: &'a [u8]) -> LogLine<'a> {
         if json::is_event(line) {
             return LogLine::Event;
@@ -95,7 +95,8 @@ impl<'k> ChunkReader<'k> {
         request.map_or(LogLine::Unread, LogLine::Request)
     }
 
-    /// Reads a line in another format: the server's log format may have been changed.
+    /// Reads a line in a format other than the detected one, because the log format of the server
+    /// may have been changed.
     fn read_any<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let formats = [ReplayLogFormat::of(line), ReplayLogFormat::Common];
         let read =
@@ -103,7 +104,7 @@ impl<'k> ChunkReader<'k> {
         formats.into_iter().find_map(read)
     }
 
-    /// Reads the line that a collector put into this one, through at most `most` levels.
+    /// Reads a line that collectors have wrapped in at most `most` objects or prefixes.
     fn read_wrapped(&self, line: &[u8], most: usize) -> LogLine<'static> {
         for inner in wrapped(line) {
             let read = match self.read_bare(&inner) {
@@ -123,8 +124,9 @@ impl<'k> ChunkReader<'k> {
     }
 }
 
-/// Returns the lines that may be inside a line: the strings of a JSON object, an object after a
-/// prefix, and the text after an unmatched quote, which LiteSpeed writes in front of a line.
+/// Returns candidates for the line inside a wrapped line. These are the strings of a JSON object,
+/// an object after a prefix, and the text after an unmatched quote. LiteSpeed writes such quotes
+/// before lines.
 fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
     let line = line.trim_ascii();
     match memchr::memchr(b'{', line) {
@@ -148,8 +150,8 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Reports whether a line that was parsed is certainly in this format. Lines of error logs
-    /// contain requests, too, so a parsed line need not be one of an access log.
+    /// Reports whether a parsed line is certainly in this format. A line that can be parsed may
+    /// also be from an error log, because error logs contain requests, too.
     fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),

@@ -227,7 +227,7 @@ fn lines_in_another_format_are_read_where_the_format_was_found() {
     assert_eq!(named.read(common.as_bytes()), LogLine::Unread);
 }
 
-/// Such lines contain a request that the access log contains too.
+/// The access log contains the requests of these lines, too.
 #[test]
 fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format() {
     let keys = JsonKeys::default();

@@ -9,8 +9,8 @@ use super::clf::{LoggedRequest, is_request, rfc3339, status};
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
 
 /// Names of the columns that are read: method, path, query, agent, referer, status, address, date,
-/// time, and host. The last column is the host that the client named; in a log with this column,
-/// the previous one contains the name of the distribution.
+/// time, and host. The last name is that of the column with the host that the client named
+/// (CloudFront). In a log with this column, `cs(Host)` contains the name of the distribution.
 const READ: [&[&[u8]]; 11] = [
     &[b"cs-method"],
     &[b"cs-uri-stem", b"cs-uri"],
@@ -25,7 +25,8 @@ const READ: [&[&[u8]]; 11] = [
     &[b"x-host-header"],
 ];
 
-/// Position of each column; a log has the columns that its server is configured to write.
+/// Positions of the columns that are read. A log has only the columns that its server is configured
+/// to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct W3cColumns {
     places: [Option<usize>; READ.len()],
@@ -43,7 +44,7 @@ enum W3cValue<'a> {
 }
 
 impl W3cColumns {
-    /// Parses the line `#Fields: …`; `None` if it is another line.
+    /// Parses the line `#Fields: …`. `None` for any other line.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
         let names = line.strip_prefix(FIELDS)?.to_ascii_lowercase();
         let names: Vec<&[u8]> = names.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty()).collect();
@@ -97,8 +98,8 @@ impl W3cColumns {
             return Some(values);
         }
         let values: Vec<_> = line.split(|octet| *octet == blank).map(W3cValue::Plain).collect();
-        // Some servers omit empty values at the end. A line without path, query or agent is not
-        // accepted, because it would be read as a different request.
+        // Some servers omit empty values at the end of a line. A line that lacks the path, the
+        // query or the agent is not accepted, because it would be read as a different request.
         let [_, path, query, agent, ..] = self.places;
         let is_whole = || [path, query, agent].into_iter().flatten().all(|place| place < values.len());
         (values.len() == self.count || (values.len() < self.count && !has_quotes && is_whole())).then_some(values)
@@ -155,8 +156,8 @@ fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..end], &text[end + 1..]))
 }
 
-/// Replaces `+` with a space: IIS writes `+` for a space, and leaves a `+` as it is. The `+` of
-/// `(+https://…)` and `; +https://…` is kept: crawlers write it in front of the URL of their page.
+/// Replaces `+` with a space, because IIS writes `+` for both. The `+` of `(+https://…)` and `;
+/// +https://…` is kept, because crawlers write it before the URL of their page.
 fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'+', text).is_none() {
         return Cow::Borrowed(text);
@@ -169,8 +170,8 @@ fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(octets.collect())
 }
 
-/// Decodes a value of CloudFront, which escapes special bytes, and escapes the `%` of a header
-/// again: a space is `%20` or `%2520`.
+/// Decodes a value of CloudFront. CloudFront percent-encodes special bytes, in headers twice, so
+/// that a space is `%20` or `%2520`.
 pub(super) fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'%', text).is_none() {
         return Cow::Borrowed(text);

@@ -50,8 +50,8 @@ pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
 ///
 /// # Errors
 ///
-/// If there is no such file. Files without a date are not read, because they need not be a
-/// robots.txt.
+/// If the directory contains no such file. Files without a date are not read, because they may be
+/// something other than a robots.txt.
 fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for file in std::fs::read_dir(folder).map_err(|error| input::named(folder, &error))? {
@@ -82,7 +82,7 @@ fn date_in(name: &str) -> Option<i64> {
 /// Parses a time at the beginning of a string.
 fn moment(text: &str) -> Option<i64> {
     let mut rest = text;
-    // Parses digits after an optional separator.
+    // Parses this number of digits after an optional separator.
     let mut number = |digits: usize, signs: &str| {
         let behind = rest.strip_prefix(|sign| signs.contains(sign)).unwrap_or(rest);
         let number = behind.get(..digits).filter(|number| number.bytes().all(|digit| digit.is_ascii_digit()))?;
@@ -93,7 +93,7 @@ fn moment(text: &str) -> Option<i64> {
     let hour = number(2, "Tt-_ ").unwrap_or("00");
     let (minute, second) = (number(2, ":-.").unwrap_or("00"), number(2, ":-.").unwrap_or("00"));
     let at = |clock: &str| date::parsed(&format!("{year}-{month}-{day}T{clock}Z"));
-    // The digits after the day need not be a time.
+    // If the digits after the day are not a time, the beginning of the day is used.
     at(&format!("{hour}:{minute}:{second}")).or_else(|| at("00:00:00"))
 }
 

@@ -1,14 +1,14 @@
 //! Reads the versions of a file in a git repository with the command `git`.
 //!
-//! A version is in force from the time of its commit on the branch that is checked out. For a
-//! merge, this is the time of the merge commit: before it, the content of another branch was not
-//! live. The versions are in the order of the commits. If a commit has a later date than the next
-//! one, the date of the next one is used. The user's settings do not affect the result.
+//! A version is in force from the time of its commit on the branch that is checked out. The content
+//! of a merged branch is in force from the time of the merge commit. The versions are in the order
+//! of the commits: if a commit has a later date than its successor, the date of the successor is
+//! used. The user's settings do not affect the result.
 //!
-//! **No program that a repository names is run.** The config of a repository may come from someone
-//! else, as in a checkout that was sent as an archive, and can name programs. [`ALWAYS`], [`LOG`]
-//! and [`ENVIRONMENT`] keep git from running them. The config of the user and of the system stays
-//! in force, because git reads `safe.directory` only there.
+//! **No program that a repository names is run.** The config of a repository can name programs, and
+//! may come from someone else, for example if the checkout was sent as an archive. [`ALWAYS`],
+//! [`LOG`] and [`ENVIRONMENT`] keep git from running them. The config of the user and of the system
+//! stays in force, because git reads `safe.directory` only there.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -27,15 +27,15 @@ const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log
                       -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
                       -c core.alternateRefsCommand=true -c alias.remote-none=";
 
-/// Environment variables of every git command. To fetch an object that a partial clone lacks, git
-/// runs programs that the repository names. Git 2.45 and later obeys `GIT_NO_LAZY_FETCH`. For
-/// earlier versions, only the protocol "none" is allowed, whose helper is the alias `remote-none`;
-/// [`ALWAYS`] makes that alias do nothing.
+/// Environment variables of every git command. They keep git from fetching objects that a partial
+/// clone lacks, because git runs programs that the repository names to fetch them. Git 2.45 and
+/// later obeys `GIT_NO_LAZY_FETCH`. Earlier versions may only use the protocol "none", whose helper
+/// is the alias `remote-none`; [`ALWAYS`] makes that alias do nothing.
 const ENVIRONMENT: [(&str, &str); 3] =
     [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
-/// Command that prints one line per commit, and one line for the commit's change of the file. `-O`
-/// overrides a setting of the repository that names a file for git to read.
+/// Git command that prints one line per commit, followed by one line about the commit's change of
+/// the file. `-O` overrides a setting of the repository that names a file for git to read.
 const LOG: &str = "log --first-parent -m --raw --no-abbrev --no-renames --no-color --no-show-signature --no-ext-diff \
                    --no-textconv -O/dev/null --format=%H%x20%ct";
 
@@ -95,8 +95,8 @@ impl Change {
     }
 }
 
-/// Returns the commits that changed a file, the newest first. Returns at most one more than may be
-/// read, so that the caller notices that there are more.
+/// Returns the commits that changed a file, the newest first. Returns at most one commit more than
+/// the limit, so that the caller can tell that the limit is exceeded.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let most = format!("--max-count={}", MAX_VERSIONS + 1);
     let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;
@@ -118,8 +118,8 @@ fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Reads the content of the file in these commits, up to the limits: git prints the size of each
-/// version before its bytes.
+/// Reads the content of the file in these commits, up to the limits. To check the limits, it uses
+/// the size that git prints before each version.
 fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> io::Result<()> {
     let mut git = command(folder);
     git.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

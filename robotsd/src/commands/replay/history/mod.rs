@@ -2,8 +2,9 @@
 //! then, as the board does.
 //!
 //! The versions come from git ([`git`]) or from dated files ([`dated`]), and the fetches of
-//! robots.txt come from the log. Each line is counted as a worker of the server counts a request,
-//! and judged by the board ([`LogBoard`]), so the same traffic gets the same judgements.
+//! robots.txt come from the log. Each line is counted as a worker of the server would count the
+//! request, and crawlers are judged by the code of the board ([`LogBoard`]). The same traffic
+//! therefore gets the same judgements.
 
 mod dated;
 mod git;
@@ -25,8 +26,7 @@ use crate::board::{
 use crate::commands::arguments::site::{OtherFiles, RobotsFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
 
-/// Maximum number of versions that are read. The newest ones are read, and nothing is known about
-/// earlier versions.
+/// Maximum number of versions that are read. If there are more, the oldest ones are left out.
 const MAX_VERSIONS: usize = 512;
 
 /// Maximum size of all versions together, in bytes.
@@ -37,7 +37,7 @@ const MAX_BYTES: usize = 16 << 20;
 struct DatedVersion {
     /// Seconds since 1970.
     at: i64,
-    /// The commit or the file.
+    /// The commit or the file that contains the version.
     source: String,
     bytes: Vec<u8>,
 }
@@ -90,7 +90,7 @@ pub(super) struct VersionHistory {
 #[derive(Debug)]
 pub(super) struct PastVersion {
     pub(super) since: Second,
-    /// Name of the version on the board.
+    /// Name of the version in judgements.
     pub(super) name: String,
     pub(super) source: String,
     hash: VersionHash,
@@ -135,7 +135,7 @@ impl VersionHistory {
         Ok(Self { versions, file, left_out, deploy })
     }
 
-    /// Returns the newest version.
+    /// Returns the newest version as a file.
     pub(super) fn newest(&self) -> Option<RobotsFile> {
         let bytes = self.versions.last()?.evaluator.robots().bytes().to_vec();
         Some(RobotsFile { name: self.file.clone(), bytes })
@@ -151,8 +151,8 @@ impl VersionHistory {
         self.versions.partition_point(|version| version.since <= time).checked_sub(1)
     }
 
-    /// Returns the versions that a crawler may follow at `time`, while the version at `place` is in
-    /// force.
+    /// Returns the versions that a crawler may follow at `time` if the version at index `place` is
+    /// in force.
     fn gone_by(&self, place: usize, time: Second) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = &self.versions[..=place];
         let may_be = move |at: &usize| versions.get(at + 1).is_none_or(|next| next.since + GONE_BY >= time);
@@ -168,10 +168,11 @@ impl VersionHistory {
 /// Default time after a commit during which the previous version may still be served, in seconds.
 const DEPLOYED: Second = 15 * 60;
 
-/// Observations of one chunk for the board.
+/// Observations in one chunk of the log. The board judges crawlers by them.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Counts that have no room for another row. They are joined before `counted`.
+    /// Full sets of counts, which have no room for another row. They are joined to the board before
+    /// `counted`.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,
@@ -215,7 +216,7 @@ impl BoardNotes {
         let host = entry.host.as_deref().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
         let origin = |out: &mut String| write_origin("", host, out);
         if RequestPath::is_robots_txt_target(&entry.target) {
-            // A crawler gets no rules from any other response.
+            // Crawlers get rules only from these responses.
             if method == "GET" && matches!(entry.status, None | Some(200 | 304)) {
                 let is_served = in_force.is_some() && at - version.since >= history.deploy;
                 self.counted.read(&seen, |read| {

@@ -1,13 +1,13 @@
-//! Identifies the senders of the requests in a log, by the evidence that is available today.
+//! Identifies the senders of the requests in a log with the evidence that is available today.
 //!
 //! A report is about the past, and the evidence may be older or newer than a request:
 //!
 //! 1. A list verifies requests of any age. It refutes a claim only if the request was sent close to
-//!    the date of the list ([`is_close`]). Otherwise a request from an address that is not on the
-//!    list is counted as claimed.
+//!    the date of the list ([`is_close`]). At other times, a request from an address that is not on
+//!    the list is counted as claimed.
 //! 2. If there are several copies of a list, only the copy that a server would start with can
-//!    refute a claim. The other copies can only verify: newer copies verify all requests, older
-//!    copies only requests made before the date of that copy.
+//!    refute a claim. The other copies can only verify: newer copies verify requests of any age,
+//!    older copies only requests made before the date of the server's copy.
 //! 3. Reverse DNS names are looked up only if requested, before the requests are counted
 //!    ([`names`]). Like lists, they refute a claim only if the request was sent close to the
 //!    look-up.
@@ -15,7 +15,7 @@
 //!    proxy.
 //! 5. Logs do not contain signatures.
 //!
-//! Whether a log contains the addresses of clients at all is decided from all its requests
+//! A log may not contain the addresses of clients at all. This is determined from all its requests
 //! ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
 
 mod names;
@@ -44,14 +44,14 @@ pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 pub(super) struct LogEvidence {
     /// Evidence by the name of the crawler.
     crawlers: HashMap<String, Arc<CrawlerEvidence>>,
-    /// Patterns of reverse DNS names. A question contains the index of its patterns.
+    /// Patterns of reverse DNS names. A [`NameQuestion`] contains an index into this list.
     pub(super) patterns: Vec<Arc<[NamePattern]>>,
     pub(super) answers: Option<NameAnswers>,
     /// The trusted proxies of the config: their addresses prove nothing about clients.
     trusted_proxies: Vec<Network>,
 }
 
-/// How the claims of a crawler can be checked.
+/// Evidence for checking requests that name a certain crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerEvidence {
     /// Lists of the crawler's addresses; `None` if there is no copy of a list.
@@ -60,8 +60,8 @@ pub(super) struct CrawlerEvidence {
 }
 
 impl LogEvidence {
-    /// Reads the evidence for the crawlers of a registry. Also returns why copies of lists cannot
-    /// be used.
+    /// Reads the evidence for the crawlers of a registry. Also returns messages about the copies of
+    /// lists that cannot be used.
     pub(super) fn read(registry: &Registry, places: &EvidencePlaces) -> (Self, Vec<String>) {
         let mut evidence = Self { trusted_proxies: places.trusted_proxies.clone(), ..Self::default() };
         let (mut known, mut problems) = (HashMap::<&str, Option<Arc<ListCopies>>>::new(), Vec::new());
@@ -77,8 +77,8 @@ impl LogEvidence {
         (evidence, problems)
     }
 
-    /// Returns how an address can confirm or refute the claims of these agents, or `None` if it
-    /// cannot.
+    /// Returns how an address can confirm or refute that a request is from these agents, or `None`
+    /// if it cannot.
     pub(super) fn methods_of(&self, agents: &[Agent]) -> Option<ClaimMethods> {
         let known = |agent: &Agent| self.crawlers.get(agent.registered()?.name.as_str()).cloned();
         match agents {
@@ -87,8 +87,8 @@ impl LogEvidence {
         }
     }
 
-    /// Identifies the sender of a request with these agents, logged with this address and time.
-    /// Adds to `questions` the addresses whose names must be looked up.
+    /// Identifies the sender of a request that names these agents and was logged with this address
+    /// and time. Adds to `questions` the addresses whose names must be looked up.
     pub(super) fn identify(
         &self,
         agents: &[Agent],
@@ -126,10 +126,10 @@ impl LogEvidence {
     }
 }
 
-/// How the claims of a header can be checked; determined once for all its requests.
+/// How requests with a certain header can be checked; determined once per header.
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
-    /// The header names one crawler, whose evidence this is.
+    /// The header names one crawler; contains the evidence about it.
     One(Arc<CrawlerEvidence>),
     /// The header names several crawlers. Each is checked with its own evidence.
     Several,
@@ -165,8 +165,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             let copies = copies.as_ref()?;
             let set = copies.set_for(address, self.time);
             let best = &copies.best;
-            // Only a fetched list has a time when its operator confirmed it, so other lists refute
-            // nothing.
+            // A list can refute only if it was fetched, because only then is it known when its
+            // operator confirmed it.
             let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
             let counts = !is_refutable(crawler) || is_close;
             Some(ListEvidence { set, confirmed: counts.then_some(now) })
@@ -181,8 +181,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             questions.borrow_mut().note((names, address), false);
         }
         let Some(answers) = &self.evidence.answers else {
-            // Lists are complete, so for a crawler with lists a claim is not undecided just because
-            // names were not looked up.
+            // A crawler's lists are complete, so names that were not looked up make a claim
+            // undecided only if the crawler has no lists.
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
         Some(match answers.outcome(names, address) {
@@ -205,7 +205,7 @@ pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
 ///
 /// Logs are often written with addresses truncated to a /24, a /48 or a /64. A truncated address
 /// looks like an address but is not the client's. An address that ends like a truncated one is
-/// therefore not used as evidence. Hardly any client has such an address.
+/// therefore not used as evidence. Few clients have such an address.
 pub(crate) fn is_whole(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.octets()[3] != 0,
@@ -238,20 +238,22 @@ pub(crate) struct ListCopies {
 #[derive(Debug)]
 pub(crate) struct DatedCopy {
     pub(crate) copy: ListCopy,
-    /// Time when the copy was right, in seconds since 1970: when it was fetched or last confirmed,
-    /// or the date in its file.
+    /// Time when the copy was up to date, in seconds since 1970. It is the time of the fetch or of
+    /// the last confirmation, or the date in the file.
     pub(crate) date: i64,
 }
 
 impl ListCopies {
-    /// Reads the copies of the list at a URL. Adds to `problems` why a copy cannot be used.
+    /// Reads the copies of the list at a URL. Adds a message to `problems` for each copy that
+    /// cannot be used.
     fn read(url: &str, places: &EvidencePlaces, problems: &mut Vec<String>) -> Option<Self> {
         let copies = places.list_copies(url, |problem| problems.push(problem));
         let mut copies = copies.into_iter().map(|copy| DatedCopy::of(copy, places.own_copy(url)));
         Some(Self { url: url.to_owned(), best: copies.next()?, others: copies.collect() })
     }
 
-    /// Returns the addresses of the list that decide about `address`, for a request of this time.
+    /// Returns the address set of the copy that decides about `address`, for a request of this
+    /// time.
     ///
     /// If only an older copy contains the address, the operator had it until the date of the best
     /// copy. If only a newer copy contains the address, the operator has it now.
@@ -268,8 +270,8 @@ impl ListCopies {
 }
 
 impl DatedCopy {
-    /// `own` is the path of the operator's own file. If the list in that file contains no date, the
-    /// time of the file's last change is used.
+    /// Creates a dated copy. `own` is the path of the operator's own file, if the copy comes from
+    /// that. If the list in that file contains no date, the time of the file's last change is used.
     fn of(copy: ListCopy, own: Option<&Path>) -> Self {
         let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());
         let written = || copy.fetched.or(copy.list.created.as_deref()).and_then(day_of);
@@ -279,7 +281,8 @@ impl DatedCopy {
     }
 }
 
-/// Reports whether evidence of this date may refute a request of this time.
+/// Reports whether evidence of this date may refute the claim of a request that was sent at this
+/// time.
 fn is_close(date: i64, time: Option<i64>) -> bool {
     time.is_some_and(|time| (-CONFIRMED_BEFORE..=CONFIRMED_AFTER).contains(&date.saturating_sub(time)))
 }
@@ -303,7 +306,7 @@ mod tests {
         ] {
             assert_eq!(whole(text), Some(want.parse().expect(want)), "{text}");
         }
-        // The last address is empty.
+        // The last string, after the final comma, is empty.
         let others = "66.249.66.0 ::ffff:66.249.66.0 2001:4860:4801:: 2001:4860:4801:10:: 66.249.66.0/24 66.249.66.1, \
                       crawl.example - ";
         for text in others.split(' ') {

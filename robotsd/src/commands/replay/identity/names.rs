@@ -24,10 +24,10 @@ use crate::date::seconds;
 use crate::exit::complain;
 
 /// Maximum number of addresses that are looked up. Each address needs at least one question, so
-/// looking up the maximum takes more than three minutes.
+/// 10,000 addresses take more than three minutes.
 const MAX_LOOKED_UP: usize = 10_000;
 
-/// Number of addresses above which a message announces how long the look-ups take, if no progress
+/// Number of addresses above which a message announces the duration of the look-ups, if no progress
 /// bar is shown.
 const FEW: usize = 500;
 
@@ -100,7 +100,7 @@ async fn ask(
                     outcomes.insert(question, outcome);
                     progress.inc(1);
                 }
-                // A check that panicked has no outcome.
+                // A look-up that panicked has no outcome.
                 Some(Err(_)) => {}
             },
         }
@@ -108,8 +108,8 @@ async fn ask(
     Ok(outcomes)
 }
 
-/// Ends the process on the next Ctrl-C: after the first wait for Ctrl-C, the default handler no
-/// longer ends it.
+/// Ends the process on the next Ctrl-C. tokio replaces the default handler when it first waits for
+/// Ctrl-C, so the process would otherwise ignore it.
 fn end_on_the_next_interrupt(runtime: Runtime) {
     thread::spawn(move || {
         if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
@@ -118,9 +118,10 @@ fn end_on_the_next_interrupt(runtime: Runtime) {
     });
 }
 
-/// A resolver without network access finds no name for any address. A failed address therefore
-/// counts only if another address of the same operator was verified. Such a proof is valid for an
-/// hour, and the look-ups of one run take less time.
+/// Drops refutations by resolvers that may not work: a resolver without network access finds no
+/// name for any address. The names of an address refute a claim only if another address was
+/// verified by the same patterns, which proves that the resolver works. The proof is valid for an
+/// hour, which is longer than the look-ups of one run take.
 fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, MethodOutcome>, patterns: usize) {
     let mut is_proven = vec![false; patterns];
     for ((names, _), outcome) in &*outcomes {
@@ -138,10 +139,11 @@ fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, Met
 /// Maximum number of distinct addresses to count when finding the most frequent ones.
 const MAX_COUNTED: usize = 1 << 16;
 
-/// Index of the patterns that the names must match, and the address to look up.
+/// Question to a resolver: the index of the patterns that the names must match, and the address to
+/// look up.
 pub(crate) type NameQuestion = (usize, PublicAddress);
 
-/// Addresses whose names add evidence, with their number of requests.
+/// Questions to ask, each with the number of requests from its address.
 pub(in crate::commands::replay) type NameQuestions = FrequentCounts<NameQuestion, MAX_COUNTED>;
 
 /// Results of the name look-ups for claims.

@@ -72,8 +72,8 @@ fn line<const N: usize>(
     CrawlerLine { group, name, badge: None, parts: parts(tally, group.disallowed(), report), value, details }
 }
 
-/// Returns the parts of a bar: first what the file disallows or what the change affects, then the
-/// rest.
+/// Returns the parts of a bar: first the requests that the file disallows or the change affects,
+/// then all others.
 fn parts(of: &RequestTally, harm: &'static str, report: &Report) -> Vec<ChartPart> {
     match report.is_compared() {
         false => vec![(harm, of.disallowed), ("early", of.not_blamed), ("allowed", of.allowed)],

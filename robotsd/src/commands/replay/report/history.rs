@@ -1,5 +1,5 @@
-//! Judgements of crawlers by the versions of robots.txt that they had fetched, and visitors gained
-//! in return for crawling. Every format of the report contains them.
+//! Two parts of a report: judgements of crawlers by the versions of robots.txt that they had
+//! fetched, and the visitors that their operators' services referred.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) const SHOWN: usize = 25;
 /// Maximum number of crawlers that are listed per judgement.
 const NAMED: usize = 10;
 
-/// Judgements from worst to best, each with its name and its phrases for one crawler and for
+/// Judgements from worst to best: the name of each, and its phrases for one crawler and for
 /// several.
 const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("ignores", "ignores robots.txt", "ignore robots.txt"),
@@ -25,12 +25,12 @@ const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("obeys", "obeys", "obey"),
 ];
 
-/// The board's judgements, by the versions of a history.
+/// Judgements of crawlers by the versions of a history, as on the board.
 #[derive(Debug, Serialize)]
 pub(crate) struct PastJudgements {
     /// Versions, the oldest first.
     versions: Vec<VersionRow>,
-    /// Whether the config says that the logs contain every fetch of robots.txt.
+    /// Whether, according to the config, the logs contain every fetch of robots.txt.
     sees_all: bool,
     /// Periods without a line in the logs.
     lacking: Vec<[String; 2]>,
@@ -46,7 +46,7 @@ pub(crate) struct PastJudgements {
 struct VersionRow {
     version: String,
     since: String,
-    /// The commit, or the file.
+    /// The commit or the file that contains the version.
     source: String,
 }
 
@@ -70,8 +70,8 @@ impl PastJudgements {
         })
     }
 
-    /// Returns the crawlers of each judgement, the worst first, such as `2 ignore robots.txt:
-    /// GPTBot, Bytespider`; followed by the crawlers that are not judged, with the reason.
+    /// Returns a line for each judgement, the worst first, such as `2 ignore robots.txt: GPTBot,
+    /// Bytespider`. The last lines contain the crawlers that are not judged, with the reason.
     pub(super) fn verdicts(&self) -> Vec<String> {
         let listed = |names: &[&str]| {
             let more = names.len().saturating_sub(NAMED) as u64;
@@ -102,7 +102,7 @@ impl PastJudgements {
         verdicts
     }
 
-    /// Returns notes, as sentences without a full stop.
+    /// Returns notes about the history, as sentences without a full stop.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let newest = self.versions.last();
         let versions = newest.map(|newest| {

@@ -52,9 +52,9 @@ impl ReplayPage<'_> {
         (!lines.is_empty()).then(|| crawler_lines(&lines, harm, &[("opened", "newly allowed"), ("early", kept)]))
     }
 
-    /// Returns the chart of crawlers' requests over time, with its title and what it counts. In a
-    /// comparison, it counts the requests whose result changes, and has no columns if there are no
-    /// such requests.
+    /// Returns the chart of crawlers' requests over time, with its title and a description of the
+    /// counted requests. In a comparison, it counts the requests whose result changes, and has no
+    /// columns if there are no such requests.
     fn over_time(&self) -> Option<(&'static str, &'static str, TimeChart)> {
         let report = self.report;
         let (first, last) = (report.hours.first()?.start, report.hours.last()?.start);
@@ -99,7 +99,8 @@ impl ReplayPage<'_> {
         })
     }
 
-    /// Returns a bar with a sender's share of the requests under crawlers' names.
+    /// Returns a bar for one group of the requests under crawlers' names: verified, undecided, or
+    /// sent by impostors.
     fn bar_of(&self, share: &RequestTally) -> Markup {
         let most = self.report.identity.shares().map(|(share, _)| share.requests).max().unwrap_or(0);
         bar(&[("disallowed", share.disallowed), ("allowed", share.requests - share.disallowed)], most)

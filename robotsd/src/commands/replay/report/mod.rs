@@ -27,19 +27,20 @@ pub(crate) struct Report {
     pub(crate) robots: String,
     pub(crate) against: Option<String>,
     pub(crate) requests: u64,
-    /// Requests for hosts of other sites, which no other count includes; `without_host` counts
-    /// requests without a host, which other counts include.
+    /// Requests for hosts of other sites, which no other count includes. `without_host` counts
+    /// requests without a host, which are also included in other counts.
     other_hosts: u64,
     without_host: u64,
     #[serde(skip)]
     host_notes: Vec<String>,
     pub(crate) unread_lines: u64,
     unread_samples: Vec<String>,
-    /// Requests without a User-Agent: all requests, if the log format lacks it.
+    /// Requests without a User-Agent. If the log format does not contain it, these are all
+    /// requests.
     nameless: u64,
     /// Requests without a readable time.
     timeless: u64,
-    /// Whether a `Crawl-delay` limits any of the requests under the policy.
+    /// Whether the policy limits the rate of any counted request because of a `Crawl-delay`.
     #[serde(skip)]
     has_limit: bool,
     /// Time of the first request, in seconds since 1970.
@@ -58,8 +59,8 @@ pub(crate) struct Report {
     others: Vec<ClassRow>,
     /// Requests of crawlers by the hour.
     hours: Vec<HourRow>,
-    /// Operators with a known service: the pages that their crawlers got, and the visitors that
-    /// their services referred.
+    /// Operators that have a service which refers visitors: the pages that their crawlers got, and
+    /// the visitors that came from these services.
     given_back: Vec<OperatorBalance>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<PastJudgements>,
@@ -82,7 +83,7 @@ struct ReportedCrawler {
     by_rule: RuleRows,
 }
 
-/// Sums over all crawlers, without impostors.
+/// Sums of the counts of all crawlers, without impostors.
 #[derive(Debug, Serialize)]
 struct CrawlerTotals {
     crawler_requests: u64,
@@ -117,7 +118,7 @@ impl Report {
             let weight = (is_engine_shut_out(row), harm(own), own.requests);
             (std::cmp::Reverse(weight), crawler.agent.name.as_str())
         });
-        // A name that only impostors use is listed with the impostors.
+        // A crawler whose name only impostors use is listed with the impostors.
         let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;
         let crawlers: Vec<_> =
             rows.iter().filter(is_crawler).map(|(row, own)| ReportedCrawler::new(row, own, plan)).collect();
@@ -164,8 +165,8 @@ impl Report {
     }
 
     /// Returns the headline, one sentence per crawler: search engines first, then the crawlers with
-    /// the most disallowed or changed requests. Crawlers whose claims were checked but never
-    /// verified come last: impostors may have sent all their requests.
+    /// the most disallowed or changed requests. A crawler whose claims were checked but never
+    /// verified comes last, because impostors may have sent all its requests.
     fn headlines(&self) -> impl Iterator<Item = String> {
         let harm = |row: &ReportedCrawler| {
             let (own, verified) = (&row.tally, &row.identity.verified);
@@ -248,7 +249,7 @@ impl ReportedCrawler {
     }
 }
 
-/// Returns what the log does not show, as sentences without a full stop.
+/// Describes the values that lines of the log lack, as sentences without a full stop.
 fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
     let nameless = report.lacks_names().then(|| {
         "no request has a User-Agent, or the log does not contain it, so crawlers cannot be recognised: use the \

@@ -20,8 +20,8 @@ use crate::html::{counted, grouped};
 const RULES: usize = 20;
 const PATTERNS: usize = 10;
 
-/// Deciding rules: those that disallow requests, or, in a comparison, those that change the result
-/// of requests.
+/// The deciding rules of a crawler: rules that disallow requests, or, in a comparison, rules that
+/// change the result of requests.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRows {
     pub(super) rules: Vec<RuleRow>,
@@ -104,7 +104,7 @@ impl RuleRow {
         }
     }
 
-    /// Returns the effect of the rule, and its file and line.
+    /// Describes the effect of the rule, with its file and line.
     pub(super) fn sentence(&self) -> String {
         let (effect, file) = (self.effect_words(), &self.file);
         match (self.line, &self.pattern) {
@@ -113,7 +113,7 @@ impl RuleRow {
         }
     }
 
-    /// Returns the text before the rule.
+    /// Returns the words that describe the effect, for the text before the rule.
     pub(super) const fn effect_words(&self) -> &'static str {
         match self.effect {
             Effect::Disallowed => "",
@@ -131,7 +131,8 @@ pub(super) fn text_of(octets: &[u8]) -> String {
 const ADDRESSES: usize = 20;
 const SUSPECT_ADDRESSES: usize = 3;
 
-/// Evidence, and its result for all requests under crawlers' names.
+/// The evidence about the senders of requests under crawlers' names, and the result of checking
+/// them all.
 #[derive(Debug, Serialize)]
 pub(super) struct Senders {
     /// Date of the oldest list that was used.
@@ -159,7 +160,7 @@ pub(super) struct SenderSplit {
     pub(super) impostors: RequestTally,
 }
 
-/// A list that was used.
+/// An address list that was used as evidence.
 #[derive(Debug, Serialize)]
 struct ListRow {
     url: String,
@@ -168,15 +169,15 @@ struct ListRow {
     prefixes: usize,
 }
 
-/// Number of addresses whose names were looked up, and of those left out because there were too
-/// many.
+/// Number of addresses whose names were looked up, and number of addresses that exceeded the limit.
 #[derive(Debug, Serialize)]
 pub(super) struct NamesRow {
     pub(super) looked_up: usize,
     left_out: usize,
 }
 
-/// A crawler whose claims fail, although the log may not contain the addresses of clients.
+/// A crawler whose failed claims prove nothing, because the log may not contain the addresses of
+/// clients.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspectRow {
     pub(super) crawler: String,
@@ -194,8 +195,8 @@ pub(crate) struct ImpostorRow {
     pub(super) tally: RequestTally,
     /// Addresses with the most requests.
     pub(super) addresses: Vec<AddressRow>,
-    /// Number of addresses that are not listed. If there are very many addresses, not all of them
-    /// are counted.
+    /// Number of addresses that are not listed. It is too low if there are very many addresses,
+    /// because not all of them are counted.
     pub(super) other_addresses: u64,
     pub(super) other_addresses_requests: u64,
     #[serde(flatten)]
@@ -232,7 +233,7 @@ impl Senders {
         }
     }
 
-    /// Describes the evidence that claims were checked with; `None` if there was no evidence.
+    /// Describes the evidence that was used to check senders. `None` if there was no evidence.
     pub(super) fn evidence(&self) -> Option<String> {
         let names = self.names.as_ref().map(|names| names.looked_up).filter(|looked_up| *looked_up > 0);
         let lists = self.lists_of.iter().map(|day| format!("the lists of {day}"));
@@ -240,8 +241,8 @@ impl Senders {
         (!parts.is_empty()).then(|| format!("by {}", parts.join(" and ")))
     }
 
-    /// Returns the requests under crawlers' names by sender, each with the phrase that follows the
-    /// number. Impostors are included only if there are any.
+    /// Returns the numbers of requests under crawlers' names, by kind of sender, each with the
+    /// phrase that follows the number. Impostors are included only if there are any.
     pub(super) fn shares(&self) -> impl Iterator<Item = (&RequestTally, &'static str)> {
         let SenderSplit { verified, claimed, impostors, .. } = &self.split;
         let impostors = (impostors.requests > 0)
@@ -251,8 +252,8 @@ impl Senders {
             .chain(impostors)
     }
 
-    /// Returns the reasons why requests could be anyone's, with their numbers; the most frequent
-    /// first.
+    /// Returns the reasons why claims are neither verified nor refuted, each with its number of
+    /// requests, the most frequent first.
     pub(super) fn reasons(&self) -> Vec<(String, u64)> {
         let mut reasons: Vec<_> = self.split.claimed_because.iter().collect();
         reasons.sort_by_key(|(_, requests)| std::cmp::Reverse(**requests));
@@ -290,7 +291,7 @@ impl Senders {
 }
 
 impl SenderSplit {
-    /// Returns the sums over these crawlers.
+    /// Sums up the counts of these crawlers.
     pub(super) fn of<'r>(rows: impl IntoIterator<Item = &'r ReplayRow>) -> Self {
         let mut split = Self::default();
         for row in rows {
@@ -334,8 +335,8 @@ impl ImpostorRow {
         }
     }
 
-    /// Lists up to `most` addresses with their requests, and the number of requests from the
-    /// others.
+    /// Lists up to `most` addresses with their numbers of requests, and the total of all other
+    /// addresses.
     pub(super) fn addresses_in_words(&self, most: usize) -> String {
         let (shown, rest) = self.addresses.split_at(most.min(self.addresses.len()));
         let rest = rest.iter().map(|row| row.tally.requests).sum::<u64>() + self.other_addresses_requests;

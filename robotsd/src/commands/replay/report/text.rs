@@ -1,7 +1,7 @@
 //! The report for a terminal.
 //!
-//! `text.txt` is the template; this module computes its values. Text from a log cannot break out of
-//! its line.
+//! `text.txt` is the template; this module computes its values. Text from a log is escaped, so that
+//! it cannot add lines to the report.
 
 use askama::Template;
 
@@ -20,12 +20,12 @@ const DETAILED: usize = 5;
 /// Width of a bar, in columns.
 const BAR: usize = 20;
 
-/// Maximum number of rules shown per crawler, and of patterns per rule.
+/// Maximum number of rules that are shown per crawler, and of patterns per rule.
 const RULES: usize = 8;
 const PATTERNS: usize = 5;
 
-/// Maximum number of crawlers whose impostors are shown, of addresses for each, and of impostors
-/// shown with rules and paths.
+/// Limits of the list of impostors: crawlers whose impostors are shown, addresses per crawler, and
+/// crawlers whose impostors are shown with rules and paths.
 const IMPOSTORS: usize = 10;
 const ADDRESSES: usize = 5;
 const DETAILED_IMPOSTORS: usize = 3;
@@ -69,7 +69,8 @@ impl TextReport<'_> {
         if name.chars().count() > width { cut(&name, width - 1) } else { name }
     }
 
-    /// Returns requests as a bar: disallowed requests are dark, allowed requests light.
+    /// Draws the requests of a crawler as a bar: disallowed requests are dark, allowed requests
+    /// light.
     fn bar(&self, row: &ReportedCrawler) -> String {
         let most = self.crawlers().map(|row| row.tally.requests).max().unwrap_or(1);
         // A count above zero takes at least one column.
@@ -113,7 +114,8 @@ fn other_rules(by_rule: &RuleRows) -> Option<(u64, u64)> {
     others(rest, by_rule.other_rules, by_rule.other_rules_requests)
 }
 
-/// Adds the rows beyond the display limit and the rows that the report does not list.
+/// Returns the number and the requests of the rows that are not shown: the `rest` beyond the
+/// display limit, and the `others` that the report does not list.
 fn others(rest: impl ExactSizeIterator<Item = u64>, others: u64, of_others: u64) -> Option<(u64, u64)> {
     let count = rest.len() as u64 + others;
     (count > 0).then(|| (count, rest.sum::<u64>() + of_others))
