@@ -478,8 +478,8 @@ impl Enforcer {
 }
 
 impl JudgedRequest<'_> {
-    /// Counts a request for which nesting may be misconfigured: a router has stripped part of its
-    /// target, or only a layer in a nested router has judged it.
+    /// Counts a request if a router has stripped part of its target, or if only a layer in a nested
+    /// router has judged it. In both cases the layer may be misplaced.
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}

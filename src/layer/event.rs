@@ -1,5 +1,5 @@
-//! The event that observers receive for a request, and the application's own functions: those that
-//! find the target, address, agent and sender, and those that run after the decision.
+//! The event that observers receive for a request, and the types of the application's callbacks.
+//! Some callbacks find the target, address, agent or sender; the others run after the decision.
 
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};

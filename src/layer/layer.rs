@@ -32,7 +32,7 @@ pub struct RobotsLayer {
 
 impl RobotsLayer {
     /// Creates a layer for one site ([`LiveRobots`](crate::live::LiveRobots)), or for several sites
-    /// ([`Sites`](crate::source::Sites)), from which the host of the request selects one.
+    /// ([`Sites`](crate::source::Sites)). The host of the request selects one of them.
     ///
     /// The layer judges the target of the request as the layer receives it. In a nested axum
     /// router, the target lacks the prefix of the router, so the rules do not match and disallowed
@@ -92,8 +92,8 @@ impl RobotsLayer {
 
     /// Sets a function that finds the client's address. The address is needed for exempt networks
     /// of the policy, for crawl delays and for a `Verifier`. Behind a proxy, the function should
-    /// return the proxy's address, from which [`forwarded_for`](Self::forwarded_for) then finds the
-    /// client's. There is no default, because only the server knows the address of a connection.
+    /// return the proxy's address. [`forwarded_for`](Self::forwarded_for) then finds the client's
+    /// address. There is no default, because only the server knows the address of a connection.
     /// `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call replaces the
     /// function.
     ///
@@ -228,12 +228,12 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.robots_txt = RobotsTxtPlace::Elsewhere)
     }
 
-    /// Returns a service that answers a request for any path as the layer answers `/robots.txt`.
-    /// Use it in a route for `/robots.txt` if such requests do not reach the layer, for example
-    /// because the layer was added with `Router::route_layer` or to a single route. The service
-    /// answers with 404 if the request's host belongs to no site. It also answers with 404 if no
-    /// robots.txt is known yet and [`WhenMissing::Relay`](crate::live::WhenMissing::Relay) leaves
-    /// the answer to the application.
+    /// Returns a service that treats every request as a request for `/robots.txt`, whatever its
+    /// path. Use it in a route for `/robots.txt` if such requests do not reach the layer, for
+    /// example because the layer was added with `Router::route_layer` or to a single route. The
+    /// service answers with 404 if the request's host belongs to no site. It also answers with 404
+    /// if no robots.txt is known yet and [`WhenMissing::Relay`](crate::live::WhenMissing::Relay)
+    /// leaves the answer to the application.
     ///
     /// In an app on axum 0.8, merge `RobotsLayer::robots_txt_route` instead.
     pub fn robots_txt_service(&self) -> RobotsTxtService {
@@ -447,8 +447,8 @@ impl<S> Layer<S> for SameBodyLayer {
 
 robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 
-/// The judgement of a request: either the answer, or a rate limit bucket in which the request must
-/// be counted before it can be answered.
+/// The judgement of a request: either the answer, or a rate limit bucket. In the second case, the
+/// request must be counted before it can be answered.
 ///
 /// In this example, a service counts requests in a store that several processes share:
 ///
@@ -469,7 +469,7 @@ robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 /// let rate_limited = judgement.rate_limited().ok_or("limited")?;
 /// assert_eq!(rate_limited.key, "gptbot claimed");
 /// assert_eq!((rate_limited.interval.as_secs(), rate_limited.burst.get()), (10, 5));
-/// The store's reply: the request is seven seconds too early.
+/// // The store's reply: the request is seven seconds too early.
 /// let answer = judgement.respond(Some(Duration::from_secs(7)));
 /// assert!(matches!(answer.outcome, Outcome::Respond(refusal) if refusal.status() == 429));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

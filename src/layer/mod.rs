@@ -4,8 +4,8 @@
 //! A request is handled in these steps:
 //!
 //! 1. If the request has no host, or a host that belongs to no site, the request passes unchanged.
-//! The first such request is logged. An application that serves its pages under any host needs a
-//! site with the pattern `*`, which matches any host.
+//!    The first such request is logged. An application that serves its pages under any host needs a
+//!    site with the pattern `*`, which matches any host.
 //! 2. `/robots.txt` (any query) is answered from the live snapshot: `GET` and `HEAD` with
 //!    validators, other methods with 405. These requests are never refused. While no robots.txt is
 //!    known, the inner service answers or the client gets 503, depending on

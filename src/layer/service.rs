@@ -101,7 +101,7 @@ where
 
 robots_core::debug_as!(|it| [S: std::fmt::Debug, K] Robots::<S, K> { inner: it.inner });
 
-/// A service that responds to a request for any path as the layer responds to `/robots.txt`.
+/// A service that treats every request as a request for `/robots.txt`, whatever its path.
 /// [`RobotsLayer::robots_txt_service`](super::RobotsLayer::robots_txt_service) creates it.
 #[derive(Clone)]
 pub struct RobotsTxtService {
