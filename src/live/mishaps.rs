@@ -58,7 +58,7 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request without a client address, if the policy needs the address. For the log,
+    /// Counts a request if the policy needs the client's address and it is unknown. For the log,
     /// `rules` returns a clause about the rules that are not enforced, and `remedy` returns the
     /// advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {

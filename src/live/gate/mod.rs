@@ -9,7 +9,7 @@
 //!    accepted yet, only a version that blocks everyone is refused.
 //! 3. The gate refuses a version that newly disallows too many important pages for a search engine
 //!    (see the module `objection`).
-//! 4. The gate refuses a version that disallows a path although it must allow it, does not meet an
+//! 4. The gate refuses a version that disallows a path of [`Gate::must_allow`], does not meet an
 //!    expectation, changes what a guard protects, or has findings of a configured severity.
 //! 5. A refused version is pending, with the reasons, and the live version stays live. An operator
 //!    accepts a pending version by its hash, and so never accepts another version by mistake.
@@ -224,8 +224,8 @@ impl Gate {
     /// Refuses a version that disallows any of these paths for any of these agents. An agent is a
     /// crawler's name, a product token, `*` or a `User-Agent`, as in [`Expectations`].
     ///
-    /// Also refuses a version if an agent's name is similar to that of a registered crawler, but no
-    /// crawler and no group has this name. The condition would then have no effect. Default: no
+    /// Also refuses a version if an agent's name is similar to that of a registered crawler, but
+    /// this name has no crawler and no group. The condition would then have no effect. Default: no
     /// conditions. A second call adds conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
