@@ -9,8 +9,8 @@
 //!    accepted yet, only a version that blocks everyone is refused.
 //! 3. The gate refuses a version that newly disallows too many important pages for a search engine
 //!    (see the module `objection`).
-//! 4. The gate refuses a version that disallows a path of [`Gate::must_allow`], does not meet an
-//!    expectation, changes what a guard protects, or has findings of a configured severity.
+//! 4. The gate also refuses a version that disallows a path of [`Gate::must_allow`], does not meet
+//!    an expectation, changes what a guard protects, or has findings of a configured severity.
 //! 5. A refused version is pending, with the reasons, and the live version stays live. An operator
 //!    accepts a pending version by its hash, and so never accepts another version by mistake.
 //!
