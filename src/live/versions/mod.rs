@@ -80,8 +80,8 @@ fn hex(octets: &[u8]) -> String {
 }
 
 impl VersionHashPrefix {
-    /// Minimum number of hex digits. With 48 bits, it is practically impossible that two versions
-    /// of a site have the same prefix by accident.
+    /// Minimum number of hex digits. With 48 bits, the versions of one site have different
+    /// prefixes, unless somebody constructs equal ones deliberately.
     pub const MIN_DIGITS: usize = 12;
 
     /// Reports whether the hash starts with this prefix.

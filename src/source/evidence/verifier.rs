@@ -383,8 +383,8 @@ pub struct VerifierStatus {
     /// Paths that may change addresses or signatures. Failed claims on them are not refuted.
     pub suspects: Vec<SuspectPath>,
     /// Why it cannot be saved when crawlers were last verified on each path, or why what an earlier
-    /// process has saved could not be loaded. Otherwise a new process does not refute claims on a
-    /// path until a crawler is verified there.
+    /// process has saved could not be loaded. Otherwise a new process cannot refute claims on these
+    /// paths until a crawler is verified there.
     pub paths_problem: Option<Arc<str>>,
 }
 
