@@ -24,8 +24,8 @@ pub struct RateLimitedRequest {
     /// The key of the bucket, unique among the buckets of this robots.txt and the same in every
     /// process. It consists of:
     ///
-    /// - the crawler's product token in lower case, or `*` for all names that clients may have
-    ///   invented;
+    /// - the crawler's product token in lower case, or `*` if the client may have invented its
+    ///   name;
     /// - the result of checking the sender;
     /// - the client's network, if its claim to be the crawler is not verified.
     pub key: String,

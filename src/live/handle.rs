@@ -263,7 +263,7 @@ impl LiveRobots {
 
     /// Publishes the version that was accepted before the live one. The version that was live
     /// becomes pending, like a version that the gate refused. It goes live again only if it is
-    /// accepted, or if the source has another content and later this one again.
+    /// accepted, or if the source changes to another content and later back to this one.
     ///
     /// Blocks until the version is compiled and written to the state directory. The source is not
     /// read. The source may already contain the version that is live after the rollback. The
@@ -470,8 +470,8 @@ pub struct Status {
     /// are not enforced.
     pub without_address: u64,
     /// Number of crawler requests that were judged before the first request for `/robots.txt`; 0
-    /// after that. The hundredth is logged as a warning, because it has two possible causes. Either
-    /// requests for `/robots.txt` do not reach the layer, or another server answers them
+    /// after that. The hundredth such request is logged as a warning. Either requests for
+    /// `/robots.txt` do not reach the layer, or another server answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,
     /// Number of requests for `/robots.txt` that the layer answered instead of a route of the

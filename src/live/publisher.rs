@@ -398,9 +398,7 @@ impl fmt::Display for NoSuchVersion {
             Self::Waiting { requested, pending: None } => {
                 write!(f, "version {requested:.16} cannot be accepted: no version is pending")
             }
-            Self::Before => {
-                f.write_str("cannot roll back: no version that was accepted before the current one is remembered")
-            }
+            Self::Before => f.write_str("cannot roll back: no earlier accepted version is remembered"),
         }
     }
 }

@@ -209,7 +209,7 @@ impl fmt::Display for Reload {
                 write!(f, "{}: version {} is live already", self.origin, hash.short())
             }
             ReloadOutcome::Absent { status } => {
-                write!(f, "{}: the answer is {status}: there is no robots.txt, so nothing is enforced", self.origin)
+                write!(f, "{}: the answer is {status}, so there is no robots.txt and nothing is enforced", self.origin)
             }
             ReloadOutcome::Kept { rejection, live: Some(hash) } => {
                 write!(f, "{rejection}; version {} stays live", hash.short())

@@ -113,7 +113,8 @@ impl Appending {
         let version = match candidate {
             Candidate::Version(version) => version,
             // The source has no robots.txt any more, so its last content is discarded. If the
-            // source only failed, the last content is kept, because the source may still have it.
+            // source could not be read, its last content is kept, because the source may still have
+            // it.
             Candidate::Absent { .. } => {
                 last.source = None;
                 return candidate;

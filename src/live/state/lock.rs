@@ -44,8 +44,8 @@ pub(super) enum LockState {
     Released,
 }
 
-/// Keeps the lock until it is dropped. A [`StateDir`](crate::live::StateDir) and its clones have
-/// it, and so do the sites that were opened with them.
+/// Keeps the lock until it is dropped. It is shared by a [`StateDir`](crate::live::StateDir), its
+/// clones, and the sites that were opened with them.
 pub(super) struct LockHold {
     pub(super) lock: Arc<FolderLock>,
     pub(super) writer: Arc<StateWriter>,

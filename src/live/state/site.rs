@@ -314,8 +314,8 @@ impl SiteStore {
                 ))
             }
             (Ok(()), Err(StateError { path, cause, .. })) => Some(format!(
-                "{}: cannot be written, so a restart does not know of versions that go live while other writes fail too: \
-                 {cause}; the write is retried",
+                "{}: cannot be written, so a restart forgets versions that go live while other writes also fail: {cause}; \
+                 the write is retried",
                 path.display()
             )),
         };

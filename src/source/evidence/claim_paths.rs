@@ -199,9 +199,9 @@ impl ClaimPaths {
         }
     }
 
-    /// Returns a hash that represents a client and this path. All claims of the client that the
-    /// same method verifies within the same minute have the same hash. Only a few integers are
-    /// hashed, because this runs for every request of a crawler.
+    /// Returns a hash of the path, the client, the method and the current minute. A verified claim
+    /// is counted only if its hash is new. Only a few integers are hashed, because this runs for
+    /// every request of a crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
         let client = address.map_or(0, |address| bits(address.get()));
         self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))

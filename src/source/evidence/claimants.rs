@@ -17,7 +17,7 @@ use crate::identity::PublicAddress;
 /// Maximum number of addresses that are remembered.
 const MAX_ADDRESSES: usize = 65_536;
 
-/// Number of shards of the map for these addresses.
+/// Number of parts of the address map, each with its own lock.
 const PARTS: usize = 256;
 
 /// When each address first claimed to be a crawler although the crawler's lists do not contain it.

@@ -67,7 +67,7 @@ impl PathBreaker {
         Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
     }
 
-    /// Counts the outcome for a request from this address. Call this before
+    /// Counts the result of checking the sender of a request from this address. Call this before
     /// [`applied_to`](Self::applied_to).
     pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
@@ -235,7 +235,7 @@ impl RecentAddresses {
         self.in_hour += 1;
     }
 
-    /// Moves the current slot forward by this number of slots.
+    /// Shifts all bits by this number of slots, because time has passed.
     fn advance(&mut self, slots: u32) {
         self.seen.retain(|_, seen| seen.advance(slots));
         self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
@@ -268,7 +268,8 @@ impl SeenSlots {
         self.0.trailing_zeros()
     }
 
-    /// Moves the current slot forward. Reports whether the address was seen within the last day.
+    /// Shifts the bits, because time has passed. Reports whether the address was seen within the
+    /// last day.
     fn advance(&mut self, slots: u32) -> bool {
         const MASK: u128 = (1 << SLOTS_OF_A_DAY) - 1;
         self.0 = self.0.checked_shl(slots).unwrap_or_default() & MASK;
@@ -431,8 +432,8 @@ mod tests {
             path.requests(VERIFIED, 2, minute);
         }
         assert_eq!(path.0.methods[0].verified.in_the_day_before(), 2);
-        // Impostors were already in the majority before. Later, the same majority is not a change,
-        // so it does not open the breaker.
+        // Impostors were already in the majority before. If they are still in the majority later,
+        // this is not a change, so the breaker does not open.
         for _ in 0..10 {
             assert_eq!(path.requests(REFUTED, 5, 23 * 60), REFUTED);
         }

@@ -371,8 +371,8 @@ pub struct VerifierStatus {
     /// Whether at least one list was confirmed by its server within a day. `None` if there are no
     /// lists. Also `None` until all lists were fetched, but at most for the first minute.
     pub is_list_fresh: Option<bool>,
-    /// Whether the DNS resolver answers. True if it has answered a query, and no query has failed
-    /// an hour or more after its last response. `None` if no query was sent.
+    /// Whether the DNS resolver answers. True if it has answered a query. False again if a query
+    /// fails more than an hour after the resolver's last response. `None` if no query was sent.
     pub are_names_answered: Option<bool>,
     /// Number of stored lookup results, at most 65,536; `None` if lookups are disabled.
     pub known_names: Option<usize>,

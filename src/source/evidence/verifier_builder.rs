@@ -216,7 +216,7 @@ async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
                     notify(&listeners, &ProblemEvent { site: None, text, is_over: true });
                 }
                 if found.is_empty() && !said.is_empty() {
-                    let text = "no evidence is missing any more: lists and key directories are loaded, and claims can be refuted";
+                    let text = "the evidence is complete again: lists and key directories are loaded, and claims can be refuted";
                     notify(&listeners, &ProblemEvent { site: None, text, is_over: true });
                 }
                 said = found;

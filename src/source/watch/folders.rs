@@ -167,8 +167,8 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
     Ok(Box::new(notify::recommended_watcher(handler)?))
 }
 
-/// Returns the names to watch in order to notice that the path leads to another file, with their
-/// current folders. The error is about a folder that does not exist.
+/// Returns the names on the path that must be watched, with their current folders. If one of them
+/// changes, the path may lead to another file. The error is about a folder that does not exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();

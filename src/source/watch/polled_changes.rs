@@ -34,8 +34,8 @@ impl PolledChanges {
         Self { looks: 0, stamp: Some(stamp), seen: None, refused: None }
     }
 
-    /// Reports whether the contents must be read, because the stamp does not show that they are
-    /// unchanged.
+    /// Reports whether the contents must be read. They need not be read if the stamp shows that
+    /// they are unchanged.
     pub(super) fn has_to_be_read(&mut self, stamp: &FileStamp) -> bool {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(WHOLE_LOOKS) {
