@@ -33,7 +33,7 @@ pub struct RateLimitedRequest {
     pub interval: Duration,
     /// Number of requests that pass at once after a pause.
     pub burst: NonZeroU32,
-    /// What happens to a request that exceeds its crawl delay. If it is only recorded, it does not
+    /// How a request that exceeds its crawl delay is handled. If it is only recorded, it does not
     /// have to wait.
     pub mode: RateMode,
 }

@@ -197,7 +197,7 @@ impl Appending {
 #[derive(Clone, Debug)]
 pub struct Appendix(Arc<AppendixState>);
 
-/// A site that uses the parts.
+/// A site that appends the parts to its robots.txt.
 pub(super) trait AppendsParts: Send + Sync {
     /// Appends the changed parts to the content that the source provided last.
     fn append_again(&self);

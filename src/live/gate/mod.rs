@@ -272,10 +272,11 @@ impl Gate {
         self
     }
 
-    /// Applies if there is no version to compare with. Allows these versions, whatever their
-    /// effects, and refuses all others with the reason `why`. This is meant for a process that
-    /// starts without a version while other processes already have accepted ones. Default: any
-    /// first version passes if it meets the other conditions. A second call replaces the first.
+    /// Sets which versions are allowed if there is no version to compare them with. These versions
+    /// pass, whatever their effects, and all others are refused with the reason `why`. This is
+    /// meant for a process that starts without a version while other processes already have
+    /// accepted ones. Default: any first version passes if it meets the other conditions. A second
+    /// call replaces the first.
     pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,

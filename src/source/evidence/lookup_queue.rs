@@ -82,8 +82,8 @@ impl<T> LookupQueue<T> {
         Arc::new(Self { places: Mutex::new(places), changed: Notify::new() })
     }
 
-    /// Adds a lookup to the queue. If the queue is full, removes and returns the lookup with the
-    /// highest count of its networks' lookups ahead of it. This may be the new one.
+    /// Adds a lookup to the queue. If the queue is full, a lookup is removed and returned, which
+    /// may be the new one. It is the lookup with the most lookups of its own networks ahead of it.
     pub(super) fn push(&self, address: PublicAddress, lookup: T) -> Option<T> {
         let mut places = self.places.lock();
         let networks = Networks::of(address);

@@ -382,9 +382,9 @@ pub struct VerifierStatus {
     pub known_signatures: usize,
     /// Paths that may change addresses or signatures. Failed claims on them are not refuted.
     pub suspects: Vec<SuspectPath>,
-    /// Why it cannot be saved when crawlers were last verified on each path, or why what an earlier
-    /// process has saved could not be loaded. Otherwise a new process cannot refute claims on these
-    /// paths until a crawler is verified there.
+    /// Why the times when crawlers were last verified on each path cannot be saved, or why the
+    /// times of an earlier process could not be loaded. Without these times, a new process does not
+    /// refute claims on a path until a crawler is verified there.
     pub paths_problem: Option<Arc<str>>,
 }
 
@@ -409,8 +409,8 @@ impl VerifierStatus {
         self.by_cause().remove(NOTHING).or_else(of_lists)
     }
 
-    /// Returns the problems by cause. The cause is the beginning of a message, up to the first ":
-    /// ". So if the network is down, there is only one line for all lists.
+    /// Returns the problems by cause. The cause is the beginning of a message, up to the first
+    /// colon. So if the network is down, there is only one line for all lists.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.problem.as_deref()?, true)));
         let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.problem.as_deref()?, false)));
