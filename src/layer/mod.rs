@@ -115,7 +115,7 @@
 //! # }
 //! ```
 
-// What an application creates, and the service that requests and responses pass through.
+// The types that an application creates, and the service that requests and responses pass through.
 #[cfg(feature = "axum08")]
 pub mod axum08;
 pub(crate) mod grpc;

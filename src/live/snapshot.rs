@@ -120,8 +120,8 @@ impl Snapshot {
         misspelled.collect()
     }
 
-    /// Returns one line for each override of the policy that has no effect because the file lacks
-    /// the rule that the override names. Empty for a file of a
+    /// Returns one line for each override of the policy without effect: the override applies to a
+    /// rule that the file does not contain. Empty for a file of a
     /// [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };

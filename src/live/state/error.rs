@@ -175,7 +175,7 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// Returns the message that the problem is over.
+    /// Returns the message for the end of the problem.
     const fn over(self) -> &'static str {
         match self {
             Self::Save => "the live version is saved again",

@@ -227,7 +227,7 @@ mod tests {
         std::fs::write(hung.path().join("a.test.txt"), "User-agent: *\nDisallow: /a\n").expect("written");
         let directory = Directory::new(hung.path()).poll_every(Duration::from_millis(50)).open().expect("a folder");
         hung.hang(Operations::All, 1);
-        // Two scans wait: one for the folder, the other for the first scan.
+        // Two scans must wait. The first waits for the folder, and the second for the first scan.
         for _ in 0..2 {
             let directory = directory.clone();
             std::thread::spawn(move || directory.rescan());

@@ -214,8 +214,8 @@ struct SeenSlots(u128);
 const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
 
 impl RecentAddresses {
-    /// Records that an address was seen in the current slot. Ignores new addresses if the hour
-    /// already has the maximum number.
+    /// Records that an address was seen in the current slot. If the last hour already has the
+    /// maximum number of addresses, ignores a new address.
     fn see(&mut self, address: IpAddr) {
         if let Some(slots) = self.seen.get_mut(&address) {
             self.in_hour += usize::from(!slots.is_in_hour());

@@ -159,7 +159,7 @@ pub struct Schedule {
     /// Fetch interval if the response has no `Cache-Control`. Default: one hour.
     pub every: Duration,
     /// Minimum interval, whatever the `Cache-Control`. Also the interval for `no-cache` and
-    /// `no-store`. The `Cache-Control` interval is `s-maxage`, or else `max-age`, less `Age`.
+    /// `no-store`. The interval in `Cache-Control` is `s-maxage` (or else `max-age`) minus `Age`.
     /// Default: one minute.
     pub least: Duration,
     /// Maximum interval, whatever the `Cache-Control`. Default: 24 hours.

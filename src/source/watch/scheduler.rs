@@ -50,7 +50,7 @@ pub(super) struct Scheduler {
 struct Queues {
     watched: HashMap<WatchId, Scheduled, foldhash::fast::RandomState>,
     next_id: WatchId,
-    /// When each target is due. The clock thread sleeps until the first entry.
+    /// When each target is due. The clock thread sleeps until the earliest of these times.
     timers: BTreeSet<(Instant, WatchId)>,
     ready: ReadyJobs,
     workers: usize,
