@@ -229,7 +229,7 @@ impl Enforcer {
     }
 
     /// Reports whether the check of the request's sender still waits for a lookup or download.
-    /// Agent lookups by this function are counted in `lookups`.
+    /// `lookups` counts this function's lookups of agents.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };

@@ -138,7 +138,7 @@ mod tests {
             self.0.lock().0 -= time;
         }
 
-        /// Returns a clock for a site, with the time and the steady time of this test clock.
+        /// Returns the clock for a site, which has the time and the steady time of this test clock.
         pub(crate) fn steady(&self) -> Clock {
             Clock { steady: Some(self.clone()), ..Clock::new(self.read()) }
         }

@@ -9,8 +9,9 @@
 //!    accepted yet, only a version that blocks everyone is refused.
 //! 3. The gate refuses a version that newly disallows too many important pages for a search engine
 //!    (see the module `objection`).
-//! 4. The gate also refuses a version that disallows a path of [`Gate::must_allow`], does not meet
-//!    an expectation, changes what a guard protects, or has findings of a configured severity.
+//! 4. The gate also refuses a version that does not meet an expectation, changes what a guard
+//!    protects, has findings of a configured severity, or disallows one of the paths of
+//!    [`Gate::must_allow`].
 //! 5. A refused version is pending, with the reasons, and the live version stays live. An operator
 //!    accepts a pending version by its hash, and so never accepts another version by mistake.
 //!
@@ -224,9 +225,9 @@ impl Gate {
     /// Refuses a version that disallows any of these paths for any of these agents. An agent is a
     /// crawler's name, a product token, `*` or a `User-Agent`, as in [`Expectations`].
     ///
-    /// Also refuses a version if an agent's name is similar to that of a registered crawler, but
-    /// this name has no crawler and no group. The condition would then have no effect. Default: no
-    /// conditions. A second call adds conditions.
+    /// Also refuses every version if an agent's name is probably misspelled: it is similar to the
+    /// name of a registered crawler, but no crawler and no group has it. The condition would then
+    /// have no effect. Default: no conditions. A second call adds conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,

@@ -384,7 +384,7 @@ pub struct VerifierStatus {
     pub suspects: Vec<SuspectPath>,
     /// Why the times when crawlers were last verified on each path cannot be saved, or why the
     /// times of an earlier process could not be loaded. Without these times, a new process does not
-    /// refute claims on a path until a crawler is verified there.
+    /// refute claims until a crawler is verified on the same path.
     pub paths_problem: Option<Arc<str>>,
 }
 
