@@ -1,4 +1,4 @@
-//! The layer in an axum app: one `.layer(...)` serves and enforces robots.txt.
+//! The layer in an axum app. One `.layer(...)` serves robots.txt and enforces it.
 //!
 //!     cargo run --example axum --features axum08,tracing
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
@@ -11,8 +11,8 @@ use tower_robots::policy::Mode;
 
 fn app(robots: &str) -> Result<Router, Rejection> {
     let live = LiveRobots::file(robots).mode(Mode::Refuse).open()?;
-    // Nested routers strip prefixes, but rules are about the path that the client sent. This
-    // variant of the layer uses that path.
+    // A nested router strips its prefix, but rules are about the path that the client sent. This
+    // variant of the layer judges that path.
     let layer = RobotsLayer::for_axum08(live);
     let drafts = Router::new().route("/{*page}", get(async || "a draft\n"));
     Ok(Router::new().route("/", get(async || "home\n")).nest("/drafts", drafts).layer(layer))

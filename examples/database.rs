@@ -1,5 +1,6 @@
-//! A robots.txt in a row of the application's database. One admin route publishes a robots.txt,
-//! another accepts a version that the gate holds. After a restart, the accepted version is served.
+//! A robots.txt that is stored in the application's database. One admin route publishes a
+//! robots.txt, and another accepts a version that the gate holds. After a restart, the accepted
+//! version is served.
 //!
 //!     cargo run --example database --features axum08
 //!     curl http://127.0.0.1:3000/robots.txt
@@ -19,8 +20,8 @@ use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{Gate, LiveRobots, StateDir, VersionHashPrefix};
 use tower_robots::policy::Mode;
 
-/// A stand-in for a database table with one row: the published robots.txt, and the hash of the
-/// version that an operator accepted.
+/// A stand-in for a database table with one row. It contains the published robots.txt, and the hash
+/// of the version that an operator has accepted.
 #[derive(Clone)]
 struct Database(PathBuf);
 
@@ -38,9 +39,9 @@ impl Database {
     }
 }
 
-/// Opens the robots.txt in the row. The gate lets the accepted version pass because of its hash.
-/// For a single machine the state directory would be enough, because it keeps the accepted version,
-/// the version before, the history and the kill switch. The row is shared by all replicas.
+/// Opens the robots.txt in the row. The gate allows the accepted version because of its hash. On a
+/// single machine, a state directory would be enough: it saves the accepted version, the previous
+/// version, the history and the kill switch. But the row is shared by all replicas.
 fn open(database: &Database, state: Option<&Path>) -> Result<LiveRobots, Box<dyn std::error::Error>> {
     let (text, accepted) = (database.column("text")?, database.column("accepted")?);
     let text = if text.is_empty() { "User-agent: *\nDisallow: /cart\n".to_owned() } else { text };
@@ -58,8 +59,8 @@ fn app(live: &LiveRobots) -> Router {
     Router::new().fallback(async || "a page\n").layer(RobotsLayer::for_axum08(live.clone()))
 }
 
-/// Returns the admin routes. Their clients can change what crawlers may read, so they have their
-/// own listener, on this machine only.
+/// Returns the admin routes. Their clients can change what crawlers may read, so the routes have
+/// their own listener, on this machine only.
 fn admin(live: LiveRobots, database: Database) -> Router {
     Router::new().route("/robots.txt", put(publish)).route("/accept/{hash}", post(accept)).with_state((live, database))
 }
@@ -67,7 +68,7 @@ fn admin(live: LiveRobots, database: Database) -> Router {
 type Answer = (StatusCode, String);
 
 async fn publish(State((live, database)): State<(LiveRobots, Database)>, text: Bytes) -> Answer {
-    // Publishing compiles and saves the robots.txt. This must not block a thread that serves
+    // Publishing compiles and saves the robots.txt, so it must not block a thread that serves
     // requests.
     in_background(move || match live.publish_blocking(&text) {
         Ok(reload) => saved(&database, &text, "", reload.to_string()),
@@ -144,8 +145,8 @@ mod tests {
         (status, String::from_utf8(body.to_vec()).expect("text"))
     }
 
-    /// After a restart, an accepted version is still accepted if the row contains the hash, or if
-    /// there is a state directory. Without both it is not accepted.
+    /// An accepted version is still accepted after a restart if the row contains its hash, or if
+    /// there is a state directory. Otherwise it is not.
     #[tokio::test]
     async fn what_was_accepted_outlives_a_restart() {
         for with_state in [false, true] {
@@ -165,7 +166,7 @@ mod tests {
             let live = open(&database, state).expect("what was accepted");
             assert_eq!(send(app(&live), "GET", "/page", "").await.0, StatusCode::FORBIDDEN);
             drop(live);
-            // This row lacks the hash, so only the state directory contains it.
+            // The row does not contain the hash, but the state directory does.
             database.save(CLOSED.as_bytes(), "").expect("saved");
             match (open(&database, state), with_state) {
                 (Ok(_), true) => {}

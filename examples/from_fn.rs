@@ -1,5 +1,5 @@
-//! The layer's decisions in your own middleware function (axum's `middleware::from_fn`), which
-//! makes an exception for requests with a session.
+//! The layer's decisions in your own middleware function (axum's `middleware::from_fn`). Requests
+//! with a session are never refused.
 //!
 //!     cargo run --example from_fn --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
@@ -18,13 +18,12 @@ use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::Mode;
 
-/// A valid session.
+/// Marks a request with a valid session.
 #[derive(Clone)]
 struct Session;
 
-/// Finds the session of a request, and refuses no request. Middleware that answers 401 must be
-/// inside the layer, because a crawler that gets 401 for `/robots.txt` assumes that nothing is
-/// disallowed.
+/// Finds the session of a request. This middleware refuses no request. If yours answers 401, put it
+/// inside the layer: a crawler that gets 401 for `/robots.txt` assumes that nothing is disallowed.
 async fn sessions(State(open): State<Arc<HashSet<String>>>, mut request: Request, next: Next) -> Response {
     let field = request.headers().get(AUTHORIZATION).and_then(|field| field.to_str().ok());
     let token = field.and_then(|field| field.strip_prefix("Bearer "));
@@ -45,11 +44,11 @@ async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Ne
 
 fn app(robots_txt: &str, open: HashSet<String>) -> Result<Router, Rejection> {
     let live = LiveRobots::file(robots_txt).mode(Mode::Refuse).open()?;
-    // Requests with a session are allowed, whatever their `User-Agent`. `exempt_if` works in the
-    // same way if the layer is added with `.layer(layer)` instead of this function.
+    // A request with a session is allowed, whatever its `User-Agent`. `exempt_if` also works if the
+    // layer is added with `.layer(layer)` instead of this function.
     let layer = RobotsLayer::for_axum08(live).exempt_if(|extensions| extensions.get::<Session>().is_some());
     let app = Router::new().route("/", get(async || "home\n")).route("/drafts/{page}", get(async || "a draft\n"));
-    // This must be `layer`, not `route_layer`, because no route matches /robots.txt.
+    // `route_layer` would not work, because no route matches /robots.txt.
     let app = app.layer(from_fn_with_state(layer, robots));
     Ok(app.layer(from_fn_with_state(Arc::new(open), sessions)))
 }

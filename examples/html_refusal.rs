@@ -11,12 +11,11 @@ use tower_robots::layer::{Event, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::Mode;
 
-/// Returns the page for a refused request. The layer adds `Cache-Control: no-store` and `Vary:
+/// Returns the page that a refused client gets. The layer adds `Cache-Control: no-store` and `Vary:
 /// User-Agent`, and removes the body from the response to a HEAD request.
 fn page(event: &Event<'_>) -> Response<Bytes> {
     let record = event.record;
-    // The name and the path are sent by the client, so they must be escaped: they could contain a
-    // script.
+    // The client sends the name and the path, so they could contain a script and must be escaped.
     let html = format!(
         "<!doctype html>\n<title>Not for crawlers</title>\n<h1>Not for {agent}</h1>\n\
          <p>Line {line} of <a href=\"/robots.txt\">robots.txt</a>, <code>Disallow: {rule}</code>, asks {agent} not to fetch \

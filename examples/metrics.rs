@@ -1,4 +1,4 @@
-//! The layer's decisions in the application's own metrics: counts crawlers' requests by crawler and
+//! The layer's decisions in the application's own metrics: the number of requests per crawler and
 //! action.
 //!
 //!     cargo run --example metrics --features axum08
@@ -23,14 +23,14 @@ const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 struct Labels {
     crawler: String,
     action: &'static str,
-    /// The action that the mode `refuse` would take. While the mode is `observe`, a dashboard can
-    /// show what to expect.
+    /// What the mode `refuse` would do. While the mode is `observe`, a dashboard can show the
+    /// effect of `refuse`.
     would: &'static str,
 }
 
 impl From<&Record> for Labels {
-    /// Only names of registered crawlers become labels. Clients can send any other name, and each
-    /// name would add a time series.
+    /// Only names of registered crawlers become labels. A client can send any other name, and each
+    /// would add a time series.
     fn from(request: &Record) -> Self {
         let agent = &request.agent;
         let crawler = agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name);
@@ -45,8 +45,8 @@ fn app() -> Result<Router, Rejection> {
     let registry = Arc::new(registry);
 
     let live = LiveRobots::text(ROBOTS).mode(Mode::Refuse).open()?;
-    // The request waits for the observer, so the observer only counts. The metrics are formatted
-    // when they are scraped.
+    // The request waits until the observer returns, so the observer only counts. The metrics are
+    // formatted later, when they are scraped.
     let count = move |event: &Event<'_>| {
         requests.get_or_create(&Labels::from(event.record)).inc();
     };

@@ -1,5 +1,5 @@
-//! A crawler that checks robots.txt before it fetches a page. It interprets the status code of
-//! robots.txt as RFC 9309, section 2.3.1, requires, obeys the crawl delay, and lists the sitemaps.
+//! A crawler that checks robots.txt before it fetches a page. It handles the status code of
+//! robots.txt as RFC 9309, section 2.3.1, requires, obeys the crawl delay, and prints the sitemaps.
 //!
 //!     cargo run --example polite_crawler --features tls -- https://example.com / /drafts/x
 
@@ -13,14 +13,14 @@ use tower_robots::source::fetch::{CrawlerCache, CrawlerReading, FetchRequest, Fe
 
 const AGENT: &str = "OurBot/1.0 (+https://example.com/our-bot)";
 
-/// Maximum crawl delay that this crawler obeys. If a site asks for a longer delay, the crawler does
-/// not fetch anything there, because a shorter delay would ignore the robots.txt.
+/// Maximum crawl delay that this crawler obeys. If a site asks for a longer one, the crawler does
+/// not fetch anything, because fetching faster would ignore the robots.txt.
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
-/// Returns the outcome for each path, one line per path.
+/// Fetches the paths that are allowed. Returns one line per path with the result.
 async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
     let fetcher = Fetcher::builder().user_agent(HeaderValue::from_static(AGENT)).start()?;
-    // There is one cache per site. It decides when the robots.txt is fetched again.
+    // One cache per site. It decides when the robots.txt is fetched again.
     let mut cache = CrawlerCache::default();
     cache.record(fetcher.fetch(&site.join(b"/robots.txt")?, cache.validators()).await, SystemTime::now());
     let robots = match cache.permission(SystemTime::now()) {
@@ -45,8 +45,8 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
             continue;
         }
         tokio::time::sleep(delay).await;
-        // The robots.txt is only for this site. `with_target` keeps scheme and host, so no path can
-        // lead to another site.
+        // The robots.txt is only for this site. A path cannot lead to another site, because
+        // `with_target` keeps scheme and host.
         let answer = fetcher.exchange(FetchRequest::new(site.with_target(path.parse()?))).await?;
         lines.push(format!("{path}: {}, {} bytes", answer.status.as_u16(), answer.body.len()));
     }
@@ -72,8 +72,8 @@ mod tests {
     use axum::http::StatusCode;
     use axum::routing::get;
 
-    /// Returns the outcome for a site on the loopback that answers requests for robots.txt in this
-    /// way.
+    /// Returns the lines for a site on the loopback interface. The site responds to requests for
+    /// robots.txt with `robots`.
     async fn crawled(robots: (u16, &'static str)) -> Result<Vec<String>, Box<dyn std::error::Error>> {
         let (status, text) = robots;
         let status = StatusCode::from_u16(status)?;
@@ -94,7 +94,7 @@ mod tests {
             lines,
             ["/a: 200, 6 bytes", "/drafts/x: disallowed by line 2", "sitemap: https://example.com/s.xml"]
         );
-        // If robots.txt gets a server error, everything is disallowed until the site recovers.
+        // If the server fails for robots.txt, everything is disallowed until it works again.
         let error = crawled((503, "")).await.expect_err("503");
         assert!(error.to_string().contains("try again later"), "{error}");
         let error = crawled((200, "User-agent: *\nCrawl-delay: 86400\n")).await.expect_err("a day");

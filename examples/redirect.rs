@@ -1,4 +1,4 @@
-//! A redirect instead of a refusal: crawlers that may not read the drafts are redirected to the
+//! A redirect instead of a refusal. Crawlers that may not read the drafts are redirected to the
 //! terms of use.
 //!
 //!     cargo run --example redirect --features axum08
@@ -12,13 +12,13 @@ use tower_robots::layer::{Event, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::Mode;
 
-/// The robots.txt. It must allow the target of the redirect with an exact `Allow`; otherwise the
-/// target would redirect to itself.
+/// The robots.txt. An exact `Allow` must allow the target of the redirect; otherwise the target
+/// would redirect to itself.
 const ROBOTS: &str = "User-agent: GPTBot\nAllow: /terms$\nDisallow: /\n";
 
-/// Redirects with 307, which keeps the method and is temporary. Clients may cache 301 and 308. The
-/// layer adds `Cache-Control: no-store` and `Vary: User-Agent`, so that no cache sends the redirect
-/// to a person.
+/// Redirects with 307, which is temporary and keeps the method. Clients may cache 308, and 301,
+/// too. The layer adds `Cache-Control: no-store` and `Vary: User-Agent`, so that no cache sends the
+/// redirect to a person.
 fn to_the_terms(_: &Event<'_>) -> Response<Bytes> {
     let mut response = Response::default();
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;

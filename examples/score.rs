@@ -1,23 +1,23 @@
-//! Scores recognition against labelled headers.
+//! Measures how well crawlers are recognised in a set of labelled `User-Agent` headers.
 //!
 //! ```sh
 //! cargo run --release -p tower-robots --no-default-features --example score -- labelled.jsonl.gz [robots_names.jsonl.gz]
 //! ```
 //!
-//! - `labelled`: one object per line with `ua`, `bot`, `kind` and, if known, `tokens`, the
-//!   preferred token first.
-//! - `robots_names`: one object per line with `file` and `names`, the user-agent names of a
-//!   robots.txt.
+//! - `labelled`: one object per line with `ua`, `bot`, `kind` and, if known, `tokens`. The
+//!   preferred token is first.
+//! - `robots_names`: one object per line with `file` and `names`. The names are the user-agent
+//!   names in that robots.txt.
 //!
 //! Both may be gzipped. The program prints three tables:
 //!
 //! - which headers are recognised as automated;
-//! - which headers `*` applies to under the default rule;
-//! - which named group applies, for every pair of a header and a file. The correct group is the
-//!   group for the first of the header's tokens that occurs in the file.
+//! - the headers that the default policy applies `*` to;
+//! - the named group that applies, for every pair of a header and a file. It is correct if it is
+//!   the group for the first of the header's tokens that occurs in the file.
 //!
-//! With `--list`, the program instead prints for every header the class, the category, and whether
-//! `*` applies.
+//! With `--list`, the program prints three values for every header instead: the class, the
+//! category, and whether `*` applies.
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -101,8 +101,9 @@ fn is_automated(agent: &Agent) -> bool {
     )
 }
 
-/// Reports whether `*` applies under the default policy. It applies to crawlers that are registered
-/// or declare themselves, except to some categories, such as crawlers that a user triggers.
+/// Reports whether the default policy applies `*` to an agent. It does for crawlers that are
+/// registered or declare themselves, except for some categories, such as crawlers that a user
+/// triggers.
 fn is_held(agent: &Agent) -> bool {
     let exempt = |category| {
         matches!(
@@ -115,8 +116,8 @@ fn is_held(agent: &Agent) -> bool {
         && agent.obeys_star() != Obeys::No
 }
 
-/// Counts by kind how often `says` returns true, and prints the headers whose label contradicts its
-/// result.
+/// Counts how often `says` returns true for each kind. Prints the headers whose label contradicts
+/// its result.
 fn table(title: &str, both: &[(&Labelled, &Agent)], says: fn(&Agent) -> bool) {
     let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let (mut right, mut wrong, mut missed) = (0, Vec::new(), HashMap::<&str, Vec<&str>>::new());
@@ -154,7 +155,7 @@ fn table(title: &str, both: &[(&Labelled, &Agent)], says: fn(&Agent) -> bool) {
     }
 }
 
-/// Scores the group that applies to a header, over all pairs of headers and files with named
+/// Measures how often the right group applies, for all pairs of a header and a file with named
 /// groups.
 fn named_groups(registry: &Arc<Registry>, both: &[(&Labelled, &Agent)], files: &[Value]) {
     let (mut right, mut wrong, mut lost, mut people) = (0_usize, 0_usize, 0_usize, 0_usize);
@@ -175,7 +176,7 @@ fn named_groups(registry: &Arc<Registry>, both: &[(&Labelled, &Agent)], files: &
         }
         let recognizer = Recognizer::new(registry.clone(), &file);
         for (header, agent) in both {
-            // A crawler without a known token has no correct group.
+            // There is no right group for a crawler whose tokens are unknown.
             if header.bot && header.tokens.is_empty() {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! An app that refuses no request: the layer tells it which crawler sends a request, and the app
-//! decides what to answer.
+//! An app that refuses no request. The layer tells it which crawler has sent a request, and the app
+//! decides how to respond.
 //!
 //!     cargo run --example tag_only --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
@@ -12,8 +12,8 @@ use tower_robots::layer::{Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Action, Mode};
 
-/// Returns a draft. The layer adds a record to every request from a crawler, whether it is allowed
-/// or not.
+/// Returns a draft. The layer adds a record to every request from a crawler, even if the request is
+/// allowed.
 async fn draft(record: Option<Extension<Record>>) -> String {
     match record {
         Some(Extension(record)) if record.action == Action::Tag => {
@@ -27,7 +27,7 @@ async fn draft(record: Option<Extension<Record>>) -> String {
     }
 }
 
-/// Returns a page that depends on the agent, with a `Vary` header for caches.
+/// Returns a page that depends on the agent, so it has a `Vary` header for caches.
 async fn news(crawler: Option<Extension<Record>>) -> ([(&'static str, &'static str); 1], String) {
     let text = match crawler {
         Some(Extension(crawler)) => format!("the news without pictures, for {}\n", crawler.name().escape_debug()),

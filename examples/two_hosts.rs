@@ -1,4 +1,4 @@
-//! Two sites with their own robots.txt, and an admin page that shows both files and publishes a new
+//! Two sites, each with its own robots.txt. An admin page shows both files, and publishes a new
 //! robots.txt while the app runs.
 //!
 //!     cargo run --example two_hosts --features axum08
@@ -22,8 +22,8 @@ const HOSTS: [(&str, &str); 2] = [
 ];
 
 fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
-    // A robots.txt that blocks this crawler is not published, because it is usually the file of the
-    // staging system.
+    // A robots.txt that blocks this crawler is not published, because it is usually the staging
+    // system's file.
     let gate = Gate::new().must_allow(["Googlebot"], ["/"]);
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let mut sites = HostMap::new();
@@ -32,8 +32,8 @@ fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
         sites.insert(&format!("www.{host}"), live.clone())?;
         sites.insert(host, live)?;
     }
-    // The app answers for any host. Without a site for all other hosts, a crawler could bypass the
-    // rules by sending the server's address or an invented name in `Host`.
+    // The app answers for any host. Without a site for `*`, a crawler could bypass the rules by
+    // sending the server's address or an invented name in `Host`.
     sites.insert("*", LiveRobots::text("User-agent: *\nDisallow: /\n").policy(policy).open()?)?;
     Ok(sites)
 }
@@ -59,8 +59,7 @@ async fn publish(
     Path(host): Path<String>,
     text: Bytes,
 ) -> (StatusCode, String) {
-    // Only exact names are accepted, because any other name would match the site for all other
-    // hosts.
+    // Only these exact names are accepted. Any other name would match the site for `*`.
     let is_ours = HOSTS.iter().any(|(ours, _)| *ours == host);
     let Some(live) = sites.get(&host).filter(|_| is_ours).cloned() else {
         return (StatusCode::NOT_FOUND, format!("there is no site {host:?}\n"));

@@ -1,8 +1,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
-// `CRATE.md` is also displayed by the registry, so its links refer to docs.rs. `crate_links.md` is
-// included before it, so that the same links refer to the items here: if a link is defined twice,
-// the first definition counts.
+// `CRATE.md` is also displayed by the registry, so its links refer to docs.rs. `crate_links.md`
+// defines the same links, but for the items here. It is included first, because the first
+// definition of a link counts.
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("docs/crate_links.md"))]
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("../CRATE.md"))]
 #![cfg_attr(
@@ -16,7 +16,7 @@ pub mod layer;
 pub mod live;
 pub mod source;
 
-/// The code on the pages of the handbook compiles, and does what the page says.
+/// Compiles and runs the code on the pages of the handbook.
 #[cfg(all(doctest, feature = "axum08", feature = "verify", feature = "watch"))]
 mod handbook {
     #[doc = include_str!("../docs/src/start/axum.md")]
@@ -54,8 +54,7 @@ pub use crate::rules::RobotsTxt;
 #[doc(no_inline)]
 pub use crate::source::{HostMap, Sites};
 
-/// The building blocks for a proxy or for an integration with another framework: the original
-/// request, the decision and the answer, and the service that the layer creates.
+/// The building blocks of `RobotsLayer`, for a proxy or for an integration with another framework.
 #[cfg(feature = "layer")]
 pub mod parts {
     pub use crate::layer::answer::{Answer, Outcome};
@@ -124,7 +123,7 @@ pub mod internals {
     pub use robots_core::internals::{AddressClass, Grace, first_few};
 }
 
-/// The examples in `README.md`, which the documentation tests compile.
+/// Compiles and runs the examples in `README.md`.
 #[cfg(all(doctest, feature = "axum08", feature = "watch"))]
 #[doc = include_str!("../README.md")]
 struct ProjectPage;

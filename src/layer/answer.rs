@@ -1,4 +1,4 @@
-//! The layer's answer to a request: a response, or how the request is forwarded.
+//! What the layer does with a request: respond itself, or forward the request.
 
 use bytes::Bytes;
 use http::{Extensions, Request, Response};
@@ -15,15 +15,16 @@ use crate::policy::Action;
 pub struct Answer {
     /// The outcome of the request.
     pub outcome: Outcome,
-    /// The client, and the decision about its request. `Some` if the request is tagged, refused or
-    /// observed; for other crawler requests, only if the record is requested by
-    /// ([`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler),
-    /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records)).
+    /// Which client sent the request, and what was decided. Always `Some` if the request is tagged,
+    /// refused or observed. For other crawler requests, `Some` only if records are requested by
+    /// [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) or
+    /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records).
     pub record: Option<Box<Record>>,
-    /// Whether the record is also added to the extensions if the request passes unchanged.
+    /// Whether the record is also added to the request's extensions if the request passes
+    /// unchanged.
     pub(super) in_extensions: bool,
-    /// Extensions to add to the request: the decision of this layer, for inner layers
-    /// ([`OuterDecision`]).
+    /// Extensions that are added to a forwarded request. They tell inner layers what this layer has
+    /// decided ([`OuterDecision`]).
     pub(super) extensions: Extensions,
 }
 
@@ -33,20 +34,21 @@ pub struct Answer {
 pub enum Outcome {
     /// The request is forwarded unchanged.
     Pass,
-    /// The request is forwarded with a field that contains the verdict.
+    /// The request is forwarded with a `Robots-Verdict` field.
     Tag,
-    /// The layer responds itself, with a refusal or the robots.txt. Boxed to keep the common case
-    /// small.
+    /// The layer responds itself, with a refusal or the robots.txt. The response is boxed to keep
+    /// the other variants small.
     Respond(Box<Response<Bytes>>),
 }
 
 impl Answer {
-    /// Creates the answer to forward a request unchanged and without a record.
+    /// Returns an answer that forwards the request unchanged and without a record.
     pub(super) fn pass() -> Self {
         Self { outcome: Outcome::Pass, record: None, in_extensions: false, extensions: Extensions::new() }
     }
 
-    /// Adds a mark for inner layers to the forwarded request.
+    /// Adds `mark` to the extensions of the forwarded request, so that inner layers see this
+    /// decision.
     pub(super) fn with(mut self, mark: Option<OuterDecision>) -> Self {
         if let Some(mark) = mark {
             self.extensions.insert(mark);
@@ -57,10 +59,10 @@ impl Answer {
     /// Returns the response if the layer answers the request itself; otherwise prepares the request
     /// to be forwarded. This is the only function that changes requests.
     ///
-    /// Removes a client's own `Robots-Verdict` field, spelled with hyphen or underscore. A tagged
-    /// request gets the layer's field, and its [`Record`] as an extension. The response to a
-    /// refused request gets the record, too. If an outer layer has already tagged the request, the
-    /// field and the record of that layer are kept.
+    /// Removes a client's own `Robots-Verdict` field, spelled with hyphens or underscores. If the
+    /// request is tagged, adds the layer's own field and its [`Record`] as an extension. If it is
+    /// refused, adds the record to the response. If an outer layer has already tagged the request,
+    /// keeps that layer's field and record.
     pub fn respond<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         let Self { outcome, record, in_extensions, extensions } = self;
         let record = record.filter(|record| in_extensions || record.action != Action::Pass);
@@ -83,7 +85,7 @@ impl Answer {
                 return Some(*response);
             }
         }
-        // A new record does not replace the record of an outer layer that has tagged the request.
+        // If an outer layer has tagged the request, its record is kept.
         if let Some(record) = record.filter(|record| record.action == Action::Tag || !is_tagged(request.extensions())) {
             request.extensions_mut().insert(*record);
         }

@@ -25,8 +25,8 @@ use crate::source::IntoSites;
 impl RobotsLayer {
     /// Creates a layer for an app on axum 0.8. It judges the target that the outermost router
     /// received ([`OriginalUri`](axum::extract::OriginalUri)), so it also works in nested routers
-    /// at any depth. In nested routers, [`RobotsLayer::new`] sees targets without the prefix of the
-    /// router.
+    /// at any depth. A layer from [`RobotsLayer::new`] in a nested router would see the target
+    /// without the router's prefix.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -38,28 +38,30 @@ impl RobotsLayer {
     /// # Ok::<(), tower_robots::live::Rejection>(())
     /// ```
     ///
-    /// - The layer answers `/robots.txt` on the outermost router, if it is added with
-    ///   `Router::layer`. `route_layer` only runs if a route matches. A layer in a nested router
-    ///   judges requests, but does not see `/robots.txt`. For the first request that no outer layer
-    ///   has judged, it logs a warning ([`Status::nested_only`](crate::live::Status::nested_only)).
-    /// - The layer must also wrap the app's final fallback. Otherwise, for example if the fallback
-    ///   is replaced later, by `Router::fallback` or by merging a router with a fallback, requests
-    ///   for `/robots.txt` get 404. So add the layer last, after `merge`, `nest` and fallbacks. If
-    ///   it must be added earlier, merge [`RobotsLayer::robots_txt_route`].
+    /// - The layer answers `/robots.txt` if it is added to the outermost router with
+    ///   `Router::layer`. `route_layer` is not enough, because it only runs if a route matches. A
+    ///   layer in a nested router judges requests, but does not see `/robots.txt`. It logs a
+    ///   warning for the first request that no outer layer has judged
+    ///   ([`Status::nested_only`](crate::live::Status::nested_only)).
+    /// - The layer must also wrap the app's final fallback; otherwise requests for `/robots.txt`
+    ///   get 404. A fallback that is set after the layer is not wrapped, whether by
+    ///   `Router::fallback` or by merging a router that has one. So add the layer last, after
+    ///   `merge`, `nest` and fallbacks. If it must be added earlier, merge
+    ///   [`RobotsLayer::robots_txt_route`].
     /// - The client's address is that of the connection, `ConnectInfo<SocketAddr>`, if the app is
     ///   served with `into_make_service_with_connect_info::<SocketAddr>()`. Behind a proxy,
     ///   [`RobotsLayer::forwarded_for`] finds the client's address. [`RobotsLayer::address_from`]
     ///   replaces `ConnectInfo`.
     /// - If several layers serve the same [`LiveRobots`](crate::live::LiveRobots), use clones of
     ///   one layer. The outermost layer then judges a request, and observers are notified of its
-    ///   decision only once. An inner layer judges the request again if it has other observers; if
-    ///   the method, the target or the `User-Agent` has changed between the layers; or if the
-    ///   request is exempt or passes because of evidence for a person.
-    /// - If an outer layer rewrites the target, the rewritten target is judged. To judge the
-    ///   original target, put the robots layer outside that layer, or set
-    ///   [`RobotsLayer::target_from`], which takes precedence.
-    /// - This layer does not support other major versions of axum, which have their own
-    ///   `OriginalUri`.
+    ///   decision only once. An inner layer judges the request again in three cases: it has other
+    ///   observers; the method, target or `User-Agent` has changed between the layers; or the
+    ///   request is exempt or passes because it seems to be sent by a person.
+    /// - If another layer rewrites the target before the robots layer, the rewritten target is
+    ///   judged. To judge the original target, put the robots layer outside that other layer, or
+    ///   set [`RobotsLayer::target_from`], which takes precedence.
+    /// - Other major versions of axum have their own `OriginalUri` type, which this layer does not
+    ///   see.
     pub fn for_axum08(sites: impl IntoSites) -> Self {
         Self::new(sites).with(|enforcer| {
             enforcer.nested_target = Some(original_uri);
@@ -103,19 +105,19 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
     }
 }
 
-/// The crawler that a request claims to be from, for handlers inside [`RobotsLayer::for_axum08`]:
-/// an agent that is registered or declares itself a crawler. If claims are checked, the `identity`
-/// of the record is the result of the check.
+/// The crawler that a request claims to be from. Handlers inside [`RobotsLayer::for_axum08`] can
+/// extract it. A crawler is an agent that is registered or declares itself a crawler. If claims are
+/// checked, the `identity` of the record is the result of the check.
 ///
 /// `Option<CrawlerRequest>` is `None` for all other clients. It is also `None` for crawlers in
 /// these cases:
 ///
 /// - no robots.txt is known;
 /// - the kill switch has turned enforcement off;
-/// - the host belongs to no site, and any client can send such a host;
+/// - the `Host` belongs to no site (a client can send any `Host`);
 /// - the layer is missing, or is a [`RobotsLayer::new`] without
-///   [`RobotsLayer::with_crawler_extension`]. This cannot be detected, because requests without an
-///   extension may also be requests of people.
+///   [`RobotsLayer::with_crawler_extension`]. The extractor cannot detect this, because requests of
+///   people have no extension either.
 ///
 /// Use `CrawlerRequest` without `Option` for pages that are only for crawlers. All other clients
 /// then get 404.
@@ -132,8 +134,8 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 /// # let _: axum::Router = axum::Router::new().route("/", axum::routing::get(page));
 /// ```
 ///
-/// If the content of a page depends on the agent, the response needs `Vary: User-Agent`; otherwise,
-/// a cache may send the page for one agent to another agent.
+/// If the content of a page depends on the agent, send `Vary: User-Agent` with it. Otherwise a
+/// cache may send the page for one agent to another agent.
 #[derive(Clone, Debug)]
 pub struct CrawlerRequest(pub Record);
 

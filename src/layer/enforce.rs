@@ -2,8 +2,8 @@
 //! agents, evaluate the rules, decide, and create the answer.
 //!
 //! The snapshot is loaded only once per request. A request that passes does not allocate memory.
-//! The path, address and cookies of a request are read only if a group applies to its agent, so for
-//! other requests the cost does not depend on the path.
+//! The path, address and cookies are read only if a robots.txt group applies to the agent, so for
+//! most requests the cost does not depend on the path.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -31,8 +31,8 @@ use crate::policy::{Action, Decision, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::{ProductToken, RequestPath};
 
-/// The answer to a request, or, as the error, a rate-limited request that the caller's store must
-/// count before it is answered.
+/// `Ok` is the answer to a request. `Err` is a rate-limited request that the caller must count in
+/// its store before it can be answered.
 pub(super) type Judged = Result<Answer, Box<RateLimited>>;
 
 /// A request that a store must count, with the data to answer it after the store has replied.
@@ -56,7 +56,7 @@ struct JudgedRequest<'j> {
     identity: Option<Identity>,
     /// The client's address, looked up when a rule first needs it.
     address: OnceCell<Option<IpAddr>>,
-    /// The mark of an outer layer that has judged the request.
+    /// The decision of an outer layer that has already judged this request, if any.
     outside: Option<&'j OuterDecision>,
 }
 
@@ -102,9 +102,9 @@ impl Enforcer {
         let wait = match wait {
             None => take(),
             Some(Duration::ZERO) => {
-                // The request passes, whether or not the local bucket has a token. A token is still
-                // taken, so that the local bucket agrees with the store's bucket if this process
-                // has to count alone later.
+                // The store's reply decides, so the request passes even if the local bucket is
+                // empty. A token is still taken from the local bucket, so that it agrees with the
+                // store if this process has to count alone later.
                 take();
                 None
             }
@@ -113,7 +113,8 @@ impl Enforcer {
         judged.complete(wait.map_or(decision, |wait| decision.too_soon(wait)))
     }
 
-    /// Finds the site of a request and judges the request. A request without a site passes.
+    /// Finds the site that the request's host belongs to, and judges the request. A request without
+    /// a site passes.
     pub(super) fn judge(&self, request: OriginalRequest<'_>) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| request.site_key()) else {
@@ -153,7 +154,7 @@ impl Enforcer {
         self.with_agents(content, request, self.agent_lookups.as_deref(), |agents| {
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
-            // Requests of browsers are answered here, without a record and without checking a
+            // Requests of browsers return here, without a record and without a check of their
             // claim.
             if snapshot.policy.passes_over(content.rules(), agents) {
                 return Ok(Answer::pass());
@@ -166,7 +167,7 @@ impl Enforcer {
         })
     }
 
-    /// Returns the answer to a request for the robots.txt, whatever its path.
+    /// Returns the robots.txt as the answer to a request for any path.
     pub(super) fn answer_robots_txt(&self, request: OriginalRequest<'_>) -> Answer {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| request.site_key()) else { return Answer::pass() };
@@ -196,7 +197,7 @@ impl Enforcer {
         };
         if let Some(record) = &record {
             let mut event = Event::new(record, *request);
-            // The request is not a gRPC call, so `grpc_status` is not set.
+            // The robots.txt is served over plain HTTP, so `grpc_status` stays `None`.
             event.status = Some(response.status());
             self.observers.notify(live, &event);
         }
@@ -227,8 +228,8 @@ impl Enforcer {
         }
     }
 
-    /// Reports whether evidence about the sender of a request is being fetched. `lookups` counts
-    /// the agent lookups of this function.
+    /// Reports whether the check of the request's sender still waits for a lookup or download.
+    /// `lookups` counts this function's lookups of agents.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -239,8 +240,8 @@ impl Enforcer {
         // Panics of the application's functions are ignored here, because the layer counts them
         // when it judges the request.
         let awaited = AssertUnwindSafe(|| {
-            // A signature may cover the target, so the request must have the same target as when it
-            // is judged.
+            // A signature may cover the target, so the target must be the same here and when the
+            // request is judged.
             let request = self.with_target(request);
             self.with_agents(content, &request, lookups, |agents| {
                 check.is_awaited(&request, agents, || self.address(&request))
@@ -256,7 +257,7 @@ fn enforced_content(snapshot: &Snapshot) -> Option<&Content> {
 }
 
 /// Runs a step of judging. If it panics, counts the panic and returns `None`. The caller must then
-/// let the request pass, because an internal error must not block visitors.
+/// let the request pass, because a bug in this crate must not block visitors.
 fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T> {
     let judged = catch_unwind(AssertUnwindSafe(judge)).ok();
     if judged.is_none() {
@@ -276,13 +277,14 @@ impl<'j> JudgedRequest<'j> {
             self.decide()
         };
         let bucket = self.bucket(&decision);
-        // The address is missing only if a lookup has failed. `get` returns `None` if the address
-        // was not looked up yet.
+        // `Some(&None)` means that the address was needed but could not be found. `None` means that
+        // no rule needed it.
         if self.address.get() == Some(&None) {
             self.count_missing_address(bucket.as_ref().map(|(key, ..)| key));
         }
         let Some((key, quota, mode)) = bucket else {
-            // A record is created only if it is needed, which is rare.
+            // Most requests have no rate limit and need no record, so the record is created only on
+            // demand.
             return Ok(if self.is_recorded(&decision) { self.complete(decision) } else { self.pass(&decision) });
         };
         let wait = match layer.counting {
@@ -296,23 +298,24 @@ impl<'j> JudgedRequest<'j> {
                     identity: self.identity,
                 }));
             }
-            // Another layer has just refused the request, perhaps because it exceeded its crawl
-            // delay. The refusal is repeated even if the delay is over since. No token is taken
-            // from the bucket.
+            // Another layer has just refused the request, probably because it exceeded its crawl
+            // delay. The refusal is repeated even if the delay is over by now, and no token is
+            // taken.
             Counting::Before => Some(self.snapshot.look(&key, quota).err().unwrap_or(Duration::from_nanos(1))),
         };
         Ok(self.complete(wait.map_or(decision, |wait| decision.too_soon(wait))))
     }
 
-    /// Counts the request if the policy depends on its claim and the claim was not checked.
+    /// Counts the request if the policy depends on who sent it, and the sender was not checked.
     fn count_unchecked_claim(&self) {
         if self.identity.is_none() && self.snapshot.policy.heeds_claims(self.agents) {
             self.live.site.counts.count_unchecked_claim();
         }
     }
 
-    /// Counts a request whose client address is unknown, if the policy needs the address: for
-    /// exempt networks, for the bucket of a crawl delay, or to check the claim.
+    /// Counts a request whose client address is unknown, if the policy needs the address. It needs
+    /// the address for exempt networks, for the bucket of a crawl delay, and to check who sent the
+    /// request.
     fn count_missing_address(&self, bucket: Option<&RateKey<'_>>) {
         let policy = &self.snapshot.policy;
         let is_undecided = || self.identity == Some(Identity::Undecided(UndecidedReason::Address));
@@ -327,7 +330,7 @@ impl<'j> JudgedRequest<'j> {
 
     /// Returns the decision of the policy, based on the verdict of the rules.
     fn decide(&self) -> Decision<'j> {
-        // The address is computed only once: the policy may call this twice, because it also
+        // The address is computed only once. The policy may ask for it twice, because it also
         // computes the action under another mode.
         let address = || self.address();
         let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
@@ -343,8 +346,8 @@ impl<'j> JudgedRequest<'j> {
     /// Returns the key of the request's rate limit bucket, with the quota and the rate mode; `None`
     /// if the request has no rate limit.
     ///
-    /// The key of the bucket depends on the identity. A verified crawler has a bucket of its own,
-    /// so that clients that spoof its name cannot exhaust the bucket; see [`rate`](crate::rate).
+    /// The key depends on the identity. A verified crawler has its own bucket, so that clients that
+    /// spoof its name cannot use up its requests; see [`rate`](crate::rate).
     fn bucket(&self, decision: &Decision<'_>) -> Option<(RateKey<'j>, Quota, RateMode)> {
         let rate_limit = decision.rate_limit?;
         let policy = &self.snapshot.policy;
@@ -361,8 +364,8 @@ impl<'j> JudgedRequest<'j> {
     /// Returns the answer to a request that does not need a record, like most requests.
     #[inline]
     fn pass(&self, decision: &Decision<'_>) -> Answer {
-        // No mark is needed: if no group applies, judging the request again costs less than adding
-        // a mark.
+        // No mark for inner layers is added. If no group applies to the agent, judging the request
+        // again costs less than adding a mark.
         if decision.reason == Reason::NoGroup {
             return Answer::pass();
         }
@@ -373,8 +376,8 @@ impl<'j> JudgedRequest<'j> {
         Answer::pass().with(self.mark(decision))
     }
 
-    /// Creates the answer for a decision: considers the evidence for a person, notifies the
-    /// observers, and creates the response if the request is refused.
+    /// Creates the answer for a decision. Considers signs that a person sent the request, notifies
+    /// the observers, and creates the response if the request is refused.
     fn complete(&self, decision: Decision<'_>) -> Answer {
         let decision = if decision.reason.is_reported() {
             self.snapshot.policy.weigh(decision, &human_evidence(self.request))
@@ -413,8 +416,8 @@ impl<'j> JudgedRequest<'j> {
         decision.reason.is_reported() || self.layer.records_crawlers() && may_be_of_crawler(self.agents, decision)
     }
 
-    /// Notifies the observers, and creates the response if the request is refused. Observers that
-    /// an outer layer has notified of the same decision are skipped.
+    /// Notifies the observers, and creates the response if the request is refused. `same` is the
+    /// same decision by an outer layer; observers that it has notified are skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request);
         let outcome = match record.action {
@@ -437,9 +440,9 @@ impl<'j> JudgedRequest<'j> {
     /// Returns the application's own refusal, or the default one.
     fn refusal(&self, event: &Event<'_>) -> Response<Bytes> {
         let custom = match &self.layer.refuse_with {
-            // A custom refusal is not used for a rate limit, because crawlers interpret only 429 as
-            // a rate limit. Any other 4xx status would mean that the page is not available to the
-            // crawler.
+            // The application's own refusal is not used for a rate limit. Crawlers interpret only
+            // 429 as a rate limit; another 4xx status would mean that the page is not available to
+            // them.
             Some(custom) if event.record.reason != Reason::Limited => guarded(self.live, || custom(event)),
             _ => None,
         };
@@ -454,18 +457,18 @@ impl<'j> JudgedRequest<'j> {
     }
 }
 
-/// Functions for requests that pass several layers, in nested routers.
+/// Functions for a request that passes several robots layers, for example in nested routers.
 impl Enforcer {
-    /// Returns the mark of an outer layer, if that layer has judged this request for the same site
-    /// and with the same input.
+    /// Returns the decision that an outer layer left in the request. Returns `None` if it was made
+    /// for another site or with other input.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target?;
         let mark = request.extensions.get::<OuterDecision>()?;
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
 
-    /// Reports whether an outer layer has already done everything for this site that this layer
-    /// would do.
+    /// Reports whether `mark` shows that an outer layer has already done for this site all that
+    /// this layer would do.
     fn is_done_by(&self, mark: &OuterDecision, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
             self.crawler_records == CrawlerRecords::InExtensions && request.extensions.get::<Record>().is_none();
@@ -476,7 +479,7 @@ impl Enforcer {
 
 impl JudgedRequest<'_> {
     /// Counts a request if a router has stripped part of its target, or if only a layer in a nested
-    /// router has judged it.
+    /// router has judged it. In both cases the layer may be misplaced.
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}
@@ -488,12 +491,13 @@ impl JudgedRequest<'_> {
         }
     }
 
-    /// Returns the mark of the outer layer, if that layer has made the same decision.
+    /// Returns the outer layer's mark if its decision equals this one.
     fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }
 
-    /// Returns the mark for inner layers. It includes the observers in the mark of an outer layer.
+    /// Returns the mark of this decision for inner layers. It also lists the observers in the outer
+    /// layer's mark.
     fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
         layer.nested_target?;

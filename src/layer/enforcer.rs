@@ -45,18 +45,18 @@ pub(super) struct Enforcer {
     pub(super) nested_target: Option<fn(&Extensions) -> Option<&Uri>>,
 }
 
-/// State that a layer and its clones share.
+/// State that a layer shares with its clones.
 #[derive(Default)]
 pub(super) struct LayerNotes {
     /// Set once the layer has logged a request whose host belongs to no site.
     #[cfg(feature = "tracing")]
     pub(super) no_site: OnceLock<()>,
-    /// Whether the application has created a [`RobotsTxtService`](crate::parts::RobotsTxtService)
-    /// for a route of its own.
+    /// Whether the application serves `/robots.txt` from its own route, with a
+    /// [`RobotsTxtService`](crate::parts::RobotsTxtService).
     pub(super) has_route: AtomicBool,
 }
 
-/// The server that answers requests for `/robots.txt`.
+/// The server that responds to requests for `/robots.txt`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RobotsTxtPlace {
     /// This process.
@@ -72,22 +72,22 @@ pub(super) enum Counting {
     /// In a store. The caller of the [`Judgement`](crate::parts::Judgement) counts the request
     /// there.
     InStore,
-    /// Nowhere, because another layer has just counted and refused the request.
+    /// Nowhere, because another layer has just counted the request and refused it.
     Before,
 }
 
-/// Whether a crawler's request gets a [`Record`](super::record::Record) although it passes unchanged.
+/// Whether a crawler's request that passes unchanged gets a [`Record`](super::record::Record).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CrawlerRecords {
-    /// Only for observers.
+    /// Only if an observer needs the record.
     Omit,
     InAnswer,
-    /// Also in the extensions of the request.
+    /// Always, and the record is also added to the extensions of the request.
     InExtensions,
 }
 
 impl Enforcer {
-    /// Returns the sender of a request with these agents.
+    /// Returns who sent a request, given the agents in its `User-Agent`.
     pub(super) fn sender(
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
@@ -113,11 +113,12 @@ impl Enforcer {
             return Some(peer);
         }
         let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), trusts);
-        // If the field contains no client, the client's address is unknown.
+        // A single hop is the proxy itself, so the client's address is unknown.
         (way.hops.len() > 1).then(|| way.client().ip())
     }
 
-    /// Returns advice on how to provide the client's address of this request.
+    /// Returns advice for the operator: how to configure the layer so that it finds the client's
+    /// address.
     pub(super) fn without_address(&self, request: &OriginalRequest<'_>) -> &'static str {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
             None => "give the layer RobotsLayer::address_from, or use RobotsLayer::for_axum08",
@@ -140,14 +141,15 @@ impl Enforcer {
         self.crawler_records > CrawlerRecords::Omit || self.observers.follow_crawlers()
     }
 
-    /// Returns the request with the target that its client sent, if the layer can find that target.
+    /// Returns the request with the target that its client sent. The target is unchanged if the
+    /// layer cannot find it.
     pub(super) fn with_target<'r>(&self, request: OriginalRequest<'r>) -> OriginalRequest<'r> {
         let request = self.target_from.as_ref().map_or(request, |target| request.looked_up(&**target));
         self.nested_target.map_or(request, |target| request.looked_up(target))
     }
 
-    /// Calls `judge` with the request's agents. The agents are recognised from the `User-Agent`
-    /// lines that a trusted proxy kept, if any, and otherwise from the request's own lines. Nearly
+    /// Calls `judge` with the request's agents. They are recognised from the `User-Agent` lines
+    /// that a trusted proxy has saved, if any, and otherwise from the request's own lines. Nearly
     /// every request has only one line, whose agents are borrowed from the cache.
     #[inline]
     pub(super) fn with_agents<T>(
@@ -167,8 +169,8 @@ impl Enforcer {
         judge(&kept.iter().chain(own).flat_map(agents).collect::<Vec<_>>())
     }
 
-    /// Returns the `User-Agent` lines that a trusted proxy kept; empty if the request's own lines
-    /// must be used.
+    /// Returns the original `User-Agent` lines that a trusted proxy has saved. Empty if the
+    /// request's own lines must be used.
     pub(super) fn kept_lines<'r>(&self, request: &OriginalRequest<'r>) -> &'r [HeaderValue] {
         self.agent_from.as_ref().and_then(|agent| agent(request.extensions)).unwrap_or_default()
     }

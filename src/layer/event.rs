@@ -1,5 +1,5 @@
-//! The event that observers receive for a request, and the application's own functions: those that
-//! find the target, address, agent and sender, and those that run after the decision.
+//! The event that observers receive for a request, and the types of the application's callbacks.
+//! Some callbacks find the target, address, agent or sender; the others run after the decision.
 
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,20 +21,20 @@ use crate::policy::Reason;
 #[cfg(feature = "tracing")]
 use crate::rules::Access;
 
-/// Fields of "Fetch Metadata Request Headers", section 2.
+/// From "Fetch Metadata Request Headers", section 2.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Returns the evidence in the fields of a request that a person sent it.
+/// Returns the signs, in the fields of a request, that a person sent it.
 pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence<'a> {
     let field = |name: &HeaderName| request.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     let cookies = request.headers.get_all(COOKIE).into_iter();
     let evidence = cookies.fold(HumanEvidence::default(), |evidence, value| evidence.cookies(value.as_bytes()));
     let site = field(&SEC_FETCH_SITE);
     if site.is_empty() {
-        // Most crawlers do not send `Sec-Fetch-Site`, and without it the other fields are not
-        // evidence.
+        // Most crawlers do not send `Sec-Fetch-Site`. Without it, the other fields are not evidence
+        // of a person.
         return evidence;
     }
     evidence
@@ -46,7 +46,7 @@ pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence
 /// [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) and
 /// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
 ///
-/// The record is a type without borrowed data, because it is also stored in extensions.
+/// [`Record`] does not borrow, because it is also stored in extensions.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
@@ -68,14 +68,15 @@ impl<'a> Event<'a> {
 
     pub(super) fn set_response<B>(&mut self, response: &Response<B>) {
         self.status = Some(response.status());
-        // A response to a gRPC call has status 200 (gRPC over HTTP/2, "Responses").
+        // The HTTP status of a gRPC response is 200 even if the call fails (gRPC over HTTP/2,
+        // "Responses").
         self.grpc_status =
             (response.status() == StatusCode::OK).then(|| grpc::said_status(response.headers())).flatten();
     }
 }
 
-// The application's own functions. If a function that finds target, address or agent panics, the
-// request passes. If a function that runs after the decision panics, the decision is unchanged.
+// The callbacks of the application. If a callback that finds the target, address or agent panics,
+// the request passes. If a callback that runs after the decision panics, the decision is unchanged.
 pub(super) type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
 pub(super) type AddressFrom = Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
 pub(super) type AgentFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync>;
@@ -87,13 +88,13 @@ pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 /// Creates the response to a refused request, with its final status.
 pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
 
-/// The sender of a request, as far as it was checked.
+/// The result of checking who sent a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sender {
     /// `None` if claims are not checked.
     pub(super) identity: Option<Identity>,
-    /// The crawler that signed the request, if the `User-Agent` does not contain a crawler's name.
-    /// It replaces the agents of the `User-Agent`.
+    /// The crawler that signed the request. Only set if the `User-Agent` does not contain a
+    /// crawler's name, whose place the signer then takes.
     pub(super) signer: Option<Agent>,
 }
 
@@ -102,17 +103,17 @@ impl Sender {
         Self { identity: Some(identity), signer: None }
     }
 
-    /// Returns the agents whose rules apply to the request: the signer or, without one, the claimed
-    /// agents.
+    /// Returns the agents whose rules apply to the request: the signer if there is one, and
+    /// otherwise the claimed agents.
     pub(super) fn agents<'a>(&'a self, claimed: &'a [Agent]) -> &'a [Agent] {
         self.signer.as_ref().map_or(claimed, std::slice::from_ref)
     }
 }
 
-/// The requests that an observer is notified of.
+/// Which requests an observer is notified of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// The requests of [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed).
+    /// Requests that [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed) describes.
     Reported,
     /// All requests that have a record.
     Crawlers,
@@ -122,7 +123,7 @@ pub(super) enum Interest {
 #[derive(Clone, Default)]
 pub(super) struct Observers {
     list: Arc<Vec<(Interest, Observer)>>,
-    /// Whether an outer layer has already logged the trace event of the decision.
+    /// Whether an outer layer has already logged this decision.
     #[cfg(feature = "tracing")]
     is_traced: bool,
 }
@@ -164,7 +165,7 @@ impl Observers {
         }
     }
 
-    /// Returns the observers of both lists.
+    /// Returns the union of both lists.
     pub(super) fn with(&self, others: &Self) -> Self {
         let mut all = self.clone();
         Arc::make_mut(&mut all.list).extend(others.without(self).list.iter().cloned());
@@ -180,7 +181,7 @@ fn trace(event: &Event<'_>) {
     let message = match (record.reason, record.access) {
         (Reason::Limited | Reason::LimitObserved, _) => "the request exceeds the crawl delay of its group",
         (_, Some(Access::Disallow)) => "robots.txt disallows the request",
-        // The request was refused or tagged because of its sender. The rules may allow it.
+        // Tagged or refused because of its sender, even if the rules allow the request.
         _ => "an impostor sent the request",
     };
     let limit = record.limit.as_deref();
@@ -190,24 +191,24 @@ fn trace(event: &Event<'_>) {
         identity = record.identity.map(|identity| identity.to_string()),
         host = event.request.host(),
         path = %path.escape_ascii(),
-        // The values are the same as for `would`, so that the two differ only if the mode `Refuse`
+        // `would` has the same values, so it differs from `decision` only if the mode `Refuse`
         // would change the action.
         decision = if record.reason == Reason::Limited { "limit" } else { record.action.as_str() },
         reason = record.reason.as_str(),
         would = record.would.as_str(),
-        // For a rate-limited request, `line` is the line of the crawl delay and `rule` is omitted,
-        // because the rule allows the request.
+        // If the request is rate-limited, `line` is the line of the crawl delay. `rule` is omitted
+        // then, because the matching rule allows the request.
         rule = record.rule.as_deref().filter(|_| limit.is_none()),
         line = limit.map_or(record.line, |limit| Some(limit.line)),
         delay = limit.map(|limit| limit.interval.as_secs_f64()),
-        // The value is in seconds, rounded up to whole milliseconds.
+        // In seconds, rounded up to whole milliseconds.
         wait = limit.map(|limit| (limit.wait.as_secs_f64() * 1e3).ceil() / 1e3),
         "{message}"
     );
 }
 
-/// Runs a function of the application after the decision. If the function panics, counts the panic
-/// and returns `None`. The panic hook has already reported it.
+/// Runs a callback of the application after the decision. If it panics, counts the panic and
+/// returns `None`. The panic hook has already reported the panic.
 pub(super) fn guarded<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
     let called = catch_unwind(AssertUnwindSafe(function)).ok();
     if called.is_none() {

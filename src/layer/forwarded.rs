@@ -1,10 +1,10 @@
-//! Parses `X-Forwarded-For`, and `Forwarded` of RFC 7239: the hops that a request claims to have
-//! passed, last hop first, and the client's address.
+//! Parses `X-Forwarded-For`, and `Forwarded` of RFC 7239. Finds the proxies that a request claims
+//! to have passed, last proxy first, and the client's address.
 //!
 //! Each proxy appends an entry on the right, so the rightmost entries come from trusted proxies,
-//! while clients can forge the leftmost entries. So both fields are parsed from right to left. An
-//! entry cannot change the meaning of entries on its right: if a client sends an unclosed quote,
-//! the entry of the next proxy is still parsed correctly.
+//! while clients can forge the leftmost entries. Therefore both fields are parsed from right to
+//! left, and an entry never affects the entries on its right. For example, if a client sends an
+//! unclosed quote, the entry of the next proxy is still parsed correctly.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,21 +17,21 @@ pub struct ForwardedWay {
     /// The addresses from the peer to the client; never empty. The client is the first address that
     /// is not trusted or, if all are trusted, the last one. The port is 0 if the entry has no port.
     pub hops: Vec<SocketAddr>,
-    /// The scheme of the client's request, as written.
+    /// The scheme of the client's request, as the proxy wrote it.
     pub scheme: Option<Vec<u8>>,
-    /// The host of the client's request, as written.
+    /// The host of the client's request, as the proxy wrote it.
     pub host: Option<Vec<u8>>,
 }
 
-/// Maximum number of hops that are parsed. Real requests pass fewer proxies of the same operator.
+/// Maximum number of entries that are parsed. Real requests pass far fewer proxies of one operator.
 const MAX_HOPS: usize = 32;
 
 impl ForwardedWay {
     /// Parses the fields of a request from a trusted peer.
     ///
-    /// Uses `X-Forwarded-*` if there is an `X-Forwarded-For`, and `Forwarded` otherwise; the two
-    /// are never combined. By default, proxies set `X-Forwarded-For` and forward a client's own
-    /// `Forwarded` unchanged, so `Forwarded` could be forged.
+    /// Uses `X-Forwarded-*` if there is an `X-Forwarded-For`, and `Forwarded` otherwise, but never
+    /// both. Most proxies set only `X-Forwarded-For` and forward the client's own `Forwarded`
+    /// unchanged, so it could be forged.
     pub fn read(fields: &HeaderMap, peer: SocketAddr, trusts: impl Fn(IpAddr) -> bool) -> Self {
         if !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED) {
             let (hops, client) = way_back(peer, forwarded(fields), trusts);
@@ -48,7 +48,7 @@ impl ForwardedWay {
     }
 }
 
-/// Returns the addresses from the peer to the client, and the hop of the client.
+/// Returns the addresses from the peer to the client, and the entry that contains the client.
 fn way_back(
     peer: SocketAddr,
     hops: impl Iterator<Item = Option<Hop>>,
@@ -68,23 +68,23 @@ fn way_back(
     (way, last)
 }
 
-/// Returns the last entry of a list, which the nearest proxy added.
+/// Returns the last entry of a comma-separated field. The nearest proxy added it.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
     let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
     entries.next().map(|entry| entry.trim_ascii().to_vec())
 }
 
-/// One entry of a forwarding field.
+/// One entry of `X-Forwarded-For` or `Forwarded`.
 struct Hop {
-    /// The address of the client or proxy that sent the request to this hop.
+    /// The client or proxy that sent the request to the proxy that wrote this entry.
     address: SocketAddr,
     scheme: Option<Vec<u8>>,
     host: Option<Vec<u8>>,
 }
 
-/// Returns the hops in `X-Forwarded-For`, from right to left, with `None` for an entry that is not
-/// an address.
+/// Returns the entries of `X-Forwarded-For` from right to left; `None` for an entry that is not an
+/// address.
 fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(X_FORWARDED_FOR).iter().rev().map(HeaderValue::as_bytes);
     let entries = lines.flat_map(|line| line.rsplit(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
@@ -139,8 +139,8 @@ fn hop(element: &[u8]) -> Option<Hop> {
     Some(Hop { address: node(&address?)?, scheme, host })
 }
 
-/// Splits at the last delimiter outside quotes. Returns the bytes before the delimiter, if there is
-/// one, and those after it.
+/// Splits at the last delimiter outside quotes. Returns the bytes before it, if there is one, and
+/// the bytes after it.
 fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
     for (at, octet) in text.iter().enumerate().rev() {
@@ -154,7 +154,8 @@ fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     (None, text)
 }
 
-/// Returns a token unchanged, or the content of a quoted string (RFC 9110, section 5.6.4).
+/// Returns an unquoted token unchanged, and a quoted string without its quotes and escapes (RFC
+/// 9110, section 5.6.4).
 fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
     let Some(inner) = value.strip_prefix(b"\"") else {
         let is_token = !value.is_empty() && value.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'"');
@@ -173,7 +174,7 @@ fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Parses an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`,
-/// `[2001:db8::1]:80`. Returns `None` for an obfuscated address (`unknown`, `_name`).
+/// `[2001:db8::1]:80`. Returns `None` for `unknown` and for a name such as `_name`.
 fn node(text: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let (address, port) = match text.strip_prefix('[') {
@@ -189,7 +190,7 @@ fn node(text: &[u8]) -> Option<SocketAddr> {
             }
         },
     };
-    // The port may also be obfuscated (RFC 7239, section 6.3).
+    // The port may also be hidden behind a name (RFC 7239, section 6.3).
     let port = if port.starts_with('_') { 0 } else { port.parse().ok()? };
     Some(SocketAddr::new(address.to_canonical(), port))
 }
@@ -284,8 +285,8 @@ mod tests {
     }
 
     proptest! {
-        /// The entry that a proxy appends is parsed first, whatever its client sends, and the
-        /// parser does not panic.
+        /// The entry that the proxy appends is parsed first, whatever the client has sent before
+        /// it, and the parser does not panic.
         #[test]
         fn the_entry_that_a_proxy_appends_is_read_first(
             sent in proptest::collection::vec(any::<u8>(), 0..200),

@@ -1,15 +1,15 @@
-//! gRPC responses that do not come from the application: the gRPC status is in the head, and there
-//! is no body ("Trailers-Only" in the specification).
+//! gRPC responses that this crate sends instead of the application. Their head contains the gRPC
+//! status, and there is no body ("Trailers-Only" in the specification).
 //!
-//! A gRPC client expects such a response instead of an HTTP error page. For a `403` page, it would
-//! report an unknown error, and for `502` an error that it must not retry.
+//! A gRPC client expects such a response instead of an HTTP error page. It would report a `403`
+//! page as an unknown error, and a `502` page as an error that it must not retry.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::original::OriginalRequest;
 
-/// The gRPC status codes in responses of a proxy or a layer.
+/// The gRPC status codes that a proxy or a layer may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GrpcCode {
@@ -23,7 +23,7 @@ pub enum GrpcCode {
     PermissionDenied = 7,
     /// The caller sends too many calls, or too much data.
     ResourceExhausted = 8,
-    /// The server does not implement this call, or not with this encoding.
+    /// The server does not implement this call, or does not support its encoding.
     Unimplemented = 12,
     /// The server is unreachable at the moment; the call may be retried.
     Unavailable = 14,
@@ -33,7 +33,7 @@ impl GrpcCode {
     /// Returns the fields of a response that contains only this status. The response needs the HTTP
     /// status 200 and an empty body.
     ///
-    /// The message is for people. It is cut to at most 1,024 bytes.
+    /// The message is for people. It is cut off after 1,024 bytes.
     pub fn fields(self, message: &str) -> HeaderMap {
         let mut fields = HeaderMap::with_capacity(4);
         fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -44,7 +44,7 @@ impl GrpcCode {
         fields
     }
 
-    /// Returns the number of the code in `grpc-status`.
+    /// Returns the number that `grpc-status` contains for this code.
     pub const fn number(self) -> u16 {
         self as u16
     }
@@ -75,12 +75,12 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 /// accept at most 8 KiB of fields.
 const MAX_MESSAGE: usize = 1024;
 
-/// Returns the gRPC status in the fields of a response.
+/// Returns the gRPC status of a response, from its fields.
 pub(super) fn said_status(response: &HeaderMap) -> Option<u16> {
     response.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()
 }
 
-/// Escapes a message for a gRPC field: `%`, and bytes outside printable ASCII.
+/// Escapes a message for `grpc-message`: `%`, and bytes outside printable ASCII.
 fn escaped(message: &str) -> String {
     let ends = message.char_indices().map(|(at, char)| at + char.len_utf8());
     let end = ends.take_while(|end| *end <= MAX_MESSAGE).last().unwrap_or_default();

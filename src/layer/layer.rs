@@ -31,8 +31,8 @@ pub struct RobotsLayer {
 }
 
 impl RobotsLayer {
-    /// Creates a layer for one site ([`LiveRobots`](crate::live::LiveRobots)) or for several sites,
-    /// which are selected by the host of the request ([`Sites`](crate::source::Sites)).
+    /// Creates a layer for one site ([`LiveRobots`](crate::live::LiveRobots)), or for several sites
+    /// ([`Sites`](crate::source::Sites)). The host of the request selects one of them.
     ///
     /// The layer judges the target of the request as the layer receives it. In a nested axum
     /// router, the target lacks the prefix of the router, so the rules do not match and disallowed
@@ -62,16 +62,16 @@ impl RobotsLayer {
         Self { enforcer: Arc::new(enforcer) }
     }
 
-    /// Sets a function that finds the target as the client sent it, for requests that an outer
-    /// service has rewritten. If the function returns `None`, and by default, the target is
+    /// Sets a function that finds the target as the client sent it. It is needed if an outer
+    /// service rewrites targets. Without such a function, or if it returns `None`, the target is
     /// [`Request::uri`](http::Request::uri). If the function panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
     /// function.
     ///
     /// An app on axum 0.8 does not need this function, because `RobotsLayer::for_axum08` uses the
     /// target that the outermost router received. In this example, a proxy sends the original
-    /// target in a field, and an outer service of the application stores it in an extension if the
-    /// peer is trusted:
+    /// target in a field. If the peer is a trusted proxy, an outer service of the application
+    /// stores that target in an extension:
     ///
     /// ```
     /// # use http::Uri;
@@ -90,18 +90,18 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.target_from = Some(Arc::new(target)))
     }
 
-    /// Sets a function that finds the client's address. It is needed for exempt networks of the
-    /// policy, for crawl delays and for a `Verifier`. Behind a proxy, the function should return
-    /// the proxy's address, and [`forwarded_for`](Self::forwarded_for) then finds the client's.
-    /// There is no default, because only the server knows the address of a connection.
+    /// Sets a function that finds the client's address. The address is needed for exempt networks
+    /// of the policy, for crawl delays and for a `Verifier`. Behind a proxy, the function should
+    /// return the proxy's address. [`forwarded_for`](Self::forwarded_for) then finds the client's
+    /// address. There is no default, because only the server knows the address of a connection.
     /// `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call replaces the
     /// function.
     ///
-    /// Without an address, a request is not exempt by its network, all clients that claim to be the
-    /// same crawler share one crawl delay, and claims are neither verified nor refuted by address.
-    /// The first time that the policy needs an unknown address, the layer logs a warning
-    /// (`tower_robots::layer`). [`Status::without_address`](crate::live::Status::without_address)
-    /// counts all such requests.
+    /// If a client's address is unknown, it is not in an exempt network, and its claim to be a
+    /// crawler is neither verified nor refuted by address. All such clients that claim to be the
+    /// same crawler share one crawl delay. When the policy needs an unknown address for the first
+    /// time, the layer logs a warning (`tower_robots::layer`).
+    /// [`Status::without_address`](crate::live::Status::without_address) counts all such requests.
     ///
     /// The function is called only if a group applies to the agent of the request. If it panics,
     /// the request passes, and [`Status::faults`](crate::live::Status::faults) counts the panic.
@@ -113,22 +113,20 @@ impl RobotsLayer {
 
     /// Trusts these proxies to forward the client's address. If
     /// [`address_from`](Self::address_from) returns an address in one of these networks, the
-    /// client's address is taken from `X-Forwarded-For`, or from `Forwarded` (RFC 7239) if there is
-    /// no `X-Forwarded-For`. It is the rightmost address in the field that is not in one of these
-    /// networks.
+    /// client's address is the rightmost address in `X-Forwarded-For` that is not in one of these
+    /// networks. If there is no `X-Forwarded-For`, `Forwarded` (RFC 7239) is used instead.
     ///
-    /// - The entries on the left of the client's are ignored, because clients can forge them. An
-    ///   invalid entry, and all entries on its left, are ignored, too. If the peer is not a trusted
-    ///   proxy, the fields are ignored.
-    /// - If all valid entries are trusted proxies, the leftmost one is the client.
-    /// - If a trusted proxy sends no address, the client's address is unknown, as without
-    ///   [`address_from`](Self::address_from).
+    /// - Entries on the left of the client's address are ignored, because clients can forge them.
+    ///   An invalid entry and all entries on its left are ignored, too. If the peer is not a
+    ///   trusted proxy, both fields are ignored.
+    /// - If all valid entries are trusted proxies, the leftmost one counts as the client.
+    /// - If a trusted proxy sends no address, the client's address is unknown.
     /// - By default, no proxy is trusted. A second call adds proxies.
     ///
     /// List every proxy between the clients and the application, and nothing else. The layer trusts
     /// the fields of every peer in these networks, so each of these peers can pretend to be a
-    /// client in an exempt network. If a proxy sets only `Forwarded`, it must remove the
-    /// `X-Forwarded-For` of clients.
+    /// client in an exempt network. If a proxy sets only `Forwarded`, it must also remove any
+    /// `X-Forwarded-For` that a client sends.
     ///
     /// ```
     /// use std::net::SocketAddr;
@@ -142,9 +140,9 @@ impl RobotsLayer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The argument is a list of [`Network`](crate::policy::Network)s, addresses or strings. An
-    /// iterator is not accepted, because a `Result` is an iterator, too: an `Err` would silently be
-    /// an empty list of proxies.
+    /// The argument is a list of [`Network`](crate::policy::Network)s, addresses or strings.
+    /// Iterators are not accepted, because a `Result` is also an iterator: an `Err` would silently
+    /// become an empty list of proxies.
     ///
     /// ```compile_fail,E0277
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots, policy::Network};
@@ -161,15 +159,15 @@ impl RobotsLayer {
         Ok(self.with(|enforcer| enforcer.trusted_proxies = proxies))
     }
 
-    /// Sets a function that finds the client's `User-Agent`, for a proxy that sends its own
+    /// Sets a function that finds the client's `User-Agent`. It is needed if a proxy sends its own
     /// `User-Agent` and forwards the client's in another field. The function must return all lines
-    /// of the other field. If it returns `None` or an empty list, or is not set, the request's own
-    /// `User-Agent` is used. If the function panics, the request passes, and
+    /// of the other field. If it returns `None` or an empty list, the request's own `User-Agent` is
+    /// used. If the function panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
     /// function.
     ///
-    /// Any client can send such a field. So store it in the extensions only for requests from a
-    /// proxy that always sets or removes the field.
+    /// Any client can send such a field. Therefore store it in the extensions only if the request
+    /// comes from a proxy that always sets or removes the field.
     pub fn agent_from(
         self,
         agent: impl for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync + 'static,
@@ -177,21 +175,21 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.agent_from = Some(Arc::new(agent)))
     }
 
-    /// Sets a function that returns the identity of the sender, if it was already checked in front
-    /// of the layer, for example by a CDN. If the function returns `None`, the layer's `Verifier`,
-    /// if any, checks the claim. If the function panics, the request passes, and
-    /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
-    /// function.
+    /// Sets a function that returns who sent the request. Use it if something in front of the
+    /// layer, for example a CDN, has already checked the sender. If the function returns `None`,
+    /// the layer's `Verifier` checks the sender if there is one. If the function panics, the
+    /// request passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. A
+    /// second call replaces the function.
     pub fn identity_from(self, identity: impl Fn(&Extensions) -> Option<Identity> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
     }
 
     /// Exempts requests that the application has authenticated, such as requests of a logged-in
-    /// session. Exempt requests pass and are not counted. `/robots.txt` is answered as usual. The
-    /// function should use a result that an outer layer has stored in the extensions, because the
-    /// mere presence of a cookie or field proves nothing. If the function panics, the request
-    /// passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. By default,
-    /// only the policy exempts requests. A second call replaces the function.
+    /// session. Exempt requests pass and are not counted, but `/robots.txt` is answered as usual.
+    /// The function should return a result that an outer layer has stored in the extensions,
+    /// because a client can send any cookie or field. If the function panics, the request passes,
+    /// and [`Status::faults`](crate::live::Status::faults) counts the panic. By default, only the
+    /// policy exempts requests. A second call replaces the function.
     ///
     /// ```
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
@@ -206,34 +204,36 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.exempt_if = Some(Arc::new(is_exempt)))
     }
 
-    /// Counts rate-limited requests in a store that several processes share. The caller counts: the
-    /// [`Judgement`] that [`decide`](Self::decide) returns contains the key of the bucket.
-    /// [`respond`](Self::respond) cannot wait for a store, so it counts in this process.
+    /// Lets the caller count rate-limited requests in a store that several processes share.
+    /// [`decide`](Self::decide) then returns a [`Judgement`] that contains the key of the bucket in
+    /// the store. [`respond`](Self::respond) cannot wait for a store, so it still counts in this
+    /// process.
     pub fn counted_in_store(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
 
-    /// Re-creates the response to a request that another layer of the same sites has just refused,
-    /// for proxies that cannot forward the original refusal and fetch it separately. Requests are
-    /// not counted again. If no other reason for the refusal is found, the response is 429, because
-    /// the request must have exceeded its crawl delay.
+    /// Makes the layer only create refusals. Some proxies cannot forward a refusal, but fetch it
+    /// with a second request. Use this layer for the second request, after another layer for the
+    /// same sites has refused the first. Requests are not counted again. If nothing else explains
+    /// the refusal, the response is 429, because the first request must have exceeded its crawl
+    /// delay.
     pub fn refusals_only(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
 
-    /// Declares that another server, such as a CDN, answers requests for `/robots.txt`. This
-    /// disables the warning about 100 judged crawler requests without any for `/robots.txt`
-    /// ([`Status::unserved`](crate::live::Status::unserved)).
+    /// Declares that another server, such as a CDN, answers requests for `/robots.txt`. By default,
+    /// the layer warns if it has judged 100 requests of crawlers and none was for `/robots.txt`
+    /// ([`Status::unserved`](crate::live::Status::unserved)). This function disables the warning.
     pub fn robots_txt_served_elsewhere(self) -> Self {
         self.with(|enforcer| enforcer.robots_txt = RobotsTxtPlace::Elsewhere)
     }
 
-    /// Returns a service that answers every request, whatever its path, as the layer answers
-    /// `/robots.txt`. Use it for a route `/robots.txt` if these requests do not reach the layer,
-    /// for example because the layer was added with `Router::route_layer` or to a single route. The
-    /// service answers with 404 if no site has the host of the request, or if no robots.txt is
-    /// known yet and the application should answer
-    /// ([`WhenMissing::Relay`](crate::live::WhenMissing::Relay)).
+    /// Returns a service that treats every request as a request for `/robots.txt`, whatever its
+    /// path. Use it in a route for `/robots.txt` if such requests do not reach the layer, for
+    /// example because the layer was added with `Router::route_layer` or to a single route. The
+    /// service answers with 404 if the request's host belongs to no site. It also answers with 404
+    /// if no robots.txt is known yet and [`WhenMissing::Relay`](crate::live::WhenMissing::Relay)
+    /// leaves the answer to the application.
     ///
     /// In an app on axum 0.8, merge `RobotsLayer::robots_txt_route` instead.
     pub fn robots_txt_service(&self) -> RobotsTxtService {
@@ -243,7 +243,7 @@ impl RobotsLayer {
 
     /// Adds a callback for these requests:
     ///
-    /// - requests that robots.txt disallows, whether they are refused, tagged or only observed;
+    /// - requests that robots.txt disallows, even if they are only tagged or observed;
     /// - requests that exceed their crawl delay
     ///   ([`Reason::Limited`](crate::policy::Reason::Limited));
     /// - requests of impostors that the policy tags or refuses, or would tag or refuse under the
@@ -282,8 +282,8 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.observers.add(Interest::Crawlers, Arc::new(observer)))
     }
 
-    /// Counts the cache hits and misses for the agents of `User-Agent` lines. The layer of each
-    /// thread should have its own counters; see [`AgentLookups`]. By default, lookups are not
+    /// Counts the hits and misses of the cache that maps `User-Agent` lines to agents. The layer of
+    /// each thread should have its own counters; see [`AgentLookups`]. By default, lookups are not
     /// counted. A second call replaces the counters.
     ///
     /// ```
@@ -392,8 +392,8 @@ impl RobotsLayer {
         Judgement { enforcer: &self.enforcer, request, judged: self.enforcer.judge(*request) }
     }
 
-    /// Converts the layer so that its service has the same response body type as the inner service,
-    /// as required by `tower::util::option_layer`, for example. This type must implement
+    /// Converts the layer so that its service has the same response body type as the inner service.
+    /// `tower::util::option_layer` requires this, for example. The body type must implement
     /// `From<Bytes>`, as axum's body does.
     ///
     /// ```
@@ -412,8 +412,8 @@ impl RobotsLayer {
     }
 
     /// Returns the client's address as found by [`address_from`](Self::address_from) and
-    /// [`forwarded_for`](Self::forwarded_for), for observers that log the address. The observer
-    /// needs its own clone of the layer.
+    /// [`forwarded_for`](Self::forwarded_for). It is meant for observers that log the address; they
+    /// need their own clone of the layer.
     pub fn client_address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
         self.enforcer.address(request)
     }
@@ -447,10 +447,10 @@ impl<S> Layer<S> for SameBodyLayer {
 
 robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 
-/// The judgement of a request: the answer, or a rate limit bucket. In the latter case, the request
-/// must be counted before it is answered.
+/// The judgement of a request: either the answer, or a rate limit bucket. In the second case, the
+/// request must be counted before it can be answered.
 ///
-/// Example of a service that counts requests in a store which several processes share:
+/// In this example, a service counts requests in a store that several processes share:
 ///
 /// ```
 /// use std::time::Duration;
@@ -469,7 +469,7 @@ robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 /// let rate_limited = judgement.rate_limited().ok_or("limited")?;
 /// assert_eq!(rate_limited.key, "gptbot claimed");
 /// assert_eq!((rate_limited.interval.as_secs(), rate_limited.burst.get()), (10, 5));
-/// // What a store might say: too soon by seven seconds.
+/// // The store's reply: the request is seven seconds too early.
 /// let answer = judgement.respond(Some(Duration::from_secs(7)));
 /// assert!(matches!(answer.outcome, Outcome::Respond(refusal) if refusal.status() == 429));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -483,8 +483,8 @@ pub struct Judgement<'r> {
 
 impl Judgement<'_> {
     /// Returns the rate limit bucket of the request; `None` if the request has no rate limit. If
-    /// there is a bucket, observers are notified by [`respond`](Self::respond); otherwise, they
-    /// were already notified.
+    /// there is a bucket, observers are notified by [`respond`](Self::respond). If there is none,
+    /// they were notified before this judgement was returned.
     pub const fn rate_limited(&self) -> Option<&RateLimitedRequest> {
         match &self.judged {
             Ok(_) => None,
@@ -493,10 +493,10 @@ impl Judgement<'_> {
     }
 
     /// Returns the answer to the request. `wait` is the time to wait according to the store, or
-    /// zero if the request passes. With `None`, a request with a [bucket](Self::rate_limited) is
-    /// counted only in this process. Requests that pass according to the store also take a token
-    /// from the local bucket, so that this bucket does not have more tokens than the store's bucket
-    /// if this process has to count alone later.
+    /// zero if the request passes. If `wait` is `None`, a request with a
+    /// [bucket](Self::rate_limited) is counted only in this process. A request that passes
+    /// according to the store also takes a token from the local bucket. The local bucket then
+    /// agrees with the store if this process has to count alone later.
     pub fn respond(self, wait: Option<Duration>) -> Answer {
         self.enforcer.answer_judged(self.judged, *self.request, wait)
     }

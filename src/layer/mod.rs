@@ -3,9 +3,9 @@
 //!
 //! A request is handled in these steps:
 //!
-//! 1. If the request has no host, or if its host belongs to none of the sites, the request passes
-//!    unchanged. The first such request is logged. An application that serves its pages under any
-//!    host needs a site with the pattern `*`, which matches any host.
+//! 1. If the request has no host, or a host that belongs to no site, the request passes unchanged.
+//!    The first such request is logged. An application that serves its pages under any host needs a
+//!    site with the pattern `*`, which matches any host.
 //! 2. `/robots.txt` (any query) is answered from the live snapshot: `GET` and `HEAD` with
 //!    validators, other methods with 405. These requests are never refused. While no robots.txt is
 //!    known, the inner service answers or the client gets 503, depending on
@@ -19,42 +19,39 @@
 //!
 //! A refused gRPC call
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered
-//! with the gRPC status `PERMISSION_DENIED`, without a body, because gRPC clients understand
-//! neither 403 nor an HTML page. gRPC-Web calls are answered like any other request, because their
-//! clients understand 403.
+//! with the gRPC status `PERMISSION_DENIED` and no body, because gRPC clients understand neither
+//! 403 nor an HTML page. gRPC-Web clients understand 403, so their calls are answered like any
+//! other request.
 //!
 //! Under the modes [`Mode::Off`](crate::policy::Mode::Off) and
-//! [`Mode::Observe`](crate::policy::Mode::Observe) the layer only records requests. Except for
-//! `/robots.txt`, responses are the same as without the layer, unless an override sets another
-//! mode.
+//! [`Mode::Observe`](crate::policy::Mode::Observe), responses are the same as without the layer,
+//! except for `/robots.txt` and unless an override sets another mode.
 //!
-//! If the policy refuses and enforces crawl delays
-//! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)), an allowed request that exceeds
-//! the `Crawl-delay` of its crawler's groups is answered with 429 and `Retry-After`. Each verified
-//! crawler has a bucket of its own. Other clients share a bucket per network, based on the address
-//! that [`RobotsLayer::address_from`] finds. See `docs/src/explanation/rate.md`.
+//! A policy can also enforce crawl delays
+//! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)). An allowed request that exceeds
+//! the `Crawl-delay` of its crawler's groups is then answered with 429 and `Retry-After`. Each
+//! verified crawler has its own bucket. Other clients share one bucket per network, based on the
+//! address that [`RobotsLayer::address_from`] finds. See `docs/src/explanation/rate.md`.
 //!
 //! A client's own `Robots-Verdict` field, spelled with hyphen or underscore, never reaches the
 //! inner service.
 //!
-//! Requests are judged by the agent that they *claim* to be from. With the feature `verify`, a
-//! `Verifier` can check this claim (`RobotsLayer::verifier`), and so can a function of the
-//! application ([`RobotsLayer::identity_from`]). Without such a check, false claims are not
-//! detected.
+//! A request is judged by the agent that its `User-Agent` *claims*. This claim can be checked by a
+//! `Verifier` (feature `verify`, `RobotsLayer::verifier`) or by a function of the application
+//! ([`RobotsLayer::identity_from`]). Without such a check, false claims are not detected.
 //!
 //! Put the layer outside caches, and outside every layer that rewrites paths or methods, because it
 //! must judge the request as the client sent it. If the layer must be inside such a layer, set
-//! [`RobotsLayer::target_from`] to find the original target. The layer is ready when the inner
-//! service is ready. So a concurrency limit inside it also delays `/robots.txt`, unless the limit
-//! sheds load.
+//! [`RobotsLayer::target_from`] to find the original target. A concurrency limit inside the layer
+//! also delays `/robots.txt`, because the layer is ready only when the inner service is ready. A
+//! limit that sheds load does not delay it.
 //!
 //! # In axum
 //!
-//! Use `RobotsLayer::for_axum08` (feature `axum08`) for an app on axum 0.8. A nested router strips
-//! its prefix from the target. This variant judges the whole target at any depth. It judges each
-//! request only once, even if the request passes several such layers for one site. A
-//! [`RobotsLayer::new`] in a nested router sees `/drafts/x` if the client sent `/blog/drafts/x`, so
-//! the rules do not match and disallowed crawlers pass.
+//! Use `RobotsLayer::for_axum08` (feature `axum08`) for an app on axum 0.8. It judges the whole
+//! target, although a nested router strips its prefix. Even if a request passes several such layers
+//! for one site, it is judged only once. A [`RobotsLayer::new`] in a nested router sees `/drafts/x`
+//! if the client sent `/blog/drafts/x`, so the rules do not match and disallowed crawlers pass.
 //!
 //! Add the layer to the outermost router with `Router::layer`, after all routes, `merge`, `nest`
 //! and the fallback. It does not wrap routes that are added later. If it does not wrap the
@@ -91,7 +88,7 @@
 //! # In any Tower stack
 //!
 //! If you do not use Tower services, call [`RobotsLayer::respond`], which does everything that the
-//! service does. If a proxy asks for a decision about its own request, call
+//! service does. If a proxy asks your service whether to forward a request, call
 //! [`RobotsLayer::decide`], which returns a [`Judgement`](crate::parts::Judgement).
 //!
 //! ```
@@ -118,7 +115,7 @@
 //! # }
 //! ```
 
-// The parts that an application creates, and the service that requests and responses pass through.
+// The types that an application creates, and the service that requests and responses pass through.
 #[cfg(feature = "axum08")]
 pub mod axum08;
 pub(crate) mod grpc;
@@ -128,7 +125,7 @@ pub(crate) mod service;
 #[cfg(feature = "verify")]
 pub(crate) mod verify;
 
-// A request, and how it is judged: start with `enforce`.
+// How a request is judged; start reading at `enforce`.
 mod enforce;
 mod enforcer;
 pub(crate) mod original;
@@ -139,14 +136,14 @@ mod robots_txt;
 #[cfg(feature = "verify")]
 mod sender_check;
 
-// The outcome of a request, and its record.
+// What happens to a request, and its record.
 pub(crate) mod answer;
 mod event;
 pub(crate) mod rate_limit;
 pub(crate) mod record;
 pub(crate) mod refusal;
 
-// Requests that pass several layers.
+// Requests that pass several robots layers.
 mod nesting;
 
 pub use self::event::Event;

@@ -2,16 +2,18 @@
 //! client sent.
 //!
 //! A nested router strips its prefix from the request's URI. The outermost router stores the whole
-//! URI as [`OriginalUri`]. Each of the routers that handle a request may have a layer, so the first
-//! layer that judges the request adds a mark to its extensions.
+//! URI as [`OriginalUri`]. Several of these routers may have a robots layer. The layer that judges
+//! the request first therefore adds a mark to its extensions, so that the others do not judge it
+//! again.
 //!
 //! **The axum variant of the layer is behind a version-specific feature (`axum08`).** axum's
 //! routers store the whole target in a type of their own, so reading it requires a dependency on
-//! axum. The public signatures here do not use types of axum. The plain layer does not use the
-//! stored target, because a feature that another crate enables must not change how requests are
-//! judged. It only counts the requests that it judges by a stripped target, and logs the first. The
-//! axum layer counts and logs requests that only a layer in a nested router judges, because such a
-//! layer does not receive requests for `/robots.txt`.
+//! axum. The public signatures here do not use types of axum.
+//!
+//! The plain layer does not use the stored target, because it must not judge requests differently
+//! if another crate enables the feature. It only counts the requests that it judges by a stripped
+//! target, and logs the first. The axum layer counts and logs requests that only a layer in a
+//! nested router judges, because such a layer does not receive requests for `/robots.txt`.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{MatchedPath, NestedPath, OriginalUri};
@@ -32,8 +34,8 @@ pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
     extensions.get::<OriginalUri>().map(|original| &original.0)
 }
 
-/// Reports whether the application has a route for exactly `/robots.txt` that matches the request.
-/// The layer answers instead of this route.
+/// Reports whether the application has its own route for exactly `/robots.txt`. The layer responds
+/// instead of this route.
 #[cfg(feature = "axum08")]
 pub(super) fn has_route(extensions: &Extensions) -> bool {
     extensions.get::<MatchedPath>().is_some_and(|route| route.as_str() == "/robots.txt")
@@ -59,8 +61,8 @@ pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
     false
 }
 
-/// Reports whether the request is in a nested router and no outer layer has added a mark, although
-/// it could have.
+/// Reports whether a nested router handles the request and no outer layer has added its mark. False
+/// if an outer layer could not have added one.
 #[cfg(feature = "axum08")]
 pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
     request.extensions.get::<NestedPath>().is_some()
@@ -74,12 +76,13 @@ pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> b
     false
 }
 
-/// The mark of a judged request, in its extensions: the decision with its site and its input. The
-/// type is private, so applications cannot create marks.
+/// The mark that a layer adds to the extensions of a judged request. It contains the decision, the
+/// site, and everything that the decision depends on. The type is private, so applications cannot
+/// create marks.
 ///
-/// The mark contains the input of the decision. If a service between two layers changes this input,
-/// the inner layer judges the request again. It also judges again if the decision depends on an
-/// address or a cookie, because each layer may determine these in its own way.
+/// If a service between two layers changes what the decision depends on, the inner layer judges the
+/// request again. It also judges again if the decision depends on an address or a cookie, because
+/// each layer may find these in its own way.
 #[derive(Clone)]
 pub(super) struct OuterDecision {
     decision: (Action, Reason),
@@ -94,9 +97,9 @@ pub(super) struct OuterDecision {
 }
 
 impl OuterDecision {
-    /// Creates the mark of a request. `kept` contains the `User-Agent` lines that a trusted proxy
-    /// kept, if any. Returns `None` if there are several lines, which is rare; an inner layer then
-    /// judges the request again.
+    /// Creates the mark of a request. `kept` contains the original `User-Agent` lines that a
+    /// trusted proxy has saved, if any. Returns `None` if there are several lines, which is rare;
+    /// an inner layer then judges the request again.
     pub(super) fn new(
         live: &LiveRobots,
         request: &OriginalRequest<'_>,
@@ -118,18 +121,18 @@ impl OuterDecision {
         })
     }
 
-    /// Reports whether the decision is valid for every inner layer, because it depends only on the
-    /// content of the mark.
+    /// Reports whether every inner layer may use the decision, because it depends only on data in
+    /// the mark.
     pub(super) const fn is_final(&self) -> bool {
         !matches!(self.decision.1, Reason::Exempt | Reason::SuspectHuman)
     }
 
-    /// Reports whether the mark is for the same decision.
+    /// Reports whether the mark contains this decision.
     pub(super) fn is_of(&self, action: Action, reason: Reason) -> bool {
         self.decision == (action, reason)
     }
 
-    /// Reports whether the request has the same site and input as the request with this mark.
+    /// Reports whether the mark is for the same site and for a request with the same input.
     pub(super) fn covers(&self, live: &LiveRobots, request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
         live.is(&self.site)
             && self.method == *request.method
@@ -138,10 +141,10 @@ impl OuterDecision {
     }
 }
 
-/// This is a static, because a constant of this type would be created and dropped at every use.
+/// A static, because a constant of this type would be created and dropped at every use.
 pub(super) static AGENT_FIELD: HeaderName = USER_AGENT;
 
-/// Returns the only line of `User-Agent`, or `Some(None)` if there is no line; `None` if there are
+/// Returns the only `User-Agent` line, `Some(None)` if there is none, and `None` if there are
 /// several.
 #[inline]
 pub(super) fn only_line<'r>(request: &OriginalRequest<'r>, kept: &'r [HeaderValue]) -> Option<Option<&'r HeaderValue>> {

@@ -1,7 +1,7 @@
 //! A request as its client sent it, before proxies and routers rewrote it.
 //!
-//! **The function of `target_from` gets only the extensions**, not the request, because it must
-//! work with any body type and must not be able to change the request.
+//! **The function of `target_from` receives only the extensions**, not the request. It must work
+//! with any body type, and must not be able to change the request.
 
 use http::header::HOST;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version};
@@ -11,8 +11,8 @@ use crate::source::Scheme;
 
 /// The request to judge: method, target, host and fields as the client sent them.
 ///
-/// [`OriginalRequest::of`] creates it from an ordinary request. If the ordinary request is a
-/// proxy's question about another request, set the method, target and host of that request. The
+/// [`OriginalRequest::of`] creates it from an ordinary request. A proxy may send a request that
+/// only asks about another request; then set the method, target and host of that other request. The
 /// target is a byte string, because it may contain bytes that [`http::Uri`] rejects.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
@@ -29,16 +29,16 @@ pub struct OriginalRequest<'a> {
     pub headers: &'a HeaderMap,
     /// The request's extensions.
     pub extensions: &'a Extensions,
-    /// The server that answers the request.
+    /// The server that responds to the request.
     pub(super) answered_by: AnsweredBy,
 }
 
-/// The server that answers a request.
+/// The server that responds to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnsweredBy {
-    /// This process. It also answers requests for `/robots.txt`.
+    /// This process, which also responds to requests for `/robots.txt`.
     Layer,
-    /// Another server, which only asks for a decision.
+    /// Another server, which only asks this process for a decision.
     Elsewhere,
 }
 
@@ -49,7 +49,7 @@ enum TargetIs<'a> {
     Given(&'a [u8]),
 }
 
-/// The host of the request. It is needed only if there are several sites.
+/// Where the host of the request is found. It is needed only if there are several sites.
 #[derive(Clone, Copy, Debug)]
 enum HostIs<'a> {
     InRequest,
@@ -57,7 +57,7 @@ enum HostIs<'a> {
 }
 
 impl<'a> OriginalRequest<'a> {
-    /// Creates the value for a request that has not been changed since its client sent it.
+    /// Describes a request that has not been changed since its client sent it.
     pub fn of<B>(request: &'a Request<B>) -> Self {
         Self {
             method: request.method(),
@@ -71,7 +71,7 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Marks the request as answered by another server, which only asks for a decision. A request
+    /// Declares that another server responds to the request and only asks for a decision. A request
     /// for `/robots.txt` then passes, like any exempt request.
     pub const fn answered_elsewhere(self) -> Self {
         Self { answered_by: AnsweredBy::Elsewhere, ..self }
@@ -111,11 +111,11 @@ impl<'a> OriginalRequest<'a> {
     }
 
     /// Reports whether the request is a gRPC call: a `POST` over HTTP/2 or later with a [gRPC
-    /// content type](Self::has_grpc_type). If the version is unknown, after
-    /// [`with_target`](Self::with_target), the other conditions suffice.
+    /// content type](Self::has_grpc_type). After [`with_target`](Self::with_target), the HTTP
+    /// version is unknown and not checked.
     ///
-    /// The content type alone is not enough. A refused call is answered with status 200 and without
-    /// a body, which clients and caches without gRPC support would treat as an empty page.
+    /// The content type alone is not enough. A refused call is answered with status 200 and no
+    /// body, which clients and caches without gRPC support would treat as an empty page.
     pub fn is_grpc_call(&self) -> bool {
         // The method is checked first, because few requests use `POST`.
         *self.method == Method::POST
@@ -139,8 +139,8 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Returns the scheme, if the target contains it. The scheme determines the default port. If
-    /// the host was set explicitly, the scheme is unknown.
+    /// Returns the scheme if the target contains one; it determines the default port. If the host
+    /// was set by [`with_host`](Self::with_host), the scheme is unknown.
     pub(super) fn scheme(&self) -> Option<Scheme> {
         match self.host {
             HostIs::InRequest => self.uri.scheme_str().and_then(Scheme::from_name),

@@ -1,5 +1,5 @@
-//! The buckets of rate-limited requests in a store that several processes share, and the requests
-//! that are never limited.
+//! Rate limit buckets in a store that several processes share, and the requests that never have a
+//! rate limit.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -17,24 +17,24 @@ use crate::rate::{Quota, RateKey, RateSender};
 #[non_exhaustive]
 pub struct RateLimitedRequest {
     /// The origin of the robots.txt that sets the crawl delay: a path, a URL, or the name of an
-    /// inline text. It separates the buckets of different sites in the store. Every inline
-    /// robots.txt without a name has the origin `inline`, so give each a name if there are several
-    /// ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
+    /// inline robots.txt. In the store, it keeps the buckets of different sites apart. An inline
+    /// robots.txt without a name has the origin `inline`, so if there are several, name each of
+    /// them ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
     pub origin: String,
-    /// The key of the bucket among the buckets of this robots.txt. It is the same in every process,
-    /// and consists of:
+    /// The key of the bucket, unique among the buckets of this robots.txt and the same in every
+    /// process. It consists of:
     ///
-    /// - the crawler's product token in lower case, or `*` for all names that clients may have
-    ///   invented;
+    /// - the crawler's product token in lower case, or `*` if the client may have invented its
+    ///   name;
     /// - the result of checking the sender;
-    /// - the client's network, if it only claims to be the crawler.
+    /// - the client's network, if its claim to be the crawler is not verified.
     pub key: String,
-    /// Time per request at a steady rate.
+    /// Time per request in a steady stream of requests.
     pub interval: Duration,
     /// Number of requests that pass at once after a pause.
     pub burst: NonZeroU32,
-    /// The action for a request that exceeds its crawl delay. If such requests are only recorded,
-    /// the request does not have to wait.
+    /// How a request that exceeds its crawl delay is handled. If it is only recorded, it does not
+    /// have to wait.
     pub mode: RateMode,
 }
 
@@ -56,15 +56,15 @@ impl RateLimitedRequest {
     }
 }
 
-/// A field of "Fetch Metadata Request Headers", section 2.1.
+/// From "Fetch Metadata Request Headers", section 2.1.
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Reports whether the request is for a resource that is part of a page. Such requests have no rate
-/// limit, because crawlers that render pages fetch all parts at once.
+/// Reports whether the request is for a resource that is part of a page, such as an image. Such
+/// requests have no rate limit, because crawlers that render pages fetch all parts at once.
 pub(super) fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
-    // The names of all fields are compared first, because few crawlers send this field, and the
-    // comparison costs less than hashing the name.
+    // Comparing the names of all fields costs less than hashing this name, and few crawlers send
+    // this field.
     let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
     let dest = || request.headers.get(SEC_FETCH_DEST);
     RateLimit::is_for_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))

@@ -1,9 +1,9 @@
-//! The record of a decision, which outlives the snapshot, and the request field that contains it
-//! for an upstream.
+//! The record of a decision, which outlives the snapshot, and the request field that sends it to an
+//! upstream.
 //!
-//! **A record may have no rule.** An impostor's request is refused even if the file allows it or
-//! has no matching rule. The refusal states only that the claim is false, not how it would have
-//! been verified.
+//! **A record may have no rule.** An impostor's request is refused even if the robots.txt allows it
+//! or has no matching rule. The refusal states only that the claim is false, and does not reveal
+//! how a genuine crawler is recognised.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -19,14 +19,14 @@ use crate::rules::{Access, PathForm};
 /// name is a third as long.
 const MAX_NAME: usize = 128;
 
-/// A crawler's request and the decision about it, for observers and for extensions, which cannot
-/// hold a borrowed [`Decision`].
+/// A crawler's request and the decision about it, for observers and for extensions. Unlike
+/// [`Decision`], it does not borrow.
 ///
-/// For this purpose, crawlers are registered agents, agents that declare themselves crawlers, and
-/// other agents with a group in the robots.txt. Requests of other agents have no record. While no
-/// robots.txt is known, or while enforcement is off, there are no records. [`Reason::is_reported`]
-/// selects the requests that are reported: requests that robots.txt disallows, requests that exceed
-/// their crawl delay, and requests of impostors that are tagged or refused for that reason.
+/// Here, a crawler is a registered agent, an agent that declares itself a crawler, or any other
+/// agent with its own group in the robots.txt. Other agents have no record. While no robots.txt is
+/// known, or while enforcement is off, there are no records. [`Reason::is_reported`] selects the
+/// requests that are reported: requests that robots.txt disallows, requests that exceed their crawl
+/// delay, and requests that are tagged or refused because an impostor sent them.
 ///
 /// If the rules allow an impostor's request, group, rule and line describe the rule that allows it;
 /// they are `None` if no rule matches.
@@ -35,37 +35,36 @@ const MAX_NAME: usize = 128;
 pub struct Record {
     /// The agent, with its class, category and product tokens.
     pub agent: Agent,
-    /// The product token that the agent obeys, as its name, if it has no other name.
+    /// The product token that the agent obeys. Set only if the agent has no other name.
     token: Option<String>,
-    /// The result of checking the claim that the request makes about its sender; `None` if claims
-    /// are not checked.
+    /// The result of checking who sent the request; `None` if senders are not checked.
     pub identity: Option<Identity>,
-    /// The action taken. For a request that is answered with 429, the action is `Refuse` and the
+    /// What was done with the request. If it was answered with 429, the action is `Refuse` and the
     /// reason is [`Reason::Limited`]; `would` has a separate value for this case.
     pub action: Action,
-    /// The reason for the action.
+    /// Why this was done.
     pub reason: Reason,
-    /// The action under the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) after any grace
-    /// period, whatever the current mode is. This shows the effect of that mode before it is
-    /// enabled.
+    /// What the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) would do with the request after
+    /// any grace period, whatever the current mode is. This shows the effect of that mode before it
+    /// is enabled.
     pub would: UnderRefuse,
-    /// The latest end of the grace period. Until then, the request is only observed, because the
-    /// previous file did not disallow or limit it. `None` if no grace period applies, or if the
-    /// request would pass without the grace period, too.
+    /// The end of the grace period. Until then, the request is only observed, because the previous
+    /// file did not disallow or limit it. If there are several ends, the latest. `None` if no grace
+    /// period applies, or if the request would pass even without one.
     pub grace_end: Option<SystemTime>,
     /// Number of rules in the grace period. `Some` only for the first request that passes because
     /// of the grace period of a version.
     pub grace_rules: Option<usize>,
-    /// The verdict of the rules. `None` if they were not evaluated, because no group applies or the
-    /// request is exempt, for example a request for `/robots.txt`.
+    /// What the rules say. `None` if they were not evaluated, because no group applies or the
+    /// request is exempt (for example, a request for `/robots.txt`).
     pub access: Option<Access>,
     /// The `User-agent` value, as written, through which the deciding rule's group applies to this
     /// agent.
     pub group: Option<String>,
     /// Number of `User-agent` names of the group; 0 if there is no group.
     pub group_size: usize,
-    /// The path pattern of the deciding rule, as written. `None` if no rule matches the path, which
-    /// is then allowed.
+    /// The path pattern of the deciding rule, as written. `None` if no rule matches the path; the
+    /// path is then allowed.
     pub rule: Option<String>,
     /// The line number of the deciding rule.
     pub line: Option<usize>,
@@ -73,13 +72,13 @@ pub struct Record {
     pub form: PathForm,
     /// The crawl delay that the request exceeded; `None` for any other request.
     pub limit: Option<Box<Limit>>,
-    /// The evidence that a person sent the request.
+    /// The signs that a person sent the request.
     pub signs: HumanSigns,
     /// The version of the robots.txt.
     pub hash: VersionHash,
 }
 
-/// Serializes the fields for a log, without the evidence for a person and the version.
+/// Serializes the fields for a log. Omits `signs` and `hash`.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Record {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -117,27 +116,27 @@ pub struct Limit {
     pub group: String,
     /// Time to wait before the next request.
     pub wait: Duration,
-    /// Number of the site's earlier requests that were refused because of their rate. It is used to
-    /// spread retries.
+    /// Number of the site's earlier requests that were refused because of their rate. Varies
+    /// `Retry-After`, so that refused clients do not all retry at the same time.
     turn: u32,
 }
 
 impl Record {
-    /// The request field that contains the verdict for an upstream:
-    /// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`. The value is an ASCII
-    /// item of RFC 9651. Bytes that are not allowed in a string are percent-encoded. Rules are cut
-    /// at 256 bytes, because servers limit the size of a field.
+    /// The request field that sends the verdict to an upstream: `Robots-Verdict:
+    /// disallow;agent="GPTBot";rule="/private/";line=12`. The value is an ASCII item of RFC 9651.
+    /// Bytes that are not allowed in a string are percent-encoded. Rules are cut at 256 bytes,
+    /// because servers limit the size of a field.
     ///
     /// Further parameters:
     ///
     /// - `;form=resolved` is the form of the path that matches the rule, if the path as sent does
     ///   not match ([`PathForm`]).
-    /// - `;reason=search-engine`: the mode refuses other crawlers, but only tags crawlers of search
-    ///   engines that people use ([`Reason::SearchEngine`]).
+    /// - `;reason=search-engine`: the policy refuses other crawlers, but only tags the crawlers of
+    ///   search engines that people use ([`Reason::SearchEngine`]).
     /// - `;reason=impostor`: the request is tagged because of its sender ([`Reason::Impostor`]).
-    ///   The verdict may then be `allow`, and rule and line are omitted if no rule decided.
-    /// - `;identity=verified` is the result of checking the claim, if senders are checked
-    ///   ([`Identity::outcome`](crate::agent::Identity::outcome)).
+    ///   The verdict may then be `allow`. Rule and line are omitted if no rule decided.
+    /// - `;identity=verified` is the result of checking who sent the request, if senders are
+    ///   checked ([`Identity::outcome`](crate::agent::Identity::outcome)).
     pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");
 
     /// Creates the record of a decision; `None` if the agents do not include a crawler.
@@ -158,7 +157,7 @@ impl Record {
         let own_token = agent.tokens().first().filter(|_| agent.crawler().is_none());
         Some(Box::new(Self {
             agent: agent.clone(),
-            // If the agent has no name, the product token that it obeys is used as its name.
+            // An agent without a name is called by the product token that it obeys.
             token: own_token.map(|token| cut(&token.to_string()).to_owned()),
             identity,
             action: decision.action,
@@ -180,8 +179,8 @@ impl Record {
         }))
     }
 
-    /// Returns the claimed sender: the crawler's name or, if the agent has no name, its class.
-    /// Escape the name, because it may come from the client.
+    /// Returns the crawler's name or, if it has none, the class of the agent. Escape the name,
+    /// because it may come from the client.
     pub fn name(&self) -> &str {
         self.claimed_name().unwrap_or(self.agent.class().as_str())
     }
@@ -198,19 +197,19 @@ impl Record {
         self.access == Some(Access::Disallow)
     }
 
-    /// If the request is refused because of its rate, sets [`Limit::turn`] to the result of `turn`.
+    /// If the request is refused because of its rate, stores the result of `turn` in the record's
+    /// limit.
     pub(super) fn set_turn(&mut self, turn: impl FnOnce() -> u32) {
         if let Some(limit) = self.limit.as_mut().filter(|_| self.reason == Reason::Limited) {
             limit.turn = turn();
         }
     }
 
-    /// Returns the delay before the client may try again: the time to wait, increased by up to a
-    /// tenth.
+    /// Returns the value for `Retry-After`: the time to wait, increased by up to a tenth.
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
-        // Multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1, for any
-        // number of requests.
+        // Multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1, however
+        // many there are.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }
@@ -243,10 +242,10 @@ impl Record {
     }
 }
 
-/// Reports whether a request may be from a crawler. This is a cheap check before the record is
-/// created.
+/// Reports whether a request may be from a crawler. This check is cheap, and avoids creating
+/// records that are not needed.
 pub(super) fn may_be_of_crawler(agents: &[Agent], decision: &Decision<'_>) -> bool {
-    // If no group applies, the request is from a crawler only if one of its agents is one.
+    // If no group applies, only registered and self-declared crawlers are crawlers.
     decision.reason != Reason::NoGroup || agents.iter().any(is_crawler)
 }
 
@@ -270,8 +269,8 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     (!decision.wait.is_zero()).then(|| Box::new(limit()))
 }
 
-/// Converts bytes to a string, lossily if they are not valid UTF-8. Validity is checked first,
-/// because nearly all input is valid, and the check is faster than a lossy conversion.
+/// Converts bytes to a string, lossily if they are not valid UTF-8. Nearly all input is valid, and
+/// checking that is faster than a lossy conversion.
 pub fn text(octets: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets), Cow::Borrowed)
 }
@@ -285,8 +284,8 @@ fn cut(name: &str) -> &str {
     name.char_indices().nth(MAX_NAME).map_or(name, |(at, _)| &name[..at])
 }
 
-/// The name of the verdict field with an underscore. CGI and similar interfaces do not distinguish
-/// the two spellings.
+/// The name of the verdict field with an underscore, which CGI and similar interfaces do not
+/// distinguish from the hyphen.
 const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 
 /// Maximum size of a rule in the field, in bytes.
@@ -307,8 +306,8 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds the verdict field. Removes the name of this field from the client's `Connection` field;
-/// otherwise, a proxy behind this one would remove the verdict.
+/// Adds the verdict field. Also removes its name from the client's `Connection` field; otherwise, a
+/// proxy behind this one would remove the verdict.
 pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
     headers.insert(Record::FIELD, record.to_field());
     let names_ours = |value: &HeaderValue| options(value).any(|option| option.eq_ignore_ascii_case(b"robots-verdict"));

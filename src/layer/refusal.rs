@@ -21,13 +21,13 @@ use crate::rules::PathForm;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The fields of refusals. Responses copy these maps, so that the names of fields need not be
-/// hashed for each response.
+/// The header fields of refusals. Each response clones one of these maps, which avoids hashing the
+/// field names again.
 static PROBLEM: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("application/problem+json"));
 static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; charset=utf-8"));
 
-/// Capacity of a refusal's field map: its own fields, three for a rate limit, and one that a proxy
-/// adds.
+/// Initial capacity of a refusal's header map: its own fields, three for a rate limit, and one that
+/// a proxy adds.
 const FIELDS: usize = 8;
 
 const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
@@ -37,7 +37,7 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// Initial buffer size of a plain-text refusal, in bytes. Nearly all refusals are shorter.
 const TEXT: usize = 384;
 
-/// Maximum length of a rule in the message of a gRPC call, in characters.
+/// Maximum length, in characters, of a rule in the status message of a gRPC call.
 const MAX_RULE: usize = 256;
 
 /// The fields of draft-ietf-httpapi-ratelimit-headers-11.
@@ -50,17 +50,18 @@ const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-p
 /// The problem type for an exceeded quota (draft-ietf-httpapi-ratelimit-headers-11, section 7).
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
-/// A response to a refused request: a `Response<Bytes>`, axum's `Html`, or a pair of a status and
-/// one of these. See [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with). The trait is
-/// sealed: other crates cannot implement it.
+/// A value that can be the response to a refused request: a `Response<Bytes>`, axum's `Html`, or a
+/// pair of a status and one of these. See
+/// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with). The trait is sealed: other crates
+/// cannot implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a refusal",
     label = "not a refusal",
     note = "a refusal is an `http::Response<Bytes>`, axum's `Html(page)`, or `(StatusCode, Html(page))`"
 )]
 pub trait IntoRefusal: sealed::Sealed {
-    /// Converts the value to a response. The status is `default`, unless the value has another
-    /// status than 200.
+    /// Converts the value to a response. Its status is `default` if the value has none or has
+    /// status 200.
     fn into_refusal(self, default: StatusCode) -> Response<Bytes>;
 }
 
@@ -70,7 +71,7 @@ pub(super) mod sealed {
 
 impl sealed::Sealed for Response<Bytes> {}
 
-/// Replaces status 200, which is not a valid status for a refusal, by the default status.
+/// Replaces status 200, which is not valid for a refusal, with the default status.
 impl IntoRefusal for Response<Bytes> {
     fn into_refusal(mut self, default: StatusCode) -> Self {
         if self.status() == StatusCode::OK {
@@ -92,8 +93,8 @@ impl<R: IntoRefusal> IntoRefusal for (StatusCode, R) {
 }
 
 impl<'a> Event<'a> {
-    /// Returns the status of a refusal without a status of its own. A refused gRPC call has status
-    /// 200 (gRPC over HTTP/2, "Responses").
+    /// Returns the status of a refusal that does not set one. For a gRPC call this is 200 (gRPC
+    /// over HTTP/2, "Responses").
     pub(super) fn default_status(&self) -> StatusCode {
         if self.request.is_grpc_call() { StatusCode::OK } else { StatusCode::FORBIDDEN }
     }
@@ -120,9 +121,9 @@ impl<'a> Event<'a> {
         self.refusal_with_status(StatusCode::FORBIDDEN)
     }
 
-    /// Returns the default refusal with another status, such as 402, 410 or 451, which the text and
-    /// the problem details mention. A gRPC call is still answered with `PERMISSION_DENIED`, because
-    /// gRPC has no equivalents of these statuses.
+    /// Returns the default refusal with another status, such as 402, 410 or 451. The text and the
+    /// problem details mention this status. A gRPC call is still answered with `PERMISSION_DENIED`,
+    /// because gRPC has no equivalents of these statuses.
     pub fn refusal_with_status(&self, status: StatusCode) -> Response<Bytes> {
         if self.request.is_grpc_call() {
             return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
@@ -133,7 +134,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Reports whether the client explicitly accepts JSON. `*/*` does not count, because most
+    /// Reports whether the client explicitly accepts JSON. `*/*` is not enough, because most
     /// crawlers send it.
     pub fn wants_json(&self) -> bool {
         let types = self
@@ -220,7 +221,7 @@ impl<'a> Event<'a> {
         format!("{problem}\n")
     }
 
-    /// Returns the refusal as a single line, for the message of a gRPC call.
+    /// Returns the refusal as one line, for the status message of a gRPC call.
     fn grpc_message(&self) -> String {
         let record = self.record;
         let mut out = String::with_capacity(TEXT);
@@ -236,7 +237,7 @@ impl<'a> Event<'a> {
         out
     }
 
-    /// Appends the request id to the message of a gRPC call.
+    /// Appends the request id to the status message of a gRPC call.
     fn push_request_id(&self, out: &mut String) {
         if let Some(id) = self.request_id() {
             let _ = write!(out, " (request id {id})");
@@ -255,7 +256,7 @@ impl<'a> Event<'a> {
     fn push_detail(&self, out: &mut String) {
         let record = self.record;
         if record.reason == Reason::Impostor {
-            // The message must not tell an impostor which address or key would have been accepted.
+            // An impostor must not learn which address or key would have been accepted.
             let is_signed = record.identity.and_then(Identity::method) == Some(IdentityMethod::Signature);
             out.push_str(if is_signed {
                 "The signature of the request is not valid"
@@ -283,8 +284,8 @@ impl Event<'_> {
     /// Returns the response to a request that exceeded its crawl delay ([`Reason::Limited`]): 429
     /// with `Retry-After`, `RateLimit` and `RateLimit-Policy`. The body is problem details (RFC
     /// 9457) if the client explicitly accepts JSON, and plain text otherwise. The time to wait is
-    /// rounded up to seconds and increased by up to a tenth, so that clients refused together do
-    /// not retry together.
+    /// rounded up to seconds and increased by up to a tenth, so that clients that are refused at
+    /// the same time do not all retry at the same time.
     ///
     /// A [gRPC call](crate::parts::OriginalRequest::is_grpc_call) is answered with
     /// `RESOURCE_EXHAUSTED`, the same fields, and `grpc-retry-pushback-ms`. Such a response has
@@ -330,7 +331,7 @@ impl Event<'_> {
         response
     }
 
-    /// Returns the interval that is enforced.
+    /// Returns the enforced interval of the exceeded crawl delay.
     fn interval(&self) -> Duration {
         self.record.limit.as_ref().map_or(Duration::from_secs(1), |limit| limit.enforced_interval)
     }
@@ -402,7 +403,7 @@ fn page_fields(kind: &'static str) -> HeaderMap {
     fields
 }
 
-/// Returns the response to a gRPC call that contains only this status.
+/// Returns a response to a gRPC call that contains only this status.
 fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.headers_mut() = code.fields(message);
@@ -410,11 +411,10 @@ fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     response
 }
 
-/// Adds the necessary fields to the application's own response to a refused request. The default
+/// Adds the fields that every refusal needs to the application's own response. The default
 /// responses already have these fields.
 pub(super) fn complete(response: &mut Response<Bytes>) {
-    // A refusal must not be cached, because a cache would send it to other clients, including
-    // people.
+    // A cache would send the refusal to other clients, including people.
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, NO_STORE);
     let varies = |value: &HeaderValue| {
@@ -426,7 +426,7 @@ pub(super) fn complete(response: &mut Response<Bytes>) {
     }
 }
 
-/// Removes the body of a refusal if the method is `HEAD`.
+/// Removes the response's body if the method is `HEAD`.
 pub(super) fn as_asked(mut response: Response<Bytes>, method: &Method) -> Response<Bytes> {
     if *method == Method::HEAD {
         let length = std::mem::take(response.body_mut()).len();
@@ -443,7 +443,7 @@ fn push_number(out: &mut String, number: usize) {
     out.push(char::from(b'0' + (number % 10) as u8));
 }
 
-/// Appends a string, with control characters replaced, because they could forge lines of the
+/// Appends a string and replaces its control characters, because they could forge lines of the
 /// response or control a terminal.
 fn push_printable(out: &mut String, text: &str) {
     // The loop has no early exit, so that the compiler can vectorise it.
@@ -464,8 +464,8 @@ fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// Converts an interval to a quota and a window in whole seconds, with the precision of a
-/// millisecond: 10 s is a quota of 1 in 10 s, and half a second is 2 in 1 s.
+/// Converts an interval to a quota and a window in whole seconds, precise to a millisecond. For
+/// example, 10 s is a quota of 1 in 10 s, and half a second is 2 in 1 s.
 fn policy(interval: Duration) -> (u64, u64) {
     let milliseconds = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
     let (mut a, mut b) = (milliseconds, 1000);

@@ -1,6 +1,6 @@
-//! Answers `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
+//! Responds to requests for `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
 //!
-//! The fields of responses are created once per version. Responses share the values.
+//! The header fields are created once per version, and responses share the values.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use http::{Method, Response, StatusCode};
 use super::original::OriginalRequest;
 use crate::live::{Content, Snapshot, WhenMissing};
 
-/// Value of `Retry-After`, in seconds, if the robots.txt is not known yet.
+/// Value of `Retry-After`, in seconds, while the robots.txt is not known yet.
 const RETRY: HeaderValue = HeaderValue::from_static("30");
 
-/// Capacity of a response's field map: its own fields, and one that a proxy adds.
+/// Initial capacity of a response's header map: its own fields, and one that a proxy adds.
 const FIELDS: usize = 7;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Returns the response; `None` if the inner service must answer.
+/// Returns the response; `None` if the inner service must respond.
 pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Option<Response<Bytes>> {
     let Some(content) = &snapshot.content else {
         return match snapshot.when_missing {
@@ -38,11 +38,11 @@ pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Optio
     })
 }
 
-/// The fields of the responses for a version. Responses copy these maps, so that the names of
-/// fields need not be hashed for each response.
+/// The header fields of the responses for one version. Each response clones one of these maps,
+/// which avoids hashing the field names again.
 struct FileFields {
-    /// A strong entity tag. It depends only on the bytes, so that all replicas send the same tag
-    /// (RFC 9110, section 8.8.3).
+    /// A strong entity tag. It depends only on the bytes of the file, so all replicas send the same
+    /// tag (RFC 9110, section 8.8.3).
     etag: HeaderValue,
     found: HeaderMap,
     not_modified: HeaderMap,
@@ -54,7 +54,7 @@ impl FileFields {
         let value = |text: String| HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""));
         let etag = value(format!("\"{}\"", content.hash().short()));
         let mut not_modified = HeaderMap::with_capacity(FIELDS);
-        // Caches may use the response for this time (RFC 9111, section 5.2.2).
+        // How long caches may use the response (RFC 9111, section 5.2.2).
         not_modified.insert(CACHE_CONTROL, value(format!("public, max-age={}", max_age.as_secs())));
         not_modified.insert(ETAG, etag.clone());
         if let Some(modified) = content.modified {
@@ -78,8 +78,8 @@ fn file(content: &Content, fields: &FileFields, request: &HeaderMap, body: Bytes
     response
 }
 
-/// Evaluates the preconditions: `If-None-Match` takes precedence over `If-Modified-Since` (RFC
-/// 9110, section 13.2.2).
+/// Reports whether the client already has this version. `If-None-Match` takes precedence over
+/// `If-Modified-Since` (RFC 9110, section 13.2.2).
 fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> bool {
     if request.contains_key(IF_NONE_MATCH) {
         let mut values = request.get_all(IF_NONE_MATCH).into_iter().map(|value| value.as_bytes().trim_ascii());
@@ -95,8 +95,9 @@ fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> b
     modified.duration_since(since).map_or(true, |later| later < Duration::from_secs(1))
 }
 
-/// Returns the entity tags of a list, with their quotes and without `W/`, because this comparison
-/// ignores weakness (RFC 9110, section 13.1.2). A comma inside quotes is not a separator.
+/// Returns the entity tags of a list, with their quotes but without `W/`, because this comparison
+/// ignores whether a tag is weak (RFC 9110, section 13.1.2). A comma inside quotes is not a
+/// separator.
 fn entity_tags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut quotes = memchr::memchr_iter(b'"', list);
     std::iter::from_fn(move || Some(&list[quotes.next()?..=quotes.next()?]))

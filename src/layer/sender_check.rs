@@ -1,8 +1,8 @@
-//! Checks who sent a request, using the current evidence of a `Verifier`.
+//! Checks who sent a request, using what a `Verifier` currently knows.
 //!
-//! **A request without a claim costs only a scan of its field names.** The name of each field is
-//! compared with `Signature-Input`. Requests have few fields, so this is faster than looking up a
-//! name that is rarely present.
+//! **For a request without a claim, this check costs only a scan of its field names.** The name of
+//! each field is compared with `Signature-Input`. Requests have few fields, so the scan is faster
+//! than looking up a name that is rarely present.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,8 +17,7 @@ use crate::identity::{FieldLines, IdentityRequest, MessageHead};
 use crate::source::Scheme;
 use crate::source::evidence::{ClaimPath, Verifier};
 
-/// The field that describes the signatures of a request. A request without this field has no
-/// signatures.
+/// The field that describes the signatures of a request. A request without it is not signed.
 const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
 /// How a layer checks senders, for [`RobotsLayer::verifier`](super::RobotsLayer::verifier).
@@ -32,28 +31,28 @@ pub struct SenderCheck {
 }
 
 impl SenderCheck {
-    /// Creates a check that uses the evidence of this `Verifier`.
+    /// Creates a check that uses what this `Verifier` knows.
     pub fn new(verifier: &Verifier) -> Self {
         Self { verifier: verifier.clone(), site: None, listener_from: None }
     }
 
-    /// Sets the site's name in the suspect paths of
-    /// [`VerifierStatus`](crate::source::evidence::VerifierStatus). Default: the origin of its
-    /// robots.txt. A second call replaces the name.
+    /// Sets the name of the site that [`VerifierStatus`](crate::source::evidence::VerifierStatus)
+    /// uses for suspect paths. Default: the origin of its robots.txt. A second call replaces the
+    /// name.
     pub fn site(self, site: impl Into<Arc<str>>) -> Self {
         Self { site: Some(site.into()), ..self }
     }
 
-    /// Sets a function that finds the listener that received a request. The results of claims are
-    /// counted separately for each site and listener, because at one of the listeners all requests
-    /// may come through a proxy. Default: there is only one listener. A second call replaces the
+    /// Sets a function that finds the listener that received a request. The results of checks are
+    /// counted separately for each site and listener, because all requests at one listener may come
+    /// through the same proxy. Default: there is only one listener. A second call replaces the
     /// function.
     pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// Returns the sender of a request with these agents. The function does not wait: if evidence
-    /// is missing, it is requested for later requests, and the claim is undecided.
+    /// Returns the sender of a request with these agents. The function does not wait: it requests
+    /// missing evidence for later requests, and leaves this claim undecided.
     pub(super) fn sender(
         &self,
         origin: &str,
@@ -78,7 +77,7 @@ impl SenderCheck {
         })
     }
 
-    /// Reports whether evidence about the sender is being fetched.
+    /// Reports whether the check of this sender still waits for a lookup or download.
     pub(super) fn is_awaited(
         &self,
         request: &OriginalRequest<'_>,

@@ -1,5 +1,4 @@
-//! The service that the layer creates, with its future and its response body, which is either the
-//! layer's own or the inner service's.
+//! The service that the layer creates, its future, and its response body.
 
 use std::convert::Infallible;
 use std::future::{Future, Ready, ready};
@@ -29,7 +28,7 @@ pub struct Robots<S, K = AnyBody> {
     pub(super) kind: PhantomData<fn() -> K>,
 }
 
-/// How the service creates the bodies of its responses.
+/// Determines the response body type of the service, and how its values are created.
 pub trait BodyKind<B> {
     /// The body type of every response.
     type Body;
@@ -41,11 +40,11 @@ pub trait BodyKind<B> {
     fn own(bytes: Bytes) -> Self::Body;
 }
 
-/// Uses the body type of the inner service.
+/// The service responds with the inner service's own body type.
 #[derive(Debug)]
 pub struct SameBody;
 
-/// Wraps the inner service's body in a [`ResponseBody`].
+/// The service responds with a [`ResponseBody`], which wraps the inner service's body.
 #[derive(Debug)]
 pub struct AnyBody;
 
@@ -102,7 +101,7 @@ where
 
 robots_core::debug_as!(|it| [S: std::fmt::Debug, K] Robots::<S, K> { inner: it.inner });
 
-/// A service that answers every request as the layer answers `/robots.txt`.
+/// A service that treats every request as a request for `/robots.txt`, whatever its path.
 /// [`RobotsLayer::robots_txt_service`](super::RobotsLayer::robots_txt_service) creates it.
 #[derive(Clone)]
 pub struct RobotsTxtService {
@@ -213,8 +212,8 @@ impl<B> ResponseBody<B> {
     }
 }
 
-/// An empty body, for layers that create responses themselves, such as tower-http's `CorsLayer` and
-/// `TimeoutLayer`.
+/// Returns an empty body. Layers that create responses themselves need it, such as tower-http's
+/// `CorsLayer` and `TimeoutLayer`.
 impl<B> Default for ResponseBody<B> {
     fn default() -> Self {
         Self { source: Source::Full { bytes: None } }

@@ -51,17 +51,17 @@ fn live(mode: Mode) -> LiveRobots {
     live_by(FILE, Policy::builder().mode(mode))
 }
 
-/// Opens a site with this file and this policy.
+/// Opens a site with this robots.txt and policy.
 fn live_by(file: &str, policy: PolicyBuilder) -> LiveRobots {
     LiveRobots::text(file).policy(policy.build()).open().expect("a robots.txt")
 }
 
-/// Creates a layer that refuses the requests that this file disallows.
+/// Creates a layer that refuses requests that this robots.txt disallows.
 fn refusing_by(file: &str) -> RobotsLayer {
     RobotsLayer::new(live_by(file, Policy::builder().mode(Mode::Refuse)))
 }
 
-/// Answers with 200 and the verdict field of the request, so that a test can check which field
+/// Responds with 200 and with the request's verdict field, so that a test can check which field
 /// reached the service.
 async fn app(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let mut response = Response::new(Full::from("app"));
@@ -95,8 +95,8 @@ fn field<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
     response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
 }
 
-/// Returns a shared value for the notes of a callback: one reference for the test, and one for the
-/// callback.
+/// Returns two references to a shared value in which a callback takes notes: one for the test, and
+/// one for the callback.
 fn noting<T>(nothing: T) -> (Arc<Mutex<T>>, Arc<Mutex<T>>) {
     let noted = Arc::new(Mutex::new(nothing));
     (noted.clone(), noted)

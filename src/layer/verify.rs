@@ -1,5 +1,5 @@
-//! Adds a `Verifier` to a layer, and contains a second layer that waits briefly for evidence about
-//! the sender of a request.
+//! Adds a `Verifier` to a layer. Also contains a second layer that waits briefly until evidence
+//! about a request's sender has arrived.
 
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -22,18 +22,17 @@ use super::sender_check::SenderCheck;
 use crate::source::evidence::Verifier;
 
 impl RobotsLayer {
-    /// Sets the `Verifier` that checks the claims of requests about their sender. A second call
-    /// replaces the first.
+    /// Sets the `Verifier` that checks who sent a request. A second call replaces the first.
     ///
     /// Requests do not wait. A request is judged with the current evidence, and missing evidence is
     /// fetched for later requests. If requests should wait briefly for evidence, put a
-    /// [`VerifyLayer`] outside this layer. The policy decides how impostors are handled
-    /// ([`Impostors`](crate::policy::Impostors)). If a signed request does not contain the name of
-    /// a crawler, it is judged as a request of the crawler that signed it.
+    /// [`VerifyLayer`] outside this layer. The policy decides what happens to impostors
+    /// ([`Impostors`](crate::policy::Impostors)). A signed request whose `User-Agent` does not name
+    /// a crawler is judged as a request of the crawler that signed it.
     ///
-    /// The client's address must be known: without [`RobotsLayer::address_from`], only signatures
-    /// can verify claims. A signature may cover the scheme of the request, which is assumed to be
-    /// `https` unless the target contains another scheme.
+    /// The client's address must be known. Without [`RobotsLayer::address_from`], only signatures
+    /// can verify who sent a request. A signature may cover the scheme of the request, which is
+    /// assumed to be `https` unless the target contains another scheme.
     ///
     /// ```no_run
     /// use std::net::SocketAddr;
@@ -60,11 +59,11 @@ impl RobotsLayer {
 /// A layer that waits for the reverse DNS names of an address, so that even the first request from
 /// the address can be verified. Creates [`Verify`] services.
 ///
-/// A [`RobotsLayer`] does not wait. If the names of an address are unknown, the first requests from
-/// it are `undecided`, and are handled as without a `Verifier`. If the policy has exceptions only
-/// for verified crawlers, or refuses impostors, put this layer outside the `RobotsLayer`. A request
-/// then waits for at most 250 ms, and only if it claims to be a crawler that is verified by reverse
-/// DNS names and its address was not looked up yet.
+/// A [`RobotsLayer`] does not wait. Until the names of an address are known, requests from it are
+/// `undecided` and are handled as without a `Verifier`. If the policy has exceptions only for
+/// verified crawlers, or refuses impostors, put this layer outside the `RobotsLayer`. A request
+/// then waits for at most 250 ms. It waits only if it claims to be a crawler that is verified by
+/// reverse DNS names, and its address was not looked up yet.
 ///
 /// This layer needs Tokio's timer.
 ///
@@ -86,7 +85,7 @@ pub struct VerifyLayer {
     pub(super) wait: Option<EvidenceWait>,
 }
 
-/// The source of the evidence, and the maximum time to wait for it.
+/// Where the evidence comes from, and how long a request waits for it.
 #[derive(Clone)]
 pub(super) struct EvidenceWait {
     enforcer: Arc<Enforcer>,
@@ -121,8 +120,8 @@ impl VerifyLayer {
         Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }
     }
 
-    /// Waits for the evidence about one request, as [`Verify`] does, for code that does not use
-    /// Tower services. Returns at once if no evidence is being fetched.
+    /// Waits for the evidence about one request, as [`Verify`] does. It is meant for code that does
+    /// not use Tower services. Returns at once if no evidence is being fetched.
     pub async fn evidence(&self, request: &OriginalRequest<'_>) {
         if let Some(mut waiting) = self.wait.as_ref().and_then(|wait| wait.begin(*request)).map(Box::new) {
             poll_fn(|context| waiting.poll(context, *request)).await;
@@ -139,7 +138,7 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 impl EvidenceWait {
-    /// Returns the state of a wait, if evidence about the request is being fetched.
+    /// Returns the state of a new wait; `None` if no evidence about the request is being fetched.
     fn begin(&self, request: OriginalRequest<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {
@@ -149,12 +148,13 @@ impl EvidenceWait {
         is_needed.then(waiting)
     }
 
-    /// Like `begin`, but without counting the request's agents a second time.
+    /// Reports whether evidence is still being fetched. Unlike `begin`, does not count the lookup
+    /// of the request's agents again.
     fn is_still_needed(&self, request: OriginalRequest<'_>) -> bool {
         self.enforcer.is_evidence_awaited(request, None)
     }
 
-    /// Returns a future that resolves when the next lookup ends, or at `until`.
+    /// Returns a future that resolves when the next DNS lookup ends, or with an error at `until`.
     fn looked_up(&self, until: Instant) -> LookedUp {
         let verifier = self.verifier.clone();
         Box::pin(async move { timeout_at(until, verifier.looked_up()).await })
@@ -178,7 +178,7 @@ where
             None => State::Called { future: self.inner.call(request) },
             Some(evidence) => {
                 let next = self.inner.clone();
-                // The service that was polled ready must be called, not its clone.
+                // Only the service that was polled is ready; its clone is not.
                 let service = mem::replace(&mut self.inner, next);
                 State::Waiting { waiting: Some(Box::new(Waiting { service, request, evidence })) }
             }
@@ -187,10 +187,10 @@ where
     }
 }
 
-/// A future that resolves when a lookup has ended, or with an error when the time is over.
+/// Resolves when a lookup has ended, or with an error when the time is over.
 type LookedUp = Pin<Box<dyn Future<Output = Result<(), Elapsed>> + Send>>;
 
-/// A waiting request, with the service to call, which is ready.
+/// A waiting request, and the service to call afterwards, which is ready.
 struct Waiting<S, B> {
     service: S,
     request: Request<B>,
@@ -209,8 +209,8 @@ impl WaitingForEvidence {
         loop {
             match self.looked_up.as_mut().poll(context) {
                 Poll::Ready(Ok(())) => self.looked_up = self.wait.looked_up(self.until),
-                // This is checked only after the waker is registered, so that no lookup is missed
-                // that ends in between.
+                // Checked only after the waker is registered; otherwise, a lookup that ends in
+                // between would be missed.
                 Poll::Pending if self.wait.is_still_needed(request) => return Poll::Pending,
                 _ => return Poll::Ready(()),
             }
@@ -235,8 +235,7 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        // The value is boxed, because few requests wait. It is taken out when the service is
-        // called.
+        // Boxed, because few requests wait. Taken out when the service is called.
         Waiting { waiting: Option<Box<Waiting<S, B>>> },
         Called { #[pin] future: S::Future },
     }
@@ -259,7 +258,7 @@ where
                 waiting.take()
             }
         };
-        // The value is always `Some` here, because the next statement replaces this state.
+        // Always `Some` here, because the next statement replaces this state.
         let Some(mut waiting) = waited else { return Poll::Pending };
         state.set(State::Called { future: waiting.service.call(waiting.request) });
         match state.project() {

@@ -1,16 +1,17 @@
 //! A cache of agents, keyed by the whole `User-Agent` header that they were recognised from.
 //!
 //! A site sees the same few hundred headers again and again. Each version of the robots.txt has its
-//! own cache, so after a reload no result of the previous version is returned. A lookup compares
-//! whole headers, because comparing only their hashes once blocked everyone. Each slot holds the
-//! first and the last header whose hash selects it, so clients cannot grow the cache beyond its
-//! limit. The first header of a slot is never replaced, so reading it is cheap: no reference count
-//! has to be updated. The last header may be replaced by another thread while it is being read, so
-//! a guard keeps it alive.
+//! own cache, so no result outlives a reload. A lookup compares whole headers; comparing only their
+//! hashes once blocked everyone.
+//!
+//! The hash of a header selects a slot. The slot holds the first and the last header that selected
+//! it, so clients cannot grow the cache beyond its limit. The first header is never replaced, so it
+//! can be read without updating a reference count. The last header may be replaced by another
+//! thread while it is being read, so the reader holds a guard that keeps it alive.
 //!
 //! Most sites see few headers. A cache therefore starts small and grows when headers replace each
-//! other. The additional slots of all caches of a [`CompileCache`](crate::internals::CompileCache)
-//! are limited ([`Budget`]).
+//! other too often. The additional slots of all caches of a
+//! [`CompileCache`](crate::internals::CompileCache) are limited ([`Budget`]).
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Deref;
@@ -21,16 +22,16 @@ use arc_swap::{ArcSwap, Guard};
 
 use crate::agent::{Agent, Agents};
 
-/// Number of slots of a cache when it is new and after it has grown; powers of two.
+/// Number of slots of a new cache, and of a cache that has grown; all are powers of two.
 const SMALL: usize = 8;
 const MIDDLE: usize = 64;
 const LARGE: usize = 1024;
 
-/// Maximum size of a header that is cached, in bytes. Real headers are less than half as long. A
-/// longer header is recognised again on each request.
+/// Maximum size of a cached header, in bytes. Real headers are less than half as long. The agents
+/// of a longer header are recognised again on each request.
 const MAX_HEADER: usize = 512;
 
-/// A bounded map from headers to their agents.
+/// A map of limited size, from `User-Agent` headers to their agents.
 pub(super) struct AgentCache {
     /// The initial table, stored inline. A larger table is allocated when this one is too small.
     small: [CacheSlot; SMALL],
@@ -47,13 +48,13 @@ struct CacheSlot {
     last: ArcSwap<CachedAgents>,
 }
 
-/// Agents with the header they were recognised from.
+/// A `User-Agent` header, and the agents that were recognised from it.
 pub(crate) struct CachedAgents {
     header: Box<[u8]>,
     agents: Agents,
 }
 
-/// Agents from a cache, or agents that were just recognised.
+/// Agents from the cache, or agents that were recognised for this call.
 pub(crate) enum FoundAgents<'c> {
     Held(&'c CachedAgents),
     Shared(Guard<Arc<CachedAgents>>),
@@ -70,12 +71,12 @@ impl Deref for FoundAgents<'_> {
     }
 }
 
-/// Number of additional slots that all caches may still allocate, besides the initial slots of
+/// Number of slots that all caches together may still allocate, not counting the initial slots of
 /// each.
 pub(super) struct Budget {
     left: AtomicUsize,
-    /// The entry of an unused slot: the agents of an empty header. With it, a slot needs no
-    /// `Option`.
+    /// The content of an unused slot: the agents of an empty header. This avoids an `Option` in
+    /// each slot.
     unused: Arc<CachedAgents>,
 }
 
@@ -110,8 +111,8 @@ impl AgentCache {
         }
     }
 
-    /// Returns the agents of a header; recognises them if they are not cached. The result must not
-    /// be stored, because it may hold a guard of the slot.
+    /// Returns the agents of a header; recognises them if they are not cached. Do not store the
+    /// result, because it may hold a guard of the slot.
     pub(super) fn get(
         &self,
         header: &[u8],
@@ -124,7 +125,8 @@ impl AgentCache {
             return FoundAgents::Shared(Guard::from_inner(Arc::new(found)));
         }
         let slots = self.largest();
-        // Uses the low bits of the hash, so that the slot does not depend on the width of `usize`.
+        // The low bits of the hash are used, so that the slot does not depend on the width of
+        // `usize`.
         let slot = &slots[self.hash(header) as usize & (slots.len() - 1)];
         if let Some(first) = slot.first.get()
             && *first.header == *header
@@ -141,7 +143,7 @@ impl AgentCache {
         let is_taken = !before.header.is_empty();
         drop(before);
         let entry = Arc::new(CachedAgents { header: header.into(), agents: recognise(header) });
-        // Another thread may have filled the first entry in the meantime, with another header.
+        // Another thread may have stored another header as the first one in the meantime.
         if slot.first.set(entry.clone()).is_err() {
             slot.last.store(entry.clone());
             if is_taken {
@@ -158,8 +160,8 @@ impl AgentCache {
         }
     }
 
-    /// Allocates the next larger table once as many headers were replaced as the table has slots.
-    /// One or two headers that compete for a slot do not cause growth.
+    /// Allocates the next larger table after as many replacements as the table has slots. One or
+    /// two headers that compete for a slot do not cause growth.
     fn grow_if_crowded(&self, slots: &[CacheSlot]) {
         let lost = self.lost.fetch_add(1, Ordering::Relaxed);
         let (next, size) = match slots.len() {
@@ -176,7 +178,7 @@ impl AgentCache {
             return;
         }
         self.lost.store(0, Ordering::Relaxed);
-        // The smaller table is not read again, so its entries are released.
+        // The smaller table is not read any more, so its entries are released.
         slots.iter().for_each(|slot| slot.last.store(self.budget.unused.clone()));
     }
 
@@ -199,9 +201,10 @@ robots_core::debug_as!(|_it| AgentCache {});
 
 /// Counts of cache lookups, one per `User-Agent` line.
 ///
-/// Counting is a load and a store, which is cheaper than an atomic addition to memory that all
-/// cores write. So each serving thread needs a layer with its own counts. If two threads share
-/// counts, some lookups are lost, but none is counted twice. Any thread may read the counts.
+/// To count, a thread loads and stores a number, which is cheaper than an atomic addition to memory
+/// that all cores write. Therefore each serving thread needs a layer with its own counts. If two
+/// threads share counts, some lookups are lost, but none is counted twice. Any thread may read the
+/// counts.
 #[derive(Default)]
 #[repr(align(64))]
 pub struct AgentLookups {
@@ -215,8 +218,8 @@ impl AgentLookups {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of lookups that had to recognise the line. Such a line was not seen
-    /// before, was replaced in the cache, or is too long to be cached.
+    /// Returns the number of lookups that had to recognise the agents of the line. Such a line is
+    /// new, was replaced in the cache, or is too long to be cached.
     pub fn misses(&self) -> u64 {
         self.misses.load(Ordering::Relaxed)
     }
@@ -286,7 +289,7 @@ mod tests {
         let class = |header: &[u8]| cache.get(header, None, |header| recognizer.agents(header)).first().class();
         let empty = recognizer.agents(b"").first().class();
         assert_eq!(class(b""), empty);
-        // Every slot is occupied by another header; the empty header is cached again.
+        // Another header has taken every slot. The empty header is recognised and cached again.
         (0..SMALL * 8).for_each(|number| assert_ne!(class(format!("Bot{number}/1.0").as_bytes()), empty));
         assert_eq!(class(b""), empty);
     }

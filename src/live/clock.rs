@@ -1,5 +1,5 @@
-//! The clocks of a site (the system's, unless a test sets another), and HTTP dates. Clocks and
-//! files may have any time, for example in 1969 or in the year 10000.
+//! The clocks of a site, which tests can replace, and HTTP dates. Clocks and files may have any
+//! time, for example in 1969 or in the year 10000.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,10 +11,10 @@ pub(crate) use self::tests::TestClock;
 #[derive(Clone)]
 pub(crate) struct Clock {
     read: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-    /// When the steady clock started; `None` if a test's clock replaces both the wall clock and the
-    /// steady clock.
+    /// When the steady clock started; `None` if a test's clock replaces it.
     since: Option<Instant>,
-    /// A test's clock that replaces both clocks. Setting it changes only the wall clock.
+    /// A test's clock, which replaces both the wall clock and the steady clock. Setting it changes
+    /// only the wall clock.
     #[cfg(test)]
     pub(super) steady: Option<TestClock>,
 }
@@ -29,7 +29,7 @@ impl Clock {
     }
 
     /// Creates a clock that returns the time of the system's last clock tick, which is up to some
-    /// milliseconds old. If the system has such a clock, reading it takes a fifth of the time of
+    /// milliseconds ago. If the system has such a clock, reading it takes a fifth of the time of
     /// the exact clock.
     pub(crate) fn coarse() -> Self {
         Self::new(coarse_time)
@@ -39,9 +39,9 @@ impl Clock {
         (self.read)()
     }
 
-    /// Returns the steady time for rate limits and grace periods, which setting the system's clock
-    /// does not change. Sites whose clocks have the same [`beginning`](Self::beginning) get the
-    /// same steady time.
+    /// Returns the steady time, which does not change when the system's clock is set. Rate limits
+    /// and grace periods use it. Sites whose clocks have the same [`beginning`](Self::beginning)
+    /// have the same steady time.
     pub(crate) fn elapsed(&self) -> Duration {
         #[cfg(test)]
         if let Some(steady) = &self.steady {
@@ -53,7 +53,7 @@ impl Clock {
         }
     }
 
-    /// Returns the clock with another start time for [`elapsed`](Self::elapsed).
+    /// Returns the clock with `since` as the zero of [`elapsed`](Self::elapsed).
     pub(super) fn beginning(self, since: Instant) -> Self {
         Self { since: self.since.map(|_| since), ..self }
     }
@@ -84,7 +84,7 @@ fn coarse_time() -> SystemTime {
 
 robots_core::debug_as!(|it| Clock { now: it.now() });
 
-/// The first second of the year 10000, since 1970. HTTP dates have four-digit years.
+/// The start of the year 10000, in seconds since 1970. HTTP dates have four-digit years.
 const END: u64 = 253_402_300_800;
 
 /// Formats an HTTP date; `None` if the time is before 1970 or after 9999, because HTTP has no dates
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::live::Mutex;
 
-    /// A clock that the test moves.
+    /// A clock whose time the test sets.
     #[derive(Clone)]
     pub(crate) struct TestClock(Arc<Mutex<(SystemTime, Duration)>>);
 
@@ -123,7 +123,7 @@ mod tests {
             self.0.lock().0
         }
 
-        /// Returns how much time has passed, regardless of how the wall clock was set.
+        /// Returns how much time has passed, even if the wall clock was set.
         pub(crate) fn elapsed(&self) -> Duration {
             self.0.lock().1
         }
@@ -138,7 +138,7 @@ mod tests {
             self.0.lock().0 -= time;
         }
 
-        /// Returns a site's clock that shows this clock's time and steady time.
+        /// Returns the clock for a site, which has the time and the steady time of this test clock.
         pub(crate) fn steady(&self) -> Clock {
             Clock { steady: Some(self.clone()), ..Clock::new(self.read()) }
         }

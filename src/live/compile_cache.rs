@@ -1,7 +1,7 @@
-//! Compiles equal files of many sites once, and contains the other data that the sites of a process
-//! share to limit memory.
+//! Lets the sites of a process share memory: equal files are compiled once, and the total size of
+//! some other data is limited.
 //!
-//! **An earlier version is not parsed again for a comparison.** The publisher finds its compiled
+//! **An earlier version is rarely parsed again for a comparison.** The publisher finds its compiled
 //! form in the `CompileCache`, which contains every version that any site holds, or among the rules
 //! of the grace period. A pending version stays compiled, so accepting it compiles nothing.
 
@@ -18,32 +18,32 @@ use crate::check;
 use crate::rate::{NetworkBuckets, SiteBuckets};
 use crate::rules::{Reading, RobotsTxt};
 
-/// Number of slots that the agent caches of a [`CompileCache`] may have in total, in addition to
-/// the initial eight slots of each cache. With 10,000 sites, all slots filled with headers of 90
-/// bytes took 26 MiB (`benches/sites.rs`).
+/// Number of slots that all agent caches of a [`CompileCache`] may have in total, in addition to
+/// the initial eight slots of each. With 10,000 sites and all slots filled with headers of 90
+/// bytes, the caches took 26 MiB (`benches/sites.rs`).
 const PLACES: usize = 64 << 10;
 
-/// Lets sites share compiled files, and limits the total memory of their agent caches and of the
+/// Lets sites share compiled files, and limits the total memory of their agent caches and of their
 /// rate limits by address.
 ///
-/// Cheap to clone; clones share everything. Give one cache to every
-/// [`LiveBuilder`](crate::source::LiveBuilder) of a process that has many sites; a builder without
-/// one creates its own. The cache does not keep a file in memory that no site uses.
+/// Cheap to clone; clones share everything. If a process has many sites, give the same cache to
+/// every [`LiveBuilder`](crate::source::LiveBuilder); a builder without one creates its own. The
+/// cache does not keep a file in memory that no site uses.
 #[derive(Clone)]
 pub struct CompileCache {
     shared: Arc<SharedCompilations>,
 }
 
 struct SharedCompilations {
-    /// By hash. A hash has several entries only if the settings of sites differ.
+    /// Compiled versions by hash. A hash has several entries only if sites have different settings.
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
     networks: Arc<NetworkBuckets>,
-    /// Number of sites that have joined.
+    /// Number of sites that have used this cache.
     sites: AtomicU64,
-    /// The rate limit buckets of sites that have a name, by name.
+    /// Rate limit buckets, by the name of the site. Sites without a name are not in this map.
     counted: Mutex<HashMap<String, SiteBuckets>>,
-    /// The start time of the buckets' steady clock.
+    /// When the buckets' steady clock started.
     began: Instant,
 }
 
@@ -63,13 +63,12 @@ pub(super) struct CompileSettings {
 }
 
 impl CompileCache {
-    /// Returns the buckets for a site that joins. Sites with the same name share their buckets.
+    /// Returns the rate limit buckets for a new site. Sites with the same name share their buckets.
     pub(super) fn join(&self, name: Option<&str>) -> SiteBuckets {
         let new =
             || SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks));
         let Some(name) = name else { return new() };
-        // The entry is complete when it is inserted, so a panic cannot leave a partial entry
-        // behind.
+        // The entry is complete when it is inserted, so a panic cannot leave a partial entry.
         let mut counted = self.shared.counted.lock();
         if let Some(buckets) = counted.get(name) {
             return buckets.clone();
@@ -82,23 +81,23 @@ impl CompileCache {
         counted.entry(name.to_owned()).or_insert_with(new).clone()
     }
 
-    /// Returns the start time of the buckets of all sites.
+    /// Returns when the steady clock of all sites' buckets started.
     pub(super) fn began(&self) -> Instant {
         self.shared.began
     }
 
-    /// Returns a compiled version, if a site holds it.
+    /// Returns the compiled version if any site holds it.
     pub(super) fn find(&self, hash: VersionHash, settings: &CompileSettings) -> Option<Arc<Compiled>> {
         find(&self.shared.versions.lock(), hash, settings, &settings.options())
     }
 
-    /// Returns a compiled version; compiles it unless a site holds it already compiled.
+    /// Returns the compiled version; compiles it unless a site already holds it.
     pub(super) fn compile(&self, hash: VersionHash, robots: RobotsTxt, settings: &CompileSettings) -> Arc<Compiled> {
         let options = settings.options();
         if let Some(compiled) = find(&self.shared.versions.lock(), hash, settings, &options) {
             return compiled;
         }
-        // Compiles without holding the lock: one long file would delay every other site.
+        // The lock is not held while compiling, because one long file would delay every other site.
         let (reading, registry) = (settings.reading, &settings.registry);
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);

@@ -1,4 +1,5 @@
-//! The grace period of a site: paths that a newer version disallows are at first only observed.
+//! The grace period of a site: requests for paths that a newer version disallows are at first only
+//! observed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,19 +10,19 @@ use robots_core::internals::Grace;
 use super::versions::{AcceptedVersion, AcceptedVersions, Version, VersionHash};
 use crate::rules::RuleSet;
 
-/// The length of the grace period, and the grace period that is running.
+/// The length of a site's grace periods, and the current grace period if there is one.
 #[derive(Default)]
 pub(super) struct GracePeriod {
     pub(super) length: Duration,
     pub(super) running: Option<Arc<Grace>>,
-    /// The rules of the current version that are only observed.
+    /// The rules of the current version that are not enforced yet.
     pub(super) young: Arc<YoungRules>,
-    /// The compiled rules of the earlier versions in the comparison.
+    /// The compiled rules of earlier versions, which are compared with the current version.
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,
 }
 
-/// The rules that are too young to be enforced when a version goes live, and are therefore only
-/// observed.
+/// The rules of a version that were in their grace period when the version went live, so that they
+/// are only observed at first.
 #[derive(Debug, Default)]
 pub(super) struct YoungRules {
     pub(super) count: usize,
@@ -29,7 +30,7 @@ pub(super) struct YoungRules {
 }
 
 impl YoungRules {
-    /// Returns true on the first call only.
+    /// Returns true on the first call, and false on all later calls.
     pub(super) fn report_once(&self) -> bool {
         !self.is_reported.swap(true, Ordering::Relaxed)
     }
@@ -40,19 +41,20 @@ impl GracePeriod {
         Self { length, ..Self::default() }
     }
 
-    /// Discards the compiled rules, because later rules are compiled with other settings.
+    /// Discards the compiled rules after a change of settings, because new rules are compiled with
+    /// the new settings.
     pub(super) fn forget_rules(&mut self) {
         self.earlier.clear();
     }
 
-    /// Returns the remaining time of the running grace period.
+    /// Returns the remaining time of the current grace period.
     pub(super) fn rest(&self, now: SystemTime) -> Duration {
         let end = self.running.as_ref().map_or(now, |grace| grace.end());
         end.duration_since(now).unwrap_or_default().min(self.length)
     }
 
-    /// Starts or continues the grace period of the version that was accepted last. No period runs
-    /// if all its rules are old enough.
+    /// Starts or continues the grace period of the version that was accepted last. There is none if
+    /// all its rules are old enough.
     pub(super) fn run(
         &mut self,
         versions: &AcceptedVersions,
@@ -75,7 +77,7 @@ impl GracePeriod {
         self.running = Some(grace.into());
     }
 
-    /// Counts the `rules` that are only observed, for [`YoungRules`].
+    /// Counts those of the `rules` that are only observed, and stores the count.
     pub(super) fn count(&mut self, rules: &RuleSet, now: SystemTime) {
         let count = self.running.as_ref().map_or(0, |grace| grace.count_rules(now, rules));
         self.young = Arc::new(YoungRules { count, ..YoungRules::default() });

@@ -23,7 +23,7 @@ use crate::check::Report;
 use crate::policy::{Mode, Policy};
 use crate::rules::RobotsTxt;
 
-/// A handle of one site's live robots.txt. The robots.txt is read, checked and compiled; a changed
+/// A handle of one site's live robots.txt, which is read, checked and compiled. A changed
 /// robots.txt replaces it while requests are served.
 ///
 /// Cheap to clone; all clones share the site. Dropping the last clone stops watching the source.
@@ -41,14 +41,13 @@ pub struct LiveRobots {
     pub(crate) site: Arc<Site>,
 }
 
-/// The identity of a site. The weak reference does not keep the site alive, but it keeps the site's
-/// memory allocated, so no other site can get the same address and thus the same identity.
+/// Identifies a site. The weak reference does not keep the site alive, but keeps its memory
+/// allocated, so no other site can get the same address and thus the same identity.
 #[derive(Clone)]
 pub(crate) struct SiteIdentity(Weak<Site>);
 
 impl LiveRobots {
-    /// Maximum size of a robots.txt that is read, in bytes. Crawlers read only the first 512,000
-    /// bytes.
+    /// Maximum size of a robots.txt, in bytes. Crawlers read only the first 512,000 bytes.
     pub const MAX_FILE: u64 = super::rejection::MAX_FILE;
 
     /// Default maximum age of `/robots.txt` in caches.
@@ -71,14 +70,14 @@ impl LiveRobots {
         read(&self.site.current.load())
     }
 
-    /// Returns the live snapshot in a guard, as cheaply as [`LiveRobots::with`]. The guard must
-    /// neither be stored nor held across an await.
+    /// Returns the live snapshot in a guard, as cheaply as [`LiveRobots::with`]. Neither store the
+    /// guard nor hold it across an await.
     pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
         self.site.current.load()
     }
 
-    /// Reads or fetches the source again now, on a thread of its own. If the source hangs, or if
-    /// another reload of this site runs, the reload waits. No other call waits for the source.
+    /// Reads or fetches the source again now, on a new thread. The reload waits if the source
+    /// hangs, or if another reload of this site runs. No other call waits for the source.
     ///
     /// The future only waits for the outcome: the reload continues if the future is dropped, and
     /// any executor can poll it.
@@ -86,8 +85,8 @@ impl LiveRobots {
         self.reloading()
     }
 
-    /// Reloads like [`LiveRobots::reload`], but blocks until the reload is done. For code without
-    /// an async runtime.
+    /// Reloads like [`LiveRobots::reload`], but blocks until the reload is done. This is meant for
+    /// code without an async runtime.
     pub fn reload_blocking(&self) -> Reload {
         self.reloading().wait()
     }
@@ -99,17 +98,16 @@ impl LiveRobots {
     }
 
     /// Publishes text, for example from a database, an admin page or a test. The new text replaces
-    /// the text of [`LiveRobots::text`]. It is checked, gated and recorded like a changed file, and
-    /// listeners are notified. A later [`LiveRobots::reload`] reads the new text. Publishing the
-    /// live text again is not an error.
+    /// the text of [`LiveRobots::text`]. Like a changed file, it is checked, examined by the gate
+    /// and recorded, and listeners are notified. A later [`LiveRobots::reload`] reads the new text.
+    /// Publishing the live text again is not an error.
     ///
-    /// The text is not saved for a restart. The application has to keep the text that was published
-    /// last, and has to open the site with it.
+    /// The text is not saved for a restart. The application must save the text that was published
+    /// last, and open the site with it.
     ///
-    /// The text is compiled on a thread of its own. The future only waits for the outcome:
-    /// publishing continues if the future is dropped, and any executor can poll it. If several
-    /// calls run at the same time, the result of any of them may end up live, so await each call
-    /// before the next.
+    /// The text is compiled on a new thread. The future only waits for the outcome: publishing
+    /// continues if the future is dropped, and any executor can poll it. If several calls run at
+    /// the same time, the text of any of them may stay live, so await each call before the next.
     ///
     /// ```
     /// use tower_robots::live::{LiveRobots, RejectionKind};
@@ -129,15 +127,15 @@ impl LiveRobots {
     /// # Errors
     ///
     /// Returns why the text is not live; the previous version stays live. If the gate refuses the
-    /// text, it is pending until it is accepted
-    /// ([`RejectionKind::Gated`](super::RejectionKind::Gated), with its hash in
-    /// [`Rejection::pending`]). If the site's robots.txt is read from a file or fetched, text is
-    /// rejected ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because the next
-    /// reload would replace the text with the content of the source.
+    /// text, the text is pending until it is accepted. The error then has the kind
+    /// [`RejectionKind::Gated`](super::RejectionKind::Gated), and [`Rejection::pending`] contains
+    /// the hash. If the site's robots.txt is read from a file or fetched, text is rejected
+    /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because the next reload
+    /// would replace it with the content of the source.
     ///
-    /// The text is published even if it lacks the rule that an override of the policy refers to. An
-    /// admin page should therefore show [`Snapshot::overrides_without_rule`] after a call; each
-    /// such override is also logged.
+    /// The text is published even if an override of the policy refers to a rule that the text does
+    /// not contain. An admin page should therefore show [`Snapshot::overrides_without_rule`] after
+    /// a call. Each such override is also logged.
     pub fn publish<T: AsRef<[u8]>>(&self, text: T) -> impl Future<Output = Result<Reload, Rejection>> + Send + use<T> {
         let (reloading, completion) = Reloading::new(&self.site.origin);
         let text: Arc<[u8]> = text.as_ref().into();
@@ -146,8 +144,9 @@ impl LiveRobots {
     }
 
     /// Publishes like [`LiveRobots::publish`], but blocks until the text is compiled, which takes
-    /// milliseconds, and until the listeners have run. For code without an async runtime. If
-    /// several calls run at the same time, the text of the call that starts last stays live.
+    /// milliseconds, and until the listeners have run. This is meant for code without an async
+    /// runtime. If several calls run at the same time, the text of the call that starts last stays
+    /// live.
     ///
     /// # Errors
     ///
@@ -157,7 +156,7 @@ impl LiveRobots {
     }
 
     /// Replaces the policy, including exemptions and overrides. Accepts a [`Policy`], its builder,
-    /// or a [`Mode`] for the default policy. The rules do not change. If the mode changes, this is
+    /// or a [`Mode`] for the default policy. The rules do not change. A change of the mode is
     /// recorded in the history, because operators read the history when crawlers are suddenly
     /// refused.
     ///
@@ -187,7 +186,7 @@ impl LiveRobots {
     }
 
     /// Changes the policy in place. Other changes of the policy wait until `update` returns, so
-    /// `update` must not change the policy through this handle.
+    /// `update` itself must not call functions that change the policy of this site.
     ///
     /// ```
     /// use tower_robots::policy::Override;
@@ -217,7 +216,7 @@ impl LiveRobots {
         super::reload::trace_problems(Cause::Policy, &site.origin, &site.current.load());
     }
 
-    /// Replaces the registry. The live version is compiled again unless the registry is the same.
+    /// Replaces the registry. Unless it is the same registry, the live version is compiled again.
     /// Later versions are compiled with the new registry.
     pub fn set_registry(&self, registry: Arc<Registry>) {
         let mut publisher = self.site.publisher.lock();
@@ -225,23 +224,23 @@ impl LiveRobots {
         self.site.store(&publisher, is_changed);
     }
 
-    /// Replaces the options of the check. The live version is checked again unless the options are
-    /// the same.
+    /// Replaces the options of the check. Unless they are the same options, the live version is
+    /// checked again.
     pub fn set_check(&self, options: check::Options) {
         let mut publisher = self.site.publisher.lock();
         let is_changed = publisher.set_check(options, self.site.clock.now());
         self.site.store(&publisher, is_changed);
     }
 
-    /// Replaces the gate for later versions. A pending version is examined again when the source is
-    /// next read, for example by [`LiveRobots::reload`].
+    /// Replaces the gate, which examines later versions. A pending version is examined again when
+    /// the source is read next, for example by [`LiveRobots::reload`].
     pub fn set_gate(&self, gate: Gate) {
         self.site.publisher.lock().set_gate(gate);
     }
 
-    /// Publishes the pending version ([`Status::pending`]): exactly the bytes with this hash, even
-    /// if the source has changed in the meantime. Blocks until the version is compiled and written
-    /// to the state directory.
+    /// Publishes the pending version ([`Status::pending`]) if it has this hash, even if the source
+    /// has changed in the meantime. Blocks until the version is compiled and written to the state
+    /// directory.
     ///
     /// # Errors
     ///
@@ -263,12 +262,13 @@ impl LiveRobots {
     }
 
     /// Publishes the version that was accepted before the live one. The version that was live
-    /// becomes pending, like a version that the gate refused. It goes live again only when it is
-    /// accepted, or after the source has had another content in between.
+    /// becomes pending, like a version that the gate refused. It goes live again only if it is
+    /// accepted, or if the source changes to another content and later back to this one.
     ///
     /// Blocks until the version is compiled and written to the state directory. The source is not
-    /// read. If the source already has the bytes that are live after the rollback, the rolled-back
-    /// version is discarded only when the source is read next ([`LiveRobots::reload`]).
+    /// read. The source may already contain the version that is live after the rollback. The
+    /// rolled-back version is then pending only until the source is read next
+    /// ([`LiveRobots::reload`]).
     ///
     /// # Errors
     ///
@@ -289,10 +289,9 @@ impl LiveRobots {
         reload
     }
 
-    /// Returns the hash of the version that [`LiveRobots::rollback`] would publish, and one
-    /// sentence that lists all effects of the rollback on crawlers. The sentence is `None` if no
-    /// version is live, or if the two versions are too large to be compared. The call changes
-    /// nothing.
+    /// Returns the hash of the version that [`LiveRobots::rollback`] would publish, and a sentence
+    /// about all effects of the rollback on crawlers. The sentence is `None` if no version is live,
+    /// or if the two versions are too large to be compared. Changes nothing.
     ///
     /// # Errors
     ///
@@ -308,11 +307,11 @@ impl LiveRobots {
     }
 
     /// Switches enforcement of this site on or off, at once and without waiting for a reload. Then
-    /// writes the change to the state directory, so that the change survives a restart.
+    /// saves the change in the state directory, so that it survives a restart.
     ///
     /// # Errors
     ///
-    /// If the change could not be written to the state directory. The change is in force
+    /// If the change could not be written to the state directory. The switch has changed
     /// nevertheless, and the write is retried. If the process ends before a write succeeds, the
     /// change is lost.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
@@ -360,7 +359,7 @@ impl LiveRobots {
     }
 
     /// Copies [`Status::since`] from the handle `before` if both sites have the same live version,
-    /// or none. Used when a handle with new settings replaces the handle `before`.
+    /// or none. This is meant for a handle that replaces `before` to change settings.
     pub fn count_age_from(&self, before: &Self) {
         let before = before.status();
         let mut record = self.site.record.lock();
@@ -369,14 +368,14 @@ impl LiveRobots {
         }
     }
 
-    /// Returns the reloads with a new outcome and the changes of the kill switch, newest last: at
-    /// most [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY) entries. With a state
-    /// directory, the history includes the entries of earlier processes.
+    /// Returns the reloads whose outcome differs from the one before, and the changes of the kill
+    /// switch. There are at most [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY)
+    /// entries, newest last. With a state directory, they include entries of earlier processes.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.site.record.lock().history.iter().cloned().collect()
     }
 
-    /// Returns the remembered state of this site. Another site can start from this state under a
+    /// Returns the remembered state of this site. Another site can start with this state under a
     /// new name. Waits while a version is being compiled.
     pub fn remembered(&self) -> Remembered {
         self.site.remembered()
@@ -410,15 +409,15 @@ pub struct Status {
     pub report: Option<Arc<Report>>,
     /// The last reload.
     pub last_reload: Reload,
-    /// The last reload that was not a decision of an operator. Its outcome shows the content of the
-    /// source. After a rollback, the source may have neither the live nor the pending version.
+    /// The last reload that was not a decision of an operator. Its outcome shows what the source
+    /// contains: after a rollback, this may be neither the live nor the pending version.
     pub last_read: Reload,
-    /// When the live version went live, or, if no version is live, when the last one ceased to be.
-    /// If an earlier process served the version, too, this is the time when the site was opened,
+    /// When the live version went live. If no version is live, when the last one was removed. If an
+    /// earlier process already served the version, this is the time when the site was opened,
     /// unless [`LiveRobots::count_age_from`] changed it. With a state directory,
     /// [`LiveRobots::history`] contains the reloads of earlier processes.
     pub since: SystemTime,
-    /// The version that is held until accepted, with the reasons; `None` if there is none.
+    /// The version that is held until it is accepted, with the reasons; `None` if there is none.
     pub pending: Option<Pending>,
     /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would publish; `None`
     /// if there is none.
@@ -426,7 +425,7 @@ pub struct Status {
     /// Whether the rules are enforced: `Off` if the site's own switch or a switch of all sites is
     /// off.
     pub enforcement: Enforcement,
-    /// The site's own switch, regardless of the switch of all sites.
+    /// The position of the site's own switch, whatever the position of the switch of all sites.
     pub switch: Enforcement,
     /// End of the grace period, during which new restrictions are only observed; `None` if no grace
     /// period is running.
@@ -434,55 +433,54 @@ pub struct Status {
     /// Number of rules that were only observed when the version went live
     /// ([`Snapshot::grace_rules`]).
     pub grace_rules: usize,
-    /// Number of requests that passed because a panic occurred while they were judged: in this
-    /// crate, or in a callback that supplies the target, the address or the agent.
+    /// Number of requests that passed because code panicked while they were judged. The panic was
+    /// in this crate, or in a callback that finds the target, the address or the agent.
     pub faults: u64,
-    /// Number of panics in callbacks that run after a request is decided: observers, or a refusal
-    /// of the application's own. These panics did not change the decisions.
+    /// Number of panics in callbacks that run after a request is decided: in observers, or in the
+    /// application's own function for refusals. These panics did not change the decisions.
     pub callback_faults: u64,
-    /// Number of requests from crawlers that a group applies to and whose target lacked the prefix
-    /// of a nested axum router. A `RobotsLayer::new` in such a router gets `/drafts/` for a request
-    /// for `/blog/drafts/`, so the rules for `/blog/drafts/` do not match. Use
+    /// Number of crawler requests whose target lacked the prefix of a nested axum router, if a
+    /// group applies to the crawler. A `RobotsLayer::new` in such a router sees `/drafts/` if the
+    /// client requested `/blog/drafts/`, so rules for `/blog/drafts/` do not match. Use
     /// `RobotsLayer::for_axum08` in nested routers. Always 0 without the feature `axum08`, which
     /// detects such requests.
     pub stripped_targets: u64,
-    /// Number of requests from crawlers that a group applies to and that only a
-    /// `RobotsLayer::for_axum08` in a nested axum router judged. Such a layer does not get requests
-    /// for `/robots.txt`. Unless an outer layer serves the file, the app enforces rules that it
-    /// does not publish, and crawlers interpret the 404 as "nothing is disallowed". A request is
-    /// not counted if an outer layer for another site judged it and a group of that site's file
-    /// applies to the crawler. Put the layer on the outermost router (`docs/src/howto/library.md`).
+    /// Number of crawler requests that only a `RobotsLayer::for_axum08` in a nested axum router
+    /// judged, if a group applies to the crawler. Such a layer does not see requests for
+    /// `/robots.txt`. Unless an outer layer serves the file, crawlers interpret the 404 as "nothing
+    /// is disallowed", and the app enforces rules that it does not publish. A request is not
+    /// counted if an outer layer for another site judged it and a group of that site's file applies
+    /// to the crawler. Put the layer on the outermost router (`docs/src/howto/library.md`).
     pub nested_only: u64,
-    /// Number of requests that claimed to be from a crawler and whose claim was not checked,
-    /// although the policy depends on it: the policy tags or refuses impostors, or one of its
-    /// overrides or exemptions is limited to a verified identity. The claim was not checked because
-    /// the layer has neither a `Verifier` nor
-    /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or because the
-    /// latter returned `None`. Impostors among these requests are not detected. The first such
-    /// request is logged as a warning.
+    /// Number of requests that claimed to be from a crawler and were not checked, although the
+    /// policy depends on the result. It does so if it tags or refuses impostors, or if one of its
+    /// overrides or exemptions is only for a verified identity. A request is not checked if the
+    /// layer has no `Verifier`, and
+    /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from) is not set or
+    /// returned `None`. Impostors among these requests are not detected. The first such request is
+    /// logged as a warning.
     pub unchecked_claims: u64,
-    /// Number of requests without a client address although the policy needs one. The policy needs
-    /// the address if networks are exempt, a crawl delay applies, or a claim has to be checked. The
-    /// address is missing if the layer has no
+    /// Number of requests without a client address, although the policy needs one. The policy needs
+    /// the address if networks are exempt, if a crawl delay applies, or if the sender has to be
+    /// checked. The address is missing if the layer has no
     /// [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), if that function
     /// returned `None`, or if a proxy of
     /// [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) did not forward the
     /// client's address. The first such request is logged as a warning, which lists the rules that
-    /// are not in force.
+    /// are not enforced.
     pub without_address: u64,
     /// Number of crawler requests that were judged before the first request for `/robots.txt`; 0
-    /// once `/robots.txt` was requested. The hundredth such request is logged as a warning: either
-    /// requests for `/robots.txt` do not reach the layer, or another server answers them
+    /// after that. The hundredth such request is logged as a warning. Either requests for
+    /// `/robots.txt` do not reach the layer, or another server answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,
-    /// Number of requests for `/robots.txt` that the layer answered although the application has a
-    /// route for it. The first is logged as a warning. Always 0 without the feature `axum08`, which
+    /// Number of requests for `/robots.txt` that the layer answered instead of a route of the
+    /// application. The first is logged as a warning. Always 0 without the feature `axum08`, which
     /// detects the route.
     pub shadowed_routes: u64,
-    /// All problems with the site's part of the state directory; the most urgent is first.
+    /// All problems with saving the site's state; the most urgent is first.
     pub state_problems: Vec<Problem>,
-    /// Why changes of the file are found only by polling; `None` if the file system reports
-    /// changes.
+    /// Why the file is polled for changes; `None` if the file system reports changes.
     pub watch_problem: Option<String>,
     /// The state of fetching the robots.txt; `None` if the site does not fetch.
     pub fetch: Option<FetchStatus>,
@@ -491,9 +489,9 @@ pub struct Status {
 keyword_enum! {
     /// The condition of a site, in one word.
     Condition, "the condition of a site", {
-        /// The live version is the content of the source when it was last read, or the version that
-        /// an operator has accepted or rolled back to since. In the latter case, the source may
-        /// have another content ([`Status::last_read`]).
+        /// The live version is the content that the source had when it was read last. Or an
+        /// operator has since accepted this version or rolled back to it; the source may then have
+        /// another content ([`Status::last_read`]).
         Live = "live",
         /// The content of the source is unusable; the last good version is live.
         LastGood = "last-good",

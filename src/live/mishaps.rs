@@ -1,18 +1,18 @@
-//! Panics while requests are judged, and mistakes of an application that can be detected only from
-//! its requests. Each kind is counted, and the first occurrence of a mistake is logged.
+//! Counts panics while requests are judged, and mistakes of an application that only its requests
+//! reveal. The first occurrence of each mistake is logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Value of the count `unserved` after `/robots.txt` was requested for the first time.
+/// Value of the count `unserved` after the first request for `/robots.txt`.
 pub(super) const SERVED: u64 = u64::MAX;
 
-/// Counts that [`Status`](super::Status) reports.
+/// Counts that [`Status`](super::Status) returns.
 #[derive(Default)]
 pub(crate) struct MishapCounts {
     #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "for an event"))]
     origin: Arc<str>,
-    /// Number of requests that passed because a panic occurred while they were judged.
+    /// Number of requests that passed because code panicked while they were judged.
     pub(crate) faults: AtomicU64,
     /// Number of panics in callbacks that run after a request is decided.
     pub(crate) callback_faults: AtomicU64,
@@ -49,7 +49,7 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request whose claim was not checked.
+    /// Counts a request that claimed to be from a crawler and was not checked.
     pub(crate) fn count_unchecked_claim(&self) {
         self.count_mistake(
             &self.unchecked_claims,
@@ -58,8 +58,9 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request whose client address is unknown although the policy needs it. `rules`
-    /// returns a clause about the rules that are not in force, and `remedy` returns the advice.
+    /// Counts a request if the policy needs the client's address and it is unknown. For the log,
+    /// `rules` returns a clause about the rules that are not enforced, and `remedy` returns the
+    /// advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
             format!("the client's address is unknown, so {}: {}", rules(), remedy())
@@ -76,10 +77,10 @@ impl MishapCounts {
         );
     }
 
-    /// Records that a request for `/robots.txt` has come.
+    /// Records that `/robots.txt` was requested.
     pub(crate) fn note_robots_txt_request(&self) {
         let unserved = &self.unserved;
-        // The value is read first, because the file is requested often, while the value changes
+        // Reading first is cheaper, because the file is requested often, while the value changes
         // only once.
         if unserved.load(Ordering::Relaxed) != SERVED {
             unserved.store(SERVED, Ordering::Relaxed);
@@ -102,8 +103,7 @@ impl MishapCounts {
         }
     }
 
-    /// Number of crawler requests that may be judged before the first request for `/robots.txt`,
-    /// until a warning is logged.
+    /// Number of crawler requests before the first request for `/robots.txt` that causes a warning.
     const MAX_UNSERVED: u64 = 100;
 
     /// Counts a mistake of the application.
@@ -111,7 +111,7 @@ impl MishapCounts {
         self.count_once(count, || mistake.to_owned());
     }
 
-    /// Counts a mistake of the application, and logs only the first: later requests repeat the same
+    /// Counts a mistake of the application, and logs it once. Later requests repeat the same
     /// mistake.
     fn count_once(&self, count: &AtomicU64, mistake: impl FnOnce() -> String) {
         if count.fetch_add(1, Ordering::Relaxed) == 0 {

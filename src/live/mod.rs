@@ -1,17 +1,17 @@
-//! The published robots.txt of one site, for applications that serve it and for admin pages that
-//! show and accept its versions.
+//! The published robots.txt of one site. Applications serve it, and admin pages show and accept its
+//! versions.
 //!
-//! [`LiveRobots`] is the handle. A candidate is parsed, checked, compared with the previous version
-//! and compiled into a [`Snapshot`], which is then published with one atomic store. If a candidate
-//! is missing, unreadable, too large, empty, binary or HTML, the last good snapshot stays, and
-//! [`LiveRobots::status`] reports the reason. A [`Gate`] holds versions whose effects are rarely
-//! intended, and a [`StateDir`] remembers the accepted versions.
+//! [`LiveRobots`] is the handle. A new version is parsed, checked, compared with the previous one
+//! and compiled into a [`Snapshot`], which one atomic store then publishes. If the source is
+//! missing, unreadable, too large, empty, binary or HTML, the last good snapshot stays live, and
+//! [`LiveRobots::status`] returns the reason. A [`Gate`] holds versions with effects that are
+//! rarely intended. A [`StateDir`] saves the accepted versions.
 //!
-//! This module writes the state directory. It contains no code for robots.txt files, file system
-//! events or HTTP; that code is in [`source`](crate::source), which supplies the candidates.
+//! This module writes the state directory. Files, file system events and HTTP are handled by
+//! [`source`](crate::source), which passes new versions to this module.
 
-// Items that only one feature uses are also compiled without that feature; otherwise each would
-// need a `cfg` that lists its users. With all features, nothing is unused.
+// Items that only one feature uses are also compiled without it. Otherwise each would need a `cfg`
+// that lists the features that use it. With all features, nothing is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

@@ -1,4 +1,4 @@
-//! A mutex that stays usable after a panic. Its users keep the value consistent between any two
+//! A mutex that stays usable after a panic. The protected value is consistent between any two
 //! statements, so the next thread that locks it can continue.
 
 use std::sync::{self, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ impl<T> Mutex<T> {
         Self(sync::Mutex::new(value))
     }
 
-    /// Waits for the lock.
+    /// Blocks until the lock is free, and locks it.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

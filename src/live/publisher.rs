@@ -1,4 +1,4 @@
-//! Decides which version goes live: a state machine without locks, files, clocks or callbacks.
+//! Decides which version goes live. A state machine without locks, files, clocks or callbacks.
 //!
 //! 1. A candidate that is already live changes nothing, except that a pending version is discarded.
 //! 2. A candidate that is already pending stays pending until the gate is replaced.
@@ -7,9 +7,8 @@
 //! 4. A version that the gate objects to is held until its hash is accepted.
 //! 5. Any other candidate is published.
 //!
-//! **Rolling back makes a version pending.** So the status shows all held versions in one place,
-//! all are released by being accepted, and the same rule applies to all: a pending version does not
-//! go live again by itself.
+//! **A rolled-back version becomes pending.** So the status shows all held versions in one place,
+//! and the same rule applies to all: a held version goes live only if it is accepted.
 
 use std::error::Error;
 use std::fmt;
@@ -32,8 +31,8 @@ use crate::agent::Registry;
 use crate::check;
 use crate::rules::{RobotsTxt, RuleSet};
 
-/// The published version of a site, the pending version, and the versions accepted before. Versions
-/// are compiled through a cache, which keeps every version that the publisher holds.
+/// The published version of a site, the pending version, and the versions that were accepted
+/// before. The cache compiles versions, and keeps each of them while the publisher holds it.
 pub(super) struct Publisher {
     settings: CompileSettings,
     cache: CompileCache,
@@ -41,14 +40,14 @@ pub(super) struct Publisher {
     pub(super) versions: AcceptedVersions,
     pub(super) was_live: WasLive,
     pub(super) pending: Option<Pending>,
-    /// The pending version, compiled once.
+    /// The compiled form of the pending version.
     pending_compiled: Option<Arc<Compiled>>,
     /// Whether the current gate has examined the pending version.
     is_examined: bool,
     pub(super) content: Option<Arc<Content>>,
     pub(super) grace: GracePeriod,
-    /// A remembered version that was parsed for a comparison. It is kept until the published
-    /// content changes.
+    /// An earlier version that was parsed for a comparison. It is kept until the published content
+    /// changes.
     parsed: Option<(VersionHash, RobotsTxt)>,
     unsaved: Option<Durability>,
 }
@@ -57,15 +56,15 @@ pub(super) struct Publisher {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoSuchVersion {
-    /// The pending version does not match the request, or no version is pending.
+    /// The pending version has another hash, or no version is pending.
     #[non_exhaustive]
     Waiting {
-        /// The version that was requested.
+        /// The hash that the caller passed.
         requested: VersionHashPrefix,
         /// The pending version, if any.
         pending: Option<VersionHash>,
     },
-    /// No version is remembered that was accepted before the current one.
+    /// Cannot roll back, because no version is remembered that was accepted before the current one.
     Before,
 }
 
@@ -94,8 +93,8 @@ impl Publisher {
         }
     }
 
-    /// Considers the first candidate. If the candidate does not go live, publishes and returns the
-    /// version that was accepted last or, if no version was accepted, the baseline of the gate.
+    /// Publishes the first candidate. If it cannot go live, publishes and returns the version that
+    /// was accepted last or, if there is none, the baseline of the gate.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
         let last = self.versions.current().cloned();
         let mut outcome = self.consider(candidate, now);
@@ -110,7 +109,7 @@ impl Publisher {
         (outcome, last)
     }
 
-    /// Accepts the baseline of the gate as of now.
+    /// Accepts the baseline of the gate, with `now` as the time of acceptance.
     fn accept_baseline(&mut self, now: SystemTime) -> Option<AcceptedVersion> {
         let bytes = self.gate.compared_with()?.bytes().clone();
         let version = Version::new(bytes, &Arc::from("the baseline"), None);
@@ -123,8 +122,8 @@ impl Publisher {
         Some(accepted)
     }
 
-    /// Publishes the candidate, makes it pending, or rejects it. In the latter two cases, the live
-    /// version stays live.
+    /// Publishes the candidate, makes it pending, or rejects it. Unless the candidate is published,
+    /// the live version stays live.
     pub(super) fn consider(&mut self, candidate: Candidate, now: SystemTime) -> ReloadOutcome {
         let live = self.live();
         let version = match candidate {
@@ -158,14 +157,14 @@ impl Publisher {
         let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
-                // The new states of the rolled-back versions must be saved, even if `publish` has
-                // nothing else to save because the version is already known.
+                // Rolled-back versions have changed their state, which must be saved. `publish`
+                // saves nothing if the version is already known.
                 self.unsaved.get_or_insert(Durability::Process);
             }
             return self.publish(version, compiled, now);
         }
-        // Re-examining a pending version, for example after a restart, keeps the time since which
-        // it is pending.
+        // If a pending version is examined again, for example after a restart, the time when it
+        // became pending is kept.
         let since = self.pending.as_ref().filter(|before| before.hash() == hash).map_or(now, |before| before.since);
         let pending = Pending::new(version, since, objections).with_report(compiled.report.clone());
         self.wait(pending.clone(), Some(compiled));
@@ -198,14 +197,14 @@ impl Publisher {
         Ok(self.restore(&before.version, now))
     }
 
-    /// Replaces the gate for later candidates. A pending version is examined again when the source
-    /// offers it again.
+    /// Replaces the gate, which examines later candidates. A pending version is examined again when
+    /// the source provides it again.
     pub(super) fn set_gate(&mut self, gate: Gate) {
         self.gate = gate;
         self.is_examined = false;
     }
 
-    /// Compiles the live version for another registry.
+    /// Compiles the live version again with another registry.
     pub(super) fn set_registry(&mut self, registry: Arc<Registry>, now: SystemTime) -> bool {
         if Arc::ptr_eq(&self.settings.registry, &registry) {
             return false;
@@ -214,7 +213,7 @@ impl Publisher {
         self.recompile(now)
     }
 
-    /// Checks the live version with other options.
+    /// Checks the live version again with other options.
     pub(super) fn set_check(&mut self, options: check::Options, now: SystemTime) -> bool {
         if self.settings.check == options {
             return false;
@@ -227,7 +226,7 @@ impl Publisher {
         self.content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the bytes of the version that stays live if a candidate is rejected.
+    /// Returns the bytes of the version that stays live if the candidate is rejected.
     pub(super) fn before(&self) -> Option<&[u8]> {
         let live = self.content.as_ref().map(|content| &**content.body());
         live.or_else(|| self.versions.current().map(|last| &**last.version.bytes()))
@@ -246,7 +245,7 @@ impl Publisher {
         self.pending_compiled.clone()
     }
 
-    /// Returns the durability that the changes since the last call need; `None` if there are no
+    /// Returns how durably the changes since the last call must be saved; `None` if there are no
     /// changes.
     pub(super) fn take_unsaved(&mut self) -> Option<Durability> {
         self.unsaved.take()
@@ -284,14 +283,14 @@ impl Publisher {
         self.was_live = WasLive::Current;
         self.show(content, now);
         if !is_known {
-            // Durability across a crash of the process is enough: the source can be read again, and
-            // ten thousand files that change at once must not wait for the disk.
+            // Surviving a crash of the process is enough: the source can be read again, and ten
+            // thousand files that change at once must not wait for the disk.
             self.unsaved = Some(Durability::Process);
         }
         ReloadOutcome::Published { hash, report }
     }
 
-    /// Publishes a version that was accepted before.
+    /// Publishes an earlier version again.
     fn restore(&mut self, version: &Version, now: SystemTime) -> ReloadOutcome {
         let compiled = self.compile(version);
         let report = compiled.report.clone();
@@ -300,8 +299,7 @@ impl Publisher {
         ReloadOutcome::Published { hash: version.hash(), report }
     }
 
-    /// Compiles the live content again from the same bytes. Returns `false` if there is no live
-    /// content.
+    /// Compiles the live content again. Returns `false` if there is no live content.
     fn recompile(&mut self, now: SystemTime) -> bool {
         self.pending_compiled = None;
         self.grace.forget_rules();
@@ -315,8 +313,7 @@ impl Publisher {
         self.date_until(now);
         let mut grace = std::mem::take(&mut self.grace);
         let CompileSettings { reading, registry, .. } = &self.settings;
-        // This must run before the content is replaced, because `document` reuses the parsed copy
-        // in it.
+        // Must run before the content is replaced, because `document` reuses the parsed copy in it.
         grace.run(&self.versions, now, |version| {
             self.document(version).compile_with(*reading, |name| registry.stands_for(name.value())).into()
         });
@@ -326,8 +323,8 @@ impl Publisher {
         self.parsed = None;
     }
 
-    /// Limits the dates of all versions to `now`, in memory and on disk. With a date in the future,
-    /// the grace period would start again at every start of the process.
+    /// Changes dates of versions after `now` to `now`, in memory and on disk. With a date in the
+    /// future, the grace period would start again whenever the process starts.
     fn date_until(&mut self, now: SystemTime) {
         if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
             self.unsaved.get_or_insert(Durability::Process);
@@ -351,13 +348,13 @@ impl Publisher {
         Content::new(compiled, modified.map(|modified| modified.min(now)), version.places.clone())
     }
 
-    /// Returns the date of a version: its modification time, or `now` if the modification time is
-    /// not after the date of the previous version. If an older file is restored, its modification
-    /// time is old, and with that date clients would keep the newer version in their caches.
+    /// Returns the `Last-Modified` date of a version: its modification time, or `now` if that is
+    /// not after the date of the previous version. A restored older file has an old modification
+    /// time, and with that date clients would keep the newer version in their caches.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,
-            // At the start, the previous version is the version that an earlier process served.
+            // At the start, the previous version is the one that an earlier process served.
             None => {
                 let last = self.versions.current().filter(|last| last.hash() != version.hash());
                 last.and_then(|last| last.version.modified)
@@ -376,7 +373,7 @@ impl Publisher {
         }
     }
 
-    /// Returns the parsed version; parses it only if no parsed copy exists.
+    /// Returns the parsed version. Parses it only if there is no parsed copy.
     fn document(&self, version: &Version) -> RobotsTxt {
         let hash = version.hash();
         if let Some(content) = self.content.as_ref().filter(|content| content.hash() == hash) {
@@ -401,16 +398,14 @@ impl fmt::Display for NoSuchVersion {
             Self::Waiting { requested, pending: None } => {
                 write!(f, "version {requested:.16} cannot be accepted: no version is pending")
             }
-            Self::Before => {
-                f.write_str("cannot roll back: no version that was accepted before the current one is remembered")
-            }
+            Self::Before => f.write_str("cannot roll back: no earlier accepted version is remembered"),
         }
     }
 }
 
 impl Error for NoSuchVersion {}
 
-/// The remembered state of a site: its accepted versions, the pending version, its history and its
+/// What is remembered about a site: its accepted versions, the pending version, its history and its
 /// kill switch. Another site can start from this state under its own name
 /// ([`LiveBuilder::inherit_state`](crate::source::LiveBuilder::inherit_state)).
 #[derive(Clone, Debug, Default)]
@@ -442,8 +437,8 @@ impl Remembered {
         kept.map(|version| (version.hash(), version.bytes()))
     }
 
-    /// Returns the grace period of the live version, if one of this length is running. `compile`
-    /// provides the rules.
+    /// Returns the grace period of the live version, if it is not over. `length` is its length, and
+    /// `compile` compiles the rules of a version.
     #[doc(hidden)]
     pub fn grace(&self, length: Duration, compile: impl Fn(&[u8]) -> Arc<RuleSet>) -> Option<Arc<Grace>> {
         let mut grace = GracePeriod::new(length);
@@ -457,7 +452,7 @@ impl Remembered {
     }
 }
 
-/// The version that was live when the previous process ended.
+/// Which version was live when the previous process ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WasLive {
     /// The remembered version that was accepted last.
@@ -465,9 +460,10 @@ pub(super) enum WasLive {
     /// Unknown.
     #[default]
     Unknown,
-    /// No version is remembered, so the site starts with the baseline of the gate.
+    /// None of the remembered versions, because there are none. The site starts with the baseline
+    /// of the gate.
     Baseline,
-    /// A version that is not remembered, because its bytes are missing, and the time when it was
+    /// A version whose bytes are missing, so it cannot be restored, and the time when it was
     /// accepted.
     Other(VersionHash, SystemTime),
 }

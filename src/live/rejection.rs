@@ -17,7 +17,7 @@ use crate::rules::{Directive, LineKind, RobotsTxt};
 /// Maximum size of a robots.txt that is read, in bytes.
 pub(crate) const MAX_FILE: u64 = 8 << 20;
 
-/// Why a candidate is not published, or why a [`Directory`](crate::source::Directory) cannot be
+/// Why a version is not published, or why a [`Directory`](crate::source::Directory) cannot be
 /// listed.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -27,13 +27,13 @@ pub struct Rejection {
     /// The path of the file or folder, or the URL of the file.
     pub origin: Arc<str>,
     cause: Option<Arc<io::Error>>,
-    /// The version that the gate refused, if any.
+    /// The version that is now pending because the gate refused it, if any.
     pub pending: Option<Box<Pending>>,
     why: Option<Arc<str>>,
     /// The check report with every finding; `None` if no file was read.
     pub report: Option<Arc<Report>>,
-    /// When enforcement of the live version ends if its source still has no robots.txt then
-    /// ([`RejectionKind::Held`]).
+    /// The end of enforcement if the source still has no robots.txt then. Only for
+    /// [`RejectionKind::Held`].
     pub until: Option<SystemTime>,
 }
 
@@ -54,26 +54,27 @@ keyword_enum! {
         Binary = "binary",
         /// The file is an HTML page.
         Html = "html",
-        /// The file is text, but not a robots.txt: no line is a field that crawlers know, and at
-        /// least one line is not a comment.
+        /// The file is text, but not a robots.txt. None of its lines is a field that crawlers know,
+        /// and it does not consist of comments only.
         NoField = "no-field",
-        /// The file ends within the name of a field, or after a `User-agent:` without a name. The
-        /// latter is rejected only if an earlier version can stay live.
+        /// The file ends within the name of a field, or after a `User-agent:` without a name. In
+        /// the second case it is rejected only if an earlier version can stay live.
         Cut = "cut",
         /// The file changed while it was being read.
         Unstable = "unstable",
-        /// The gate refused the version, and it is held until accepted. This kind is used if no
-        /// version was accepted before the start, and for published text.
+        /// The gate refused the version, which is pending until it is accepted. Only for published
+        /// text, and at the start if no version was accepted before.
         Gated = "gated",
         /// Nothing has been fetched yet.
         NotFetched = "not-fetched",
         /// The file could not be fetched.
         Unreachable = "unreachable",
-        /// The robots.txt is missing at its source; the site keeps its version for a while.
+        /// The robots.txt is missing at its source. The site keeps its version for a while.
         Held = "held",
         /// Text was published for a site whose robots.txt is read from a file or fetched.
         NotInline = "not-inline",
-        /// A part to be appended was not read yet, although the live version contains the part.
+        /// The live version contains an appended part that the new version lacks, because the part
+        /// was not read yet.
         NotAppended = "not-appended",
         /// A bug in this crate interrupted the reload.
         Interrupted = "interrupted",
@@ -93,7 +94,7 @@ impl Rejection {
         Self { cause: Some(Arc::new(cause)), ..Self::new(kind, origin) }
     }
 
-    /// Creates the rejection of a folder that cannot be listed.
+    /// Creates the rejection for a folder that cannot be listed.
     pub(crate) fn unlisted(cause: io::Error, folder: &Path) -> Self {
         let origin: Arc<str> = folder.to_string_lossy().into();
         let why = format!("cannot be listed: {cause}");
@@ -105,9 +106,9 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds advice to the message: how to accept the pending version although the site was not
-    /// opened, so that there is no handle. `is_remembered` is true if a state directory would have
-    /// remembered an earlier acceptance.
+    /// Adds advice to the message. Because the site was not opened, there is no handle to accept
+    /// the pending version with; the advice describes how to accept it nevertheless.
+    /// `is_remembered` is true if a state directory would have remembered an earlier acceptance.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();
@@ -131,9 +132,9 @@ impl Rejection {
         Self { why: Some(why.into()), ..self }
     }
 
-    /// Creates a rejection whose message contains `why`: the cause of
-    /// [`RejectionKind::Unreachable`], the name of the part of [`RejectionKind::NotAppended`], or
-    /// why a folder is [`RejectionKind::Unreadable`].
+    /// Creates a rejection with `why` in its message. That is the cause of
+    /// [`RejectionKind::Unreachable`], the name of the part for [`RejectionKind::NotAppended`], or
+    /// the reason why a folder is [`RejectionKind::Unreadable`].
     pub(crate) fn because(kind: RejectionKind, why: impl Into<Arc<str>>, origin: &Arc<str>) -> Self {
         Self { why: Some(why.into()), ..Self::new(kind, origin) }
     }
@@ -142,8 +143,8 @@ impl Rejection {
         Self { until: Some(until), ..Self::because(RejectionKind::Held, status, origin) }
     }
 
-    /// Examines a document before it is compiled. Returns a rejection if the bytes are not a
-    /// robots.txt, or not a complete one. `before` is the version that then stays live.
+    /// Examines a file before it is compiled. Returns a rejection if it is not a robots.txt, or not
+    /// complete. `before` is the version that stays live in this case.
     pub(crate) fn of(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let kind = match FileKind::of(robots) {
             _ if robots.bytes().trim_ascii().is_empty() => RejectionKind::Empty,
@@ -155,7 +156,7 @@ impl Rejection {
         Some(Self::new(kind, origin))
     }
 
-    /// Examines the end of a document for signs of an interrupted or unfinished write.
+    /// Examines the end of a file for signs of an interrupted or unfinished write.
     fn of_end(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let last = robots.lines().last()?;
         let number = last.number;
@@ -176,7 +177,7 @@ impl Rejection {
     }
 }
 
-/// Formats line numbers as in prose: `2`, `2 and 5`, `2, 3 and 5`; `None` if there are none.
+/// Formats line numbers for a sentence: `2`, `2 and 5`, `2, 3 and 5`; `None` if the list is empty.
 fn enumerated(lines: &[usize]) -> Option<String> {
     let (last, others) = lines.split_last()?;
     let others: Vec<_> = others.iter().map(ToString::to_string).collect();
@@ -316,8 +317,8 @@ mod tests {
         }
     }
 
-    /// The only real files in the shared test cases that are rejected are HTML pages, other text
-    /// and empty files.
+    /// Among the real files of the shared test cases, only HTML pages, other text and empty files
+    /// are rejected.
     #[test]
     fn files_of_real_sites_are_taken() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");
@@ -344,7 +345,7 @@ mod tests {
                 }
             }
         }
-        // Its whole content is "Bye".
+        // The whole content of this file is "Bye".
         assert_eq!(others, ["protego/www.financialexpress.com"]);
         assert_eq!((count, rejected), (1_944, 42));
     }

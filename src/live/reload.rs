@@ -1,4 +1,5 @@
-//! Reloads: cause and outcome, the caller that waits for a reload, the listeners, and the history.
+//! Reloads of a site: why they happen and how they end, how callers wait for them, and how they are
+//! recorded and reported to listeners.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +15,7 @@ use robots_core::keyword_enum;
 use super::{Enforcement, Mutex, Pending, Rejection, RejectionKind, Snapshot, VersionHash};
 use crate::check::{Report, Severity};
 
-/// One attempt to publish a new version: its cause and its outcome.
+/// An attempt to publish a new version: why it was made, and how it ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reload {
@@ -24,8 +25,8 @@ pub struct Reload {
     pub origin: Arc<str>,
     /// The outcome.
     pub outcome: ReloadOutcome,
-    /// Why the site started with a version that was accepted earlier instead of the content of its
-    /// source; `None` if it did not.
+    /// Why the site started with an earlier accepted version instead of the content of its source;
+    /// `None` if it did not.
     pub restored: Option<Arc<str>>,
 }
 
@@ -44,9 +45,9 @@ keyword_enum! {
         Event = "event",
         /// Polling found a change.
         Poll = "poll",
-        /// A caller requested the reload.
+        /// The caller of [`LiveRobots::reload`](super::LiveRobots::reload) requested it.
         Request = "request",
-        /// A caller published text.
+        /// The application published text.
         Publish = "publish",
         /// A pending version was accepted.
         Accept = "accept",
@@ -70,7 +71,7 @@ pub enum ReloadOutcome {
     Published {
         /// Its hash.
         hash: VersionHash,
-        /// The findings of the check in it.
+        /// The check report of the live version.
         report: Arc<Report>,
     },
     /// The content of the source is the version that is already live.
@@ -78,17 +79,17 @@ pub enum ReloadOutcome {
     Unchanged {
         /// Its hash.
         hash: VersionHash,
-        /// The findings of the check in it.
+        /// The check report of the live version.
         report: Arc<Report>,
     },
-    /// The source has no robots.txt: nothing is enforced, and requests for `/robots.txt` are
+    /// The server has no robots.txt. Nothing is enforced, and requests for `/robots.txt` are
     /// forwarded to the application.
     #[non_exhaustive]
     Absent {
-        /// The HTTP status of the answer.
+        /// The HTTP status of the server's response.
         status: u16,
     },
-    /// The source's content was rejected.
+    /// The source's content was rejected, and the live version stays.
     #[non_exhaustive]
     Kept {
         /// The reason.
@@ -96,7 +97,7 @@ pub enum ReloadOutcome {
         /// The version that stays live, if there is one.
         live: Option<VersionHash>,
     },
-    /// The source's content is pending until it is accepted.
+    /// The source's content is held until it is accepted.
     #[non_exhaustive]
     Gated {
         /// The pending version, with the reasons.
@@ -140,7 +141,7 @@ impl ReloadOutcome {
         }
     }
 
-    /// Returns the version that went live, was live already or is pending; `None` for other
+    /// Returns the version that went live, was already live or is pending; `None` for other
     /// outcomes.
     pub fn hash(&self) -> Option<VersionHash> {
         match self {
@@ -150,7 +151,7 @@ impl ReloadOutcome {
         }
     }
 
-    /// Returns the check report of the version that went live or was live already; `None` for other
+    /// Returns the check report of the version that went live or was already live; `None` for other
     /// outcomes.
     pub fn report(&self) -> Option<&Report> {
         match self {
@@ -161,8 +162,8 @@ impl ReloadOutcome {
 }
 
 impl Cause {
-    /// Reports whether a reload with this cause opened the site. The live version may then be the
-    /// version from before a restart.
+    /// Reports whether a reload with this cause opened the site. In this case, the live version may
+    /// be from before a restart.
     pub const fn is_opening(self) -> bool {
         matches!(self, Self::Start | Self::Config | Self::NewFile)
     }
@@ -198,7 +199,7 @@ impl Reload {
     }
 }
 
-/// Prints one line. If a version is live, the line includes the check's errors and warnings
+/// Prints one line. If a version is live, it includes the errors and warnings of the check
 /// ([`Report::summary`]).
 impl fmt::Display for Reload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -208,7 +209,7 @@ impl fmt::Display for Reload {
                 write!(f, "{}: version {} is live already", self.origin, hash.short())
             }
             ReloadOutcome::Absent { status } => {
-                write!(f, "{}: the answer is {status}: there is no robots.txt, so nothing is enforced", self.origin)
+                write!(f, "{}: the answer is {status}, so there is no robots.txt and nothing is enforced", self.origin)
             }
             ReloadOutcome::Kept { rejection, live: Some(hash) } => {
                 write!(f, "{rejection}; version {} stays live", hash.short())
@@ -233,12 +234,11 @@ impl fmt::Display for Reload {
 
 pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
-/// The listeners of a site, and the queue of reloads about which they have not been notified yet.
+/// The listeners of a site, and the queue of reloads that they have not been notified of.
 ///
-/// A reload is queued under the lock that orders publications, and delivered after that lock is
-/// released. One thread delivers at a time, including the reloads that other threads queue
-/// meanwhile. So a listener may itself reload the site; the outcome of that reload is delivered
-/// after the listener returns.
+/// A reload is queued while the publisher is locked, and delivered after it is unlocked. Only one
+/// thread delivers at a time. It also delivers the reloads that other threads queue meanwhile. So a
+/// listener may itself reload the site; the outcome is delivered after the listener returns.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -255,7 +255,7 @@ impl Notices {
         Self { listeners, queue: Mutex::default() }
     }
 
-    /// Queues a reload with the snapshot that is live after it.
+    /// Queues a reload, and the snapshot that is live after it.
     pub(super) fn push(&self, reload: Reload, snapshot: Arc<Snapshot>) {
         self.queue.lock().waiting.push_back((reload, snapshot));
     }
@@ -266,7 +266,7 @@ impl Notices {
             return;
         }
         while let Some((reload, snapshot)) = self.next() {
-            // A panic must stop neither the watcher nor the other listeners; the panic hook reports
+            // A panic must stop neither the watcher nor the other listeners. The panic hook reports
             // it.
             #[cfg(feature = "tracing")]
             let _ = catch_unwind(AssertUnwindSafe(|| trace(&reload, &snapshot)));
@@ -277,7 +277,7 @@ impl Notices {
     }
 
     /// Returns the next reload in the queue. If the queue is empty, resets `is_delivering` under
-    /// the same lock, so that a reload that is queued afterwards is delivered by its own thread.
+    /// the same lock. A thread that queues a reload after that delivers it itself.
     fn next(&self) -> Option<(Reload, Arc<Snapshot>)> {
         let mut queue = self.queue.lock();
         let next = queue.waiting.pop_front();
@@ -286,8 +286,8 @@ impl Notices {
     }
 }
 
-/// Logs a reload. The level is `warn` if a version was not published, and also if the live version
-/// has errors.
+/// Logs a reload. The level is `warn` if a version was not published, or if the live version has
+/// errors.
 #[cfg(feature = "tracing")]
 fn trace(reload: &Reload, snapshot: &Snapshot) {
     let (is_warning, hint) = match &reload.outcome {
@@ -304,13 +304,13 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
     trace_problems(reload.cause, &reload.origin, snapshot);
 }
 
-/// Logs the reasons why less is enforced than the policy suggests. No other event reports them.
+/// Logs why less is enforced than the policy says. No other event reports this.
 #[cfg(feature = "tracing")]
 pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let is_off = cause == Cause::Start && snapshot.enforcement() == Enforcement::Off;
     let off = is_off.then(|| "enforcement is switched off: every request passes unjudged".to_owned());
-    // Ended overrides are logged only when the site is opened or the policy changes. An override
-    // that ends later does so as intended.
+    // Ended overrides are logged only when the site is opened or the policy changes. When an
+    // override ends later, that is intended.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
     let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
@@ -325,7 +325,8 @@ pub(super) const MAX_HISTORY: usize = 64;
 /// Maximum length of a string in a history entry, in characters.
 const MAX_TEXT: usize = 300;
 
-/// A reload with a new outcome, or a change of the kill switch or of the mode.
+/// A reload whose outcome differs from the one before, or a change of the kill switch or of the
+/// mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryEntry {
@@ -337,21 +338,21 @@ pub struct HistoryEntry {
     pub outcome: ReloadOutcomeKind,
     /// The origin of the bytes.
     pub origin: Arc<str>,
-    /// The version that went live, was live already or is pending; `None` if the source had no
-    /// usable bytes.
+    /// The version that went live, was already live or is pending; `None` if the source had no
+    /// usable content.
     pub hash: Option<VersionHash>,
     pub(crate) findings: [usize; 3],
-    /// The change for crawlers, in one sentence (see [`Diff`](crate::check::Diff)); `None` if there
-    /// is no version to compare with, or if the files are very large.
+    /// What changes for crawlers, in one sentence (see [`Diff`](crate::check::Diff)). `None` if
+    /// there is no earlier version, or if the files are very large.
     pub effect: Option<String>,
-    /// The message, in one line.
+    /// The message of the reload, in one line.
     pub detail: String,
-    /// Who made the change and why, if the caller provided that
+    /// Who made the change and why, if the caller has passed that
     /// ([`LiveRobots::accept_by`](super::LiveRobots::accept_by)).
     pub by: Attribution,
 }
 
-/// Who made a decision and why, as far as the caller provided that.
+/// Who made a decision and why. Both are optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribution {
     /// The name of a person or program.
@@ -361,18 +362,18 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Returns a copy with strings cut to the length that the history keeps.
+    /// Returns a copy whose strings are cut to the maximum length in the history.
     pub(super) fn bounded(&self) -> Self {
         Self { who: self.who.as_ref().map(bounded), reason: self.reason.as_ref().map(bounded) }
     }
 }
 
-/// At most [`MAX_HISTORY`] entries, newest last.
+/// The history of a site: at most [`MAX_HISTORY`] entries, newest last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History(VecDeque<HistoryEntry>);
 
 impl HistoryEntry {
-    /// Returns the number of the check's findings with this severity.
+    /// Returns how many findings of this severity the check has.
     pub const fn findings(&self, severity: Severity) -> usize {
         self.findings[severity as usize]
     }
@@ -390,7 +391,7 @@ impl History {
         self.0.iter()
     }
 
-    /// Returns the position of the kill switch after its last recorded change.
+    /// Returns the position of the kill switch that was recorded last.
     pub(super) fn enforcement(&self) -> Enforcement {
         let turn = self.iter().rev().find(|entry| entry.cause == Cause::Switch);
         let is_off = turn.is_some_and(|entry| entry.outcome == ReloadOutcomeKind::SwitchedOff);
@@ -414,8 +415,8 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 #[must_use = "the reload continues without the future, but only the future returns its outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
-/// The sending side of [`Reloading`]. If it is dropped without a result, the caller gets an
-/// interrupted reload.
+/// Completes a [`Reloading`]. If it is dropped without a result, the caller gets an interrupted
+/// reload.
 #[derive(Debug)]
 pub(crate) struct Completion {
     result: Arc<ReloadResult>,
@@ -464,8 +465,8 @@ impl Completion {
             state.waker.take()
         };
         self.result.done.notify_all();
-        // The lock must be released before this call, because an executor may poll the future on
-        // the thread that wakes it.
+        // The lock is already released, because an executor may poll the future on the thread that
+        // wakes it.
         if let Some(waker) = waker {
             waker.wake();
         }

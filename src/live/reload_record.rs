@@ -1,4 +1,4 @@
-//! The record of reloads: for the status, the history, and a restart.
+//! What a site records about its reloads, for the status, the history and the next start.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -13,13 +13,14 @@ use crate::check::{Diff, DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
 
 /// Maximum total size, in bytes, of two versions whose difference is summarised for the history.
-/// Summarising the difference of two files of 350 KiB full of wildcards would take a second.
+/// Two files of 350 KiB full of wildcards would take a second.
 const MAX_COMPARED: usize = 128 << 10;
 
-/// The records of a site's reloads.
+/// The reloads of a site, as the status and the history show them.
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
-    /// The last reload that read the source, so the last that was not a decision of an operator.
+    /// The last reload that was not a decision of an operator, and so the last that read the
+    /// source.
     pub(super) read: Reload,
     pub(super) since: SystemTime,
     pub(super) history: History,
@@ -28,7 +29,7 @@ pub(super) struct ReloadRecord {
 }
 
 impl ReloadRecord {
-    /// Updates what [`Status`](super::Status) reports.
+    /// Updates the values that [`Status`](super::Status) returns.
     pub(super) fn update(&mut self, publisher: &Publisher, reload: &Reload, now: SystemTime) {
         let is_absent = |outcome: &ReloadOutcome| matches!(outcome, ReloadOutcome::Absent { .. });
         let is_newly_absent = is_absent(&reload.outcome) && !is_absent(&self.last.outcome);
@@ -43,8 +44,8 @@ impl ReloadRecord {
         self.before = publisher.versions.before().map(AcceptedVersion::hash);
     }
 
-    /// Reports whether listeners are notified of a reload. They are notified once per kind of
-    /// failure, not on every poll of the same broken file.
+    /// Reports whether listeners are notified of a reload. They are notified once per failure, not
+    /// on every poll of the same broken file.
     pub(super) fn is_news(&self, reload: &Reload) -> bool {
         let is_explicit = matches!(reload.cause, Cause::Request | Cause::Publish);
         match (&reload.outcome, &self.last.outcome) {
@@ -64,7 +65,7 @@ impl ReloadRecord {
     }
 }
 
-/// Creates the history entry of a reload. `before` is the document that was live before the reload.
+/// Creates the history entry of a reload. `before` is the robots.txt that was live before it.
 pub(super) fn history_entry(
     publisher: &mut Publisher,
     reload: &Reload,
@@ -97,8 +98,8 @@ pub(super) fn history_entry(
     }
 }
 
-/// Returns the effect on crawlers of replacing one document with another; `None` if the documents
-/// are equal or too large to be compared.
+/// Returns the effect on crawlers if `now` replaces `before`; `None` if they are equal or too large
+/// to be compared.
 pub(super) fn effect(before: Option<RobotsTxt>, now: Option<RobotsTxt>, registry: &Arc<Registry>) -> Option<Diff> {
     let (before, now) = before.zip(now)?;
     let is_worth_it = before.bytes() != now.bytes() && before.bytes().len() + now.bytes().len() <= MAX_COMPARED;
@@ -114,11 +115,11 @@ fn counts(report: &Report) -> [usize; 3] {
     findings
 }
 
-/// Why a version is live again at the start although it is not the content of the source.
+/// Why the site started with an earlier version instead of the content of the source.
 pub(super) struct Restoration {
     pub(super) text: Arc<str>,
-    /// Whether a later version may have been live before the restart. If so, the status reports
-    /// this as a problem.
+    /// Whether a later version may have been live before the restart, which the status then reports
+    /// as a problem.
     pub(super) is_behind: bool,
 }
 

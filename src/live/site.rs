@@ -1,17 +1,17 @@
-//! One site. This is the only code that replaces snapshots, and it contains the locks for that:
+//! One site. Only this code replaces snapshots, and it contains the locks for that:
 //!
-//! - `reading` is held while a caller's reload loads the source and offers the content, or while a
-//!   caller's text is offered. It is never held while the status is read or a listener runs.
-//! - `publisher` is held while a candidate is parsed, compiled and compared, and its snapshot is
-//!   stored. It is never held while a source or the disk is read or written, or a listener runs.
+//! - `reading` is held while a caller's reload reads the source and publishes its content, or while
+//!   a caller's text is published. It is never held while the status is read or a listener runs.
+//! - `publisher` is held while a version is parsed, compiled and compared, and its snapshot is
+//!   stored. It is never held during access to a source or the disk, or while a listener runs.
 //! - `record` is held only while a value is read or replaced.
 //! - `switch` is held only while the site's kill switch is changed and written.
-//! - `policy` is held only while the policy is changed and its mode recorded.
+//! - `policy` is held only while the policy is changed and its mode is recorded.
 //!
-//! Reading the status, the history or a switch locks only `record`, so it does not wait for the
-//! disk. Only the locks `reading`, `switch` and `KillSwitch::turning` are held during file or
-//! network access. Only code that accesses the same file or source locks them, so a source that
-//! hangs delays only reloads of its own site.
+//! Code that reads the status, the history or a switch locks only `record`, so it does not wait for
+//! the disk. Only the locks `reading`, `switch` and `KillSwitch::turning` are held during file or
+//! network access. Each is locked only by code that accesses the same file or source, so a source
+//! that hangs delays only reloads of its own site.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,7 +38,7 @@ use crate::check;
 use crate::policy::{Mode, Policy};
 use crate::rules::{Reading, RobotsTxt};
 
-/// One site's published state, shared by its handles and its source.
+/// The state of one published site, shared by its handles and its source.
 pub(crate) struct Site {
     pub(super) current: ArcSwap<Snapshot>,
     pub(super) source: Arc<dyn Source>,
@@ -59,7 +59,7 @@ pub(crate) struct Site {
 
 impl Site {
     /// Creates a site that has published nothing yet. `source` creates the site's source from a
-    /// weak reference to the site; `origin` is the path or URL of the bytes.
+    /// weak reference to the site. `origin` is the path or URL that the robots.txt comes from.
     pub(crate) fn new<S: Source + 'static>(
         settings: SiteSettings,
         origin: &Arc<str>,
@@ -92,8 +92,7 @@ impl Site {
             is_one_of_many: settings.is_one_of_many,
         };
         let compile = CompileSettings { reading, registry, check };
-        // The record needs a last reload; this placeholder is replaced when `start` records the
-        // outcome.
+        // A placeholder for the last reload, which is replaced when `start` records the outcome.
         let rejection = Rejection::new(RejectionKind::Missing, origin);
         let last = Reload::new(opened_by, origin, ReloadOutcome::Kept { rejection, live: None });
         let read = last.clone();
@@ -124,9 +123,9 @@ impl Site {
             of_all = of_all.or(switch.join(place, &site));
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
-        // The switch changed while no process ran, or its file is damaged. For a site that
-        // inherited its state, a difference is normal: the history is that of another site, whose
-        // switch may be off, and this site is switched off later.
+        // If the switch differs, it was changed while no process ran, or its file is damaged. If
+        // the site has inherited its state, a difference is normal. Its history is then that of
+        // another site, whose switch may be off; this site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -143,13 +142,12 @@ impl Site {
         Remembered { versions, pending, history, enforcement, was_live: publisher.was_live }
     }
 
-    /// Publishes the first version: the content of the source or, if that cannot go live, the
-    /// version that was accepted last.
+    /// Publishes the first version: the content of the source or, if that cannot go live, the last
+    /// accepted version.
     ///
     /// # Errors
     ///
-    /// If neither version can go live and [`WhenMissing::Fail`] is set. The error contains the
-    /// reason.
+    /// If neither version can go live and [`WhenMissing::Fail`] is set. Returns why.
     pub(crate) fn start(&self) -> Result<(), Rejection> {
         let candidate = self.source.load().into();
         let now = self.clock.now();
@@ -167,8 +165,7 @@ impl Site {
         };
         let refusal = reload.refusal();
         if refusal.as_ref().is_some_and(|refusal| refusal.kind == RejectionKind::NotFetched) {
-            // Until the first fetch is answered, there is no outcome that listeners could be
-            // notified of.
+            // Listeners are not notified, because the first fetch has not returned an outcome yet.
             self.record.lock().update(&publisher, &reload, now);
             drop(publisher);
             if let Some(state) = &self.state {
@@ -199,15 +196,14 @@ impl Site {
         self.publisher.lock().versions.current().is_some()
     }
 
-    /// Returns the current content of the source. Blocks for as long as the source does.
+    /// Returns the current content of the source. Blocks until the source has responded.
     pub(crate) fn load(&self) -> Loaded {
         self.source.load()
     }
 
-    /// Loads the source and publishes its content. If the content is new and `settled` returns
-    /// false for it, the file is still being written, and the outcome is
-    /// [`RejectionKind::Unstable`]. Only one such reload runs at a time, so that content that was
-    /// read earlier never replaces content that was read later.
+    /// Reads the source and publishes its content. If the content is new, `settled` reports whether
+    /// the file has been written completely; if not, the outcome is [`RejectionKind::Unstable`].
+    /// Only one such reload runs at a time, so earlier content never replaces later content.
     pub(crate) fn reload(&self, settled: impl FnOnce(&Version) -> bool) -> Reload {
         let reload = {
             let _reading = self.reading.lock();
@@ -223,7 +219,7 @@ impl Site {
         reload
     }
 
-    /// Runs a reload that a caller waits for, on a thread of its own. If the reload panics, the
+    /// Runs a reload on a new thread, for a caller that waits for it. If the reload panics, the
     /// caller gets an interrupted reload.
     pub(crate) fn reload_apart(
         site: Arc<Self>,
@@ -234,7 +230,7 @@ impl Site {
             let reloaded = catch_unwind(AssertUnwindSafe(|| reload(&site)));
             let reloaded = reloaded.unwrap_or_else(|_| Reload::interrupted(Cause::Request, &site.origin, site.live()));
             // This reference is dropped before the caller continues. If the caller then drops the
-            // last handle, the site is dropped and saved on the caller's thread.
+            // last handle, the site is saved and dropped on the caller's thread.
             drop(site);
             completion.fill(reloaded);
         };
@@ -243,12 +239,12 @@ impl Site {
             move || run(site)
         };
         if std::thread::Builder::new().name("robots-reload".into()).spawn(job).is_err() {
-            // The system cannot create a thread, so the reload blocks the caller.
+            // If the system cannot create a thread, the reload blocks the caller.
             run(site);
         }
     }
 
-    /// Publishes a candidate if it may go live; otherwise keeps the live version and records why.
+    /// Publishes a candidate if it can go live. Otherwise keeps the live version and records why.
     pub(crate) fn offer(&self, cause: Cause, candidate: Candidate) -> Reload {
         let reload = self.consider(cause, candidate);
         self.notices.deliver();
@@ -266,7 +262,7 @@ impl Site {
         let reload = {
             let _reading = self.reading.lock();
             let reload = self.consider(Cause::Publish, loaded.clone().into());
-            // Only text that was not rejected replaces the text in the source.
+            // Rejected text must not replace the text in the source.
             if let (Ok(version), false) = (loaded, matches!(reload.outcome, ReloadOutcome::Kept { .. })) {
                 *held.lock() = version;
             }
@@ -276,7 +272,7 @@ impl Site {
         reload
     }
 
-    /// Considers a candidate like [`Site::offer`], but does not notify the listeners. The caller
+    /// Publishes a candidate like [`Site::offer`], but does not notify the listeners. The caller
     /// does so after releasing its locks.
     pub(super) fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
         let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> {
@@ -287,8 +283,8 @@ impl Site {
         reload
     }
 
-    /// Appends the parts to a candidate. This must run under the publisher's lock: otherwise, if a
-    /// part changes in the meantime, the change would be lost.
+    /// Appends the parts to a candidate. The caller holds the publisher's lock; otherwise a part
+    /// could change in between, and that change would be lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
         appending.append(candidate, publisher.before())
@@ -299,8 +295,7 @@ impl Site {
         self.current.load().content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the hash of the live version before parts were appended. If no parts are appended,
-    /// this is the hash of the live version itself.
+    /// Returns the hash of the live version as the source provided it, before parts were appended.
     pub(crate) fn live_source(&self) -> Option<VersionHash> {
         let live = self.live();
         match &self.appending {
@@ -309,9 +304,9 @@ impl Site {
         }
     }
 
-    /// Runs a step of the publisher, stores its snapshot and records the outcome. Then, after
-    /// releasing the publisher's lock, writes an operator's decision to disk. The caller notifies
-    /// the listeners.
+    /// Runs a step of the publisher, stores its snapshot and records the outcome. After releasing
+    /// the publisher's lock, writes the decision to disk if an operator has made it. The caller
+    /// notifies the listeners.
     pub(super) fn publish<E>(
         &self,
         cause: Cause,
@@ -340,7 +335,7 @@ impl Site {
                 state.is_behind(None);
             }
             match cause {
-                // The operator relies on the decision as soon as the call returns.
+                // The operator may rely on the decision as soon as the call returns.
                 Cause::Accept | Cause::Rollback => state.write(),
                 _ if is_saved || matches!(cause, Cause::Request | Cause::Publish) => state.write_soon(),
                 _ => {}
@@ -350,7 +345,7 @@ impl Site {
     }
 
     /// Replaces the live content with one atomic store. The caller holds the publisher's lock, so
-    /// stores are not reordered.
+    /// stores happen in order.
     pub(super) fn store(&self, publisher: &Publisher, is_changed: bool) {
         if is_changed {
             let over = self.clock.elapsed().saturating_add(publisher.grace.rest(self.clock.now()));
@@ -367,8 +362,8 @@ impl Site {
         }
     }
 
-    /// Replaces the snapshot with a changed copy. If another thread replaces the snapshot in the
-    /// meantime, `change` runs again.
+    /// Replaces the snapshot with a changed copy. Calls `change` again if another thread has
+    /// replaced the snapshot in the meantime.
     pub(super) fn change(&self, change: impl Fn(&mut Snapshot)) {
         self.current.rcu(|current| {
             let mut next = Snapshot::clone(current);
@@ -377,8 +372,8 @@ impl Site {
         });
     }
 
-    /// Records a reload, if listeners are notified of it. The record is written to disk later,
-    /// without the publisher's lock.
+    /// Records a reload in the history if listeners are notified of it. The entry is written to
+    /// disk later, when the publisher is unlocked.
     fn remember(
         &self,
         publisher: &mut Publisher,
@@ -396,8 +391,8 @@ impl Site {
         }
     }
 
-    /// Adds an entry that is not a reload to the history. Returns the site's state, which the
-    /// caller must write.
+    /// Adds an entry to the history for something other than a reload. Returns the site's state,
+    /// which the caller must write.
     pub(super) fn note(&self, cause: Cause, outcome: ReloadOutcomeKind, detail: String) -> Option<&SiteState> {
         #[cfg(feature = "tracing")]
         tracing::info!(target: "tower_robots::reload", cause = cause.as_str(), "{}: {detail}", self.origin);
@@ -439,8 +434,7 @@ impl Switched for Site {
         self.change(|next| next.switches.set_shared(place, enforcement));
     }
 
-    /// Does not wait for a reload. Waits for the disk only after the entry was added to the
-    /// history.
+    /// Does not wait for a reload. Waits for the disk only after the entry is in the history.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>) {
         self.note_switch(enforcement, of, why).into_iter().for_each(SiteState::write);
     }
@@ -460,9 +454,9 @@ impl AppendsParts for Site {
     }
 }
 
-/// Makes a site start from the remembered state of another site. If the site had this name before,
-/// it already has some of the history entries, which are not duplicated. Times are compared with a
-/// tolerance of a millisecond, because they are rounded on disk.
+/// Lets a site start from the state of another site. If the site had this name before, it already
+/// has some of the history entries; these are not added twice. Times that differ by less than a
+/// millisecond are equal, because times are rounded on disk.
 fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
     for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
@@ -476,14 +470,14 @@ fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     }
 }
 
-/// Default and largest maximum age of `/robots.txt` in caches.
+/// Default of the maximum age of `/robots.txt` in caches. The next constant is its upper limit.
 pub(super) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
 pub(super) const MAX_AGE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// The settings of a site, whatever its source. Defaults are defined only here.
+/// The settings of a site with any kind of source. Defaults are defined only here.
 pub(crate) struct SiteSettings {
     pub(crate) policy: Policy,
-    /// Replaces the policy's mode.
+    /// If set, replaces the mode of the policy.
     pub(crate) mode: Option<Mode>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) check: check::Options,
@@ -492,26 +486,25 @@ pub(crate) struct SiteSettings {
     pub(crate) max_age: Duration,
     pub(crate) grace: Duration,
     pub(crate) when_missing: WhenMissing,
-    /// Whether the policy may also be used for other files ([`Snapshot::is_one_of_many`]).
+    /// Whether the policy may also be meant for other files ([`Snapshot::is_one_of_many`]).
     pub(crate) is_one_of_many: bool,
     /// Why the site is opened.
     pub(crate) opened_by: Cause,
     pub(crate) listeners: Vec<ReloadListener>,
-    /// The directory that remembers the site's accepted versions, and the site's name in the
-    /// directory.
+    /// The state directory, and the name of the site in it.
     pub(crate) state: Option<(StateDir, String)>,
-    /// The remembered state of a site with another name, as the initial state of this site.
+    /// The initial state of this site, inherited from a site with another name.
     pub(crate) inherited: Option<Remembered>,
     pub(crate) switch: Option<KillSwitch>,
     pub(crate) additional_kill_switches: Vec<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
-    /// The origin to report for inline text, if the site has inline text.
+    /// The origin that messages print for the site's inline text.
     pub(crate) text_name: Option<Arc<str>>,
-    /// The name for counting the site's rate limits, if any. Sites with the same name share their
-    /// rate limits.
+    /// The name of the site's rate limit buckets, if any. Sites with the same name share their
+    /// buckets.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
-    /// The parts that are appended to every version of the source.
+    /// Parts that are appended to every version from the source.
     pub(crate) appendix: Option<Appendix>,
 }
 

@@ -1,4 +1,4 @@
-//! One complete state of a site.
+//! A complete and immutable state of a site.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -22,8 +22,8 @@ use crate::rules::{Access, Group, LinePlaces, ProductToken, Reading, RobotsTxt, 
 /// One immutable, complete state of a site: the file, its compiled rules, the recogniser of
 /// crawlers, and the policy.
 ///
-/// Each request uses one snapshot, and so one version of the file. If no robots.txt of the site is
-/// known yet, there is no [`Content`] and nothing is enforced.
+/// Each request uses one snapshot, and so only one version of the file. While no robots.txt is
+/// known, there is no [`Content`] and nothing is enforced.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -33,35 +33,35 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
-    /// When the grace period ends at the latest, as a time of the steady clock, because setting the
-    /// system's clock back must not prolong the period.
+    /// The latest end of the grace period, as a time of the steady clock. Setting the system's
+    /// clock back must not prolong the grace period.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
-    /// Rate limit buckets. The next snapshot shares them, so limits are not reset by a reload.
+    /// Rate limit buckets. All snapshots of a site share them, so a reload does not reset limits.
     pub(super) buckets: SiteBuckets,
     /// Maximum age of `/robots.txt` in caches.
     pub max_age: Duration,
-    /// How `/robots.txt` is answered while there is no content.
+    /// How requests for `/robots.txt` are answered while there is no content.
     pub when_missing: WhenMissing,
-    /// Whether the policy may also be used for other files. Overrides and exemptions without effect
-    /// on this file are then not reported, because they may be meant for another file.
+    /// Whether the policy may also be meant for other files. If so, overrides and exemptions
+    /// without effect on this file are not reported.
     pub(crate) is_one_of_many: bool,
 }
 
-/// What to do if there is no usable robots.txt at the start. After the start, the last good version
-/// always stays live.
+/// What to do if there is no usable robots.txt when the site is opened. Later, the last good
+/// version always stays live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenMissing {
     /// [`LiveBuilder::open`](crate::source::LiveBuilder::open) returns the error. The default.
     #[default]
     Fail,
-    /// Starts without a robots.txt: nothing is enforced, and `/robots.txt` is answered with 503
-    /// until there is one.
+    /// The site is opened without a robots.txt. Nothing is enforced, and requests for `/robots.txt`
+    /// get 503 until there is one.
     Unavailable,
-    /// Starts without a robots.txt: nothing is enforced, and requests for `/robots.txt` are
-    /// forwarded to the application.
+    /// The site is opened without a robots.txt. Nothing is enforced, and requests for `/robots.txt`
+    /// are forwarded to the application.
     Relay,
 }
 
@@ -79,15 +79,15 @@ pub struct Content {
     /// When the file was last changed; `None` for inline text, or if the time cannot be formatted
     /// as an HTTP date.
     pub modified: Option<SystemTime>,
-    /// The origins of lines from appended parts; `None` if nothing is appended, or if an earlier
-    /// process saved the version.
+    /// Which part each line is from. `None` if nothing is appended, or if an earlier process saved
+    /// the version.
     pub places: Option<Arc<LinePlaces>>,
-    /// A value that the layer derives from the file once: its prepared responses.
+    /// A value that the layer computes from the file only once: its prepared responses.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// The compiled bytes of a version. Sites with equal bytes and settings share it, even if their
-/// dates differ.
+/// A compiled robots.txt. Sites with equal bytes and settings share it, even if the dates of their
+/// files differ.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) robots: RobotsTxt,
@@ -100,11 +100,11 @@ pub(super) struct Compiled {
 }
 
 impl Snapshot {
-    /// Returns one line for each override or exemption of the policy whose name has no effect.
-    /// There are two cases. A name may be similar to a crawler's name but match no crawler and no
-    /// group; the line then suggests a correction. Or the name is a token that no request contains,
-    /// such as `Google-Extended`. Empty for a file of a [`Directory`](crate::source::Directory),
-    /// because the names may be meant for another file.
+    /// Returns one line for each override or exemption of the policy whose crawler name has no
+    /// effect. There are two cases. If the name matches no crawler and no group, but is similar to
+    /// a crawler's name, the line suggests a correction. The other case is a token that no request
+    /// contains, such as `Google-Extended`. Empty for a file of a
+    /// [`Directory`](crate::source::Directory), because the names may be meant for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let registry = content.compiled.recognizer.registry();
@@ -120,8 +120,8 @@ impl Snapshot {
         misspelled.collect()
     }
 
-    /// Returns one line for each override of the policy that has no effect because the file does
-    /// not contain the rule of the override. Empty for a file of a
+    /// Returns one line for each override of the policy without effect: the override applies to a
+    /// rule that the file does not contain. Empty for a file of a
     /// [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
@@ -162,8 +162,8 @@ impl Snapshot {
         self.running_grace().map_or(0, |_| self.young.count)
     }
 
-    /// Returns the number of rules that are only observed. Only the first call for a version
-    /// returns it, when a request passes because of the grace period; later calls return `None`.
+    /// Returns the number of rules in their grace period when a request passes because of them.
+    /// Only the first call for a version returns the number; later calls return `None`.
     pub(crate) fn first_in_grace(&self) -> Option<usize> {
         self.young.report_once().then_some(self.young.count)
     }
@@ -183,19 +183,18 @@ impl Snapshot {
         self.buckets.take(key, quota, self.clock.elapsed())
     }
 
-    /// Reports whether a request of a sender would pass, like `take`, but without taking a token.
+    /// Like `take`, but without taking a token.
     pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
-    /// Counts a request that was refused because of its rate. Returns the number of earlier such
-    /// requests.
+    /// Counts a request that was refused because of its rate. Returns how many were refused before.
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()
     }
 
-    /// Judges a request by agents that [`Content::agents`] recognised. Does not count the request
-    /// for rate limits; the caller has to check [`Decision::rate_limit`].
+    /// Judges a request by agents that [`Content::agents`] returned. Does not count the request for
+    /// rate limits; the caller has to check [`Decision::rate_limit`].
     pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], mut request: RequestFacts<'f>) -> Decision<'s> {
         match &self.content {
             None => Decision::unjudged(Reason::NothingKnown),
@@ -231,10 +230,10 @@ impl Compiled {
 }
 
 impl Content {
-    /// Creates the content. `modified` must not be in the future, because caches would keep the
-    /// file too long (RFC 9110, section 8.8.2.1).
+    /// Creates the content. `modified` must not be in the future, because caches would use the file
+    /// for too long (RFC 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>, places: Option<Arc<LinePlaces>>) -> Self {
-        // A time that cannot be formatted as an HTTP date is omitted.
+        // Times that cannot be formatted as an HTTP date are omitted.
         let modified = modified.filter(|modified| clock::http(*modified).is_some());
         Self { compiled, modified, places, derived: OnceLock::new() }
     }
@@ -261,8 +260,8 @@ impl Content {
         read(&self.cached_agents(field, None))
     }
 
-    /// Recognises agents like [`Content::with_agents`]. The result must not be stored, because it
-    /// may hold a guard of the cache.
+    /// Recognises agents like [`Content::with_agents`]. Do not store the result, because it may
+    /// hold a guard of the cache.
     pub(crate) fn cached_agents(&self, field: &[u8], lookups: Option<&AgentLookups>) -> FoundAgents<'_> {
         self.compiled.agents.get(field, lookups, |field| self.compiled.recognizer.agents(field))
     }
@@ -282,8 +281,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the value that `make` derives from the file. The value is created once and kept as
-    /// long as the file. `None` if an earlier call created a value of another type.
+    /// Returns the value that `make` computes from the file. It is computed once and kept as long
+    /// as the file. `None` if an earlier call stored a value of another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

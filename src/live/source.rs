@@ -1,5 +1,5 @@
-//! The interface between a site and its source, and the parts that are appended to a source's
-//! robots.txt before it is published.
+//! The interface between a site and its source, and parts that are appended to the source's content
+//! before it is published.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -9,7 +9,7 @@ use super::rejection::MAX_FILE;
 use super::{Completion, Mutex, Rejection, RejectionKind, Version, VersionHash};
 use crate::rules::{Fragment, RobotsTxt};
 
-/// A source's content, or why the source has no usable content.
+/// The content of a source, or why it is not usable.
 pub(crate) type Loaded = Result<Version, Rejection>;
 
 /// A version that may become live.
@@ -19,29 +19,28 @@ pub(crate) enum Candidate {
     Version(Version),
     /// The source has no usable content.
     Rejected(Rejection),
-    /// The source's server responded with this HTTP status, which means that there is no
-    /// robots.txt.
+    /// The server has no robots.txt, according to this HTTP status.
     Absent { status: u16 },
 }
 
-/// The source of a site's bytes.
+/// The source of a site's robots.txt.
 ///
-/// A source offers its site a [`Candidate`] whenever its content changes, until the source is
-/// dropped. It holds only a weak reference to the site, because the site owns the source.
+/// Until it is dropped, a source passes a [`Candidate`] to its site whenever its content changes.
+/// It holds only a weak reference to the site, because the site owns the source.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// Loads the current content. Blocks until the source has responded.
     fn load(&self) -> Loaded;
 
-    /// Loads and offers the content for a caller that waits for the result. Does not block.
+    /// Loads the content, passes it to the site, and fills `completion` with the result. Does not
+    /// block.
     fn reload(&self, completion: Arc<Completion>);
 
-    /// Returns the inline text, which a caller may replace; `None` if the source is not inline
-    /// text.
+    /// Returns the inline text, which a caller may replace; `None` for any other source.
     fn text(&self) -> Option<&Mutex<Version>> {
         None
     }
 
-    /// Returns why changes are found only by polling; `None` if the file system reports changes.
+    /// Returns why the source is polled for changes; `None` if the file system reports changes.
     /// Does not block.
     fn watch_problem(&self) -> Option<String> {
         None
@@ -70,10 +69,10 @@ pub struct FetchStatus {
     pub confirmed: Option<SystemTime>,
     /// When the fetches began to fail; `None` if the last fetch succeeded.
     pub failing_since: Option<SystemTime>,
-    /// Number of consecutive fetches without usable content.
+    /// Number of consecutive fetches that returned nothing usable.
     pub failures: u32,
-    /// When enforcement of the live version ends, if its source still has no robots.txt then;
-    /// `None` if the source has one.
+    /// The end of enforcement if the source still has no robots.txt then; `None` if the source has
+    /// one.
     pub held_until: Option<SystemTime>,
     /// When the next fetch is due.
     pub next_fetch: SystemTime,
@@ -85,7 +84,7 @@ impl From<Loaded> for Candidate {
     }
 }
 
-/// The parts that are appended for a site, and the last content of its source.
+/// The parts that are appended for a site, and the content that its source provided last.
 pub(super) struct Appending {
     appendix: Appendix,
     last: Mutex<LastOffer>,
@@ -104,17 +103,18 @@ impl Appending {
         Self { appendix, last: Mutex::default() }
     }
 
-    /// Returns the candidate with the parts appended. A file that is not a robots.txt is returned
-    /// without the parts, so that it is rejected for the right reason.
+    /// Returns the candidate with the parts appended. If it is not a robots.txt, nothing is
+    /// appended, so that it is rejected for the right reason.
     ///
-    /// `before` is the content that the site serves, or served last. If `before` contains a part
-    /// that was not read yet, the candidate is rejected, because publishing it would drop the part.
+    /// `before` is the content that the site serves, or served last. If it contains a part that was
+    /// not read yet, the candidate is rejected, because publishing it would drop that part.
     pub(super) fn append(&self, candidate: Candidate, before: Option<&[u8]>) -> Candidate {
         let mut last = self.last.lock();
         let version = match candidate {
             Candidate::Version(version) => version,
-            // The source has no robots.txt any more, so its last content is discarded. The last
-            // content of a source that failed is kept, because the source may still have it.
+            // The source has no robots.txt any more, so its last content is discarded. If the
+            // source could not be read, its last content is kept, because the source may still have
+            // it.
             Candidate::Absent { .. } => {
                 last.source = None;
                 return candidate;
@@ -133,8 +133,8 @@ impl Appending {
         let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
         let fragments: Vec<_> = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
         if let (Some(title), Some(before)) = (&missing, before) {
-            // All titles are compared, because the missing part may have had another title in
-            // `before`.
+            // Titles are compared with all parts, because the missing part may have had another
+            // title in `before`.
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title.as_bytes() == part);
             let is_own = |part: &[u8]| Fragment::titles_in(version.bytes()).any(|own| own == part);
             if Fragment::titles_in(before).any(|part| !is_held(part) && !is_own(part)) {
@@ -145,8 +145,8 @@ impl Appending {
         if appended.len() as u64 > MAX_FILE {
             return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, &version.origin));
         }
-        // The date is that of the file or part that changed last. If the file has no date, the
-        // result has none.
+        // The date of the file or of a part, whichever is later. There is no date if the file has
+        // none.
         let modified = version.modified.map(|date| modified.map_or(date, |modified| modified.max(date)));
         let mut whole = Version::new(appended, &version.origin, modified);
         whole.places = Some(places.into());
@@ -154,13 +154,12 @@ impl Appending {
         Candidate::Version(whole)
     }
 
-    /// Returns the last content of the source.
+    /// Returns the content that the source provided last.
     pub(super) fn source(&self) -> Option<Version> {
         self.last.lock().source.clone()
     }
 
-    /// Returns the hash of the source's last content, if the version `live` was created from that
-    /// content.
+    /// Returns the hash of the source's last content if the version `live` was created from it.
     pub(super) fn source_of(&self, live: VersionHash) -> Option<VersionHash> {
         let last = self.last.lock();
         last.source.as_ref().filter(|_| last.appended == Some(live)).map(Version::hash)
@@ -170,14 +169,15 @@ impl Appending {
 /// Parts of a robots.txt that are maintained separately, such as a list of AI crawlers, for one
 /// site or many.
 ///
-/// A site opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends them to
-/// its source's content, as [`RobotsTxt::append`](crate::rules::RobotsTxt::append) does. The result
-/// is a version like any other: it is checked, gated and remembered, and can be rolled back.
-/// Replacing a part creates a new version for every site. The application loads the parts and
-/// passes them to [`Appendix::set`].
+/// A site that is opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends
+/// the parts to its source's content, as [`RobotsTxt::append`](crate::rules::RobotsTxt::append)
+/// does. The result is a version like any other: it is checked, examined by the gate and
+/// remembered, and can be rolled back. Replacing a part creates a new version for every site. The
+/// application loads the parts and passes them to [`Appendix::set`].
 ///
-/// Until a part is set for the first time, a site whose live version contains the part, for example
-/// from before a restart, keeps that version. Other sites serve their file without the part.
+/// After a restart, a site may have a live version that contains a part. The site keeps this
+/// version until the part is set for the first time. Other sites serve their file without the part
+/// until then.
 ///
 /// Cheap to clone; clones share the parts.
 ///
@@ -197,9 +197,9 @@ impl Appending {
 #[derive(Clone, Debug)]
 pub struct Appendix(Arc<AppendixState>);
 
-/// A site that appends the parts.
+/// A site that appends the parts to its robots.txt.
 pub(super) trait AppendsParts: Send + Sync {
-    /// Appends the changed parts to the last content of the source.
+    /// Appends the changed parts to the content that the source provided last.
     fn append_again(&self);
 }
 
@@ -223,11 +223,11 @@ impl Appendix {
         Self(Arc::new(AppendixState { parts: Mutex::new(parts), sites: Mutex::default() }))
     }
 
-    /// Replaces the part at index `part`, and publishes a new version of every site. `modified` is
-    /// when the part was changed, if known. Nothing changes if the part has the same bytes as
-    /// before, or if the index is out of range.
+    /// Replaces the part with the index `part`, and publishes a new version of every site.
+    /// `modified` is when the part was changed, if known. Nothing changes if the bytes are the same
+    /// as before, or if there is no part with this index.
     ///
-    /// Blocks until the sites have compiled the result.
+    /// Blocks until the new versions are compiled.
     pub fn set(&self, part: usize, fragment: Fragment, modified: Option<SystemTime>) {
         {
             let mut parts = self.0.parts.lock();
@@ -246,7 +246,7 @@ impl Appendix {
         sites.iter().for_each(|site| site.append_again());
     }
 
-    /// Returns the titles of the parts that were not set yet.
+    /// Returns the titles of the parts that are still missing.
     pub fn missing(&self) -> Vec<String> {
         self.0.parts.lock().iter().filter(|part| part.held.is_none()).map(|part| part.title.to_string()).collect()
     }
@@ -260,13 +260,12 @@ impl Appendix {
     }
 }
 
-/// The kind of failure that a write must survive.
+/// How durably a change must be written: what it must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
     /// The end of the process. This is enough for a version from a source, because the source can
-    /// be read again, and ten thousand files that change at once must not wait for the disk.
+    /// be read again. Ten thousand files that change at once must not wait for the disk.
     Process,
-    /// A crash of the machine. This is required for decisions of an operator and for pending
-    /// versions.
+    /// A crash of the machine. Decisions of an operator and pending versions need this.
     Machine,
 }

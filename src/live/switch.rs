@@ -1,12 +1,12 @@
-//! The kill switch for many sites.
+//! The kill switch that many sites share.
 
 use crate::live::Mutex;
 use std::sync::{Arc, Weak};
 
 use robots_core::keywords;
 
-/// A kill switch for many sites. Enforcement is initially on. The position is not saved for a
-/// restart; use the switch of a [`StateDir`](super::StateDir) for that. Cheap to clone.
+/// A kill switch that many sites share. Enforcement is initially on. The position is not saved for
+/// a restart; use the switch of a [`StateDir`](super::StateDir) for that. Cheap to clone.
 ///
 /// ```
 /// use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};
@@ -22,29 +22,29 @@ pub struct KillSwitch(Arc<Switch>);
 
 #[derive(Debug, Default)]
 struct Switch {
-    /// The position and the sites. Never locked while the disk is accessed, so a reader does not
-    /// wait for the disk.
+    /// The position of the switch, and the sites that follow it. Never locked while the disk is
+    /// accessed, so readers do not wait for the disk.
     joined: Mutex<JoinedSites>,
-    /// Locked while the switch is changed and written, so that the last change is also written
-    /// last.
+    /// Locked while the switch is changed and written, so that concurrent changes are written in
+    /// order.
     turning: Mutex<()>,
 }
 
 /// A site that follows a shared switch.
 pub(super) trait Switched: Send + Sync {
-    /// Sets the position of a shared switch in this site. `place` is the index of the switch among
-    /// those that the site has joined. Does not block.
+    /// Sets the position of a shared switch in this site. `place` is the number of that switch in
+    /// this site. Does not block.
     fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
-    /// Records a change of a switch in the history. `of` describes the sites that the switch
-    /// affects, and `why` is the reason if no operator made the change.
+    /// Records a change of a switch in the history. `of` describes which sites the switch affects.
+    /// `why` is the reason if no operator made the change.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>);
 }
 
 #[derive(Debug, Default)]
 struct JoinedSites {
     enforcement: Enforcement,
-    /// The reason for the position, if no operator chose it.
+    /// Why the switch has this position, if no operator has set it.
     why: Option<String>,
     sites: Vec<(u8, Weak<dyn Switched>)>,
 }
@@ -60,14 +60,14 @@ impl KillSwitch {
         self.0.joined.lock().enforcement
     }
 
-    /// Switches enforcement on or off for every site with this switch: at once, and for sites
-    /// opened later. The own switches of the sites do not change.
+    /// Switches enforcement on or off for every site with this switch, at once and for sites that
+    /// are opened later. The sites' own switches do not change.
     pub fn set_enforcement(&self, enforcement: Enforcement) {
         self.set_enforcement_because(enforcement, None);
     }
 
-    /// Switches like [`KillSwitch::set_enforcement`], and records the reason `why` in the history
-    /// of the sites, for a change that no operator made.
+    /// Switches like [`KillSwitch::set_enforcement`], for a change that no operator made. `why` is
+    /// the reason that the history of the sites contains.
     pub fn set_enforcement_because(&self, enforcement: Enforcement, why: Option<String>) {
         self.turn(enforcement, why, || {});
     }
@@ -75,8 +75,8 @@ impl KillSwitch {
     /// Changes the position in every site, and then calls `write` to save it.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock();
-        // References to the sites are dropped only after the locks are released, because dropping
-        // the last reference to a site writes its state.
+        // Declared before the locks, so that it is dropped after they are released. Dropping the
+        // last reference to a site writes its state.
         let mut sites = Vec::new();
         let before = {
             let mut joined = self.0.joined.lock();
@@ -97,13 +97,12 @@ impl KillSwitch {
         written
     }
 
-    /// Makes a site follow this switch, now and at every change. `place` is the index of this
-    /// switch among those that the site has joined. Returns the reason for the switch's position,
-    /// if no operator chose it.
+    /// Makes a site follow this switch, now and at every change. `place` is the number of this
+    /// switch in the site. Returns why the switch has its position, if no operator has set it.
     pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
-            // Dropped sites are removed only before the list grows: doing so for each of ten
+            // Dropped sites are removed only before the list grows. Removing them for each of ten
             // thousand sites would visit ten thousand entries each time.
             joined.sites.retain(|(_, other)| other.strong_count() > 0);
         }
@@ -116,8 +115,8 @@ impl KillSwitch {
 
 /// Whether the rules are enforced: the position of a kill switch.
 ///
-/// If the position is `Off`, every request passes unjudged and unrecorded, whatever the policy, and
-/// `/robots.txt` is still served.
+/// If the position is `Off`, every request passes without being judged or recorded, whatever the
+/// policy. `/robots.txt` is still served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Enforcement {
@@ -128,8 +127,8 @@ pub enum Enforcement {
     Off,
 }
 
-/// The positions of a site's own switch and of its shared switches. Enforcement is off if any of
-/// them is off.
+/// The positions of a site's own switch and of its shared switches. Enforcement is off if at least
+/// one of them is off.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switches {
     pub(super) site: Enforcement,
@@ -166,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// A site whose last handle is dropped while the switch is changed.
+    /// A site that loses its last handle while the switch is changed.
     struct Leaving {
         own: Mutex<Option<Arc<Self>>>,
         switch: KillSwitch,

@@ -1,5 +1,5 @@
-//! The builder of a live robots.txt, with the settings for all kinds of sources. Also contains the
-//! inline source.
+//! The builder of a live robots.txt, with the settings that all kinds of sources have. Also
+//! contains the source for inline text.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -21,11 +21,11 @@ pub struct LiveBuilder<S> {
     pub(super) settings: SiteSettings,
 }
 
-/// Source of a site: inline bytes (`Arc<[u8]>`), [`FileSource`](crate::internals::FileSource), or,
-/// with the feature `fetch`, `RemoteSource`. Other crates cannot implement this trait usefully,
-/// because only this crate can create a site.
+/// The source of a site: inline bytes (`Arc<[u8]>`), [`FileSource`](crate::internals::FileSource),
+/// or, with the feature `fetch`, `RemoteSource`. Do not implement this trait in other crates; only
+/// this crate can create sites.
 pub trait SiteSource: Sized {
-    /// Publishes the first version, and later versions when the source changes.
+    /// Publishes the first version, and another one whenever the source changes.
     #[doc(hidden)]
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection>;
 }
@@ -45,9 +45,10 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Sets the mode of the policy: how disallowed requests are handled. This mode takes precedence
-    /// over the mode of the [`policy`](Self::policy), in whichever order the two are set. Default:
-    /// the mode of the policy, by default [`Mode::Observe`]. A second call replaces the first.
+    /// Sets the mode of the policy, which decides what happens to disallowed requests. This mode
+    /// takes precedence over the mode of the [`policy`](Self::policy), even if the policy is set
+    /// later. Default: the mode of the policy, by default [`Mode::Observe`]. A second call replaces
+    /// the first.
     pub fn mode(self, mode: Mode) -> Self {
         self.with_settings(|settings| settings.mode = Some(mode))
     }
@@ -88,59 +89,60 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.when_missing = when_missing)
     }
 
-    /// Sets why the site is opened, which is the cause of its first reload. Use [`Cause::Config`]
-    /// if the configuration of a running program has changed, so that the history does not report a
-    /// start. Default: [`Cause::Start`]. A second call replaces the first.
+    /// Sets why the site is opened. The history contains this as the cause of the first reload. Use
+    /// [`Cause::Config`] if the configuration of a running program has changed. Default:
+    /// [`Cause::Start`]. A second call replaces the first.
     pub fn opened_by(self, cause: Cause) -> Self {
         self.with_settings(|settings| settings.opened_by = cause)
     }
 
     /// Adds a callback. It is called after the first reload, and after every reload that changed
     /// something or failed in a new way. Callbacks run one at a time, in the order of the reloads,
-    /// on one of the reloading threads. No lock is held, so a callback may use the site like any
+    /// on the thread of one of these reloads. They hold no lock, so they may use the site like any
     /// caller. If a callback reloads the site, the callbacks for that reload run after it returns.
     /// A reload may return before its callbacks have run, if another thread is running callbacks.
     /// Panics are caught. A second call adds a callback.
     ///
-    /// The site owns the callback. If the callback owned a [`LiveRobots`] of the same site, the
-    /// site and its threads would stay alive after the application has dropped its own handle. To
-    /// use the site in a callback, let the application keep the handle in an `Arc`, and give the
-    /// callback a [`Weak`] of it.
+    /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would
+    /// therefore keep the site and its threads alive after the application has dropped its own
+    /// handle. To use the site in a callback, keep the handle in an `Arc` in the application, and
+    /// give the callback a [`Weak`] of it.
     pub fn on_reload(self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
         self.with_settings(|settings| settings.listeners.push(Box::new(listener)))
     }
 
-    /// Sets the conditions for publishing a version without an operator. Default: [`Gate::open`],
-    /// which lets every version pass. A second call replaces the first.
+    /// Sets the gate, which decides whether a version is published without an operator. Default:
+    /// [`Gate::open`], which allows every version. A second call replaces the first.
     pub fn gate(self, gate: Gate) -> Self {
         self.with_settings(|settings| settings.gate = gate)
     }
 
-    /// Sets the state directory, and the site's name in it. It stores accepted versions, the
-    /// pending version, the history and the kill switch. Default: none. Without a state directory,
-    /// all of this is lost at a restart: the gate cannot compare the first version with an earlier
-    /// version and refuses only a version that blocks everyone, no version can be rolled back to,
-    /// every rule counts as new for the grace period, and enforcement is on.
+    /// Sets the state directory, and the site's name in it. It saves accepted versions, the pending
+    /// version, the history and the kill switch. Default: none.
+    ///
+    /// Without a state directory, all of this is lost at a restart. The gate then has no earlier
+    /// version for a comparison, so it refuses only a version that blocks everyone. No version can
+    /// be rolled back to, every rule is new for the grace period, and enforcement is on.
     ///
     /// Sites that are open at the same time need different names. Two sites with the same name
     /// share their part of the directory, so that a new site can replace an old one without losing
-    /// state: the next start finds the version that either of the two has accepted last. A second
+    /// state. The next start then finds the version that was accepted last on either site. A second
     /// call replaces the first.
     pub fn state(self, state: &StateDir, site: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.state = Some((state.clone(), site.into())))
     }
 
-    /// Starts from the state of a site with another name ([`LiveRobots::remembered`],
-    /// [`StateDir::remembered`]): its versions, pending version and history. This state replaces
-    /// the content of this site's own part of the state directory. The kill switch is not
-    /// inherited. Default: none. A second call replaces the first.
+    /// Starts with the versions, the pending version and the history of a site with another name
+    /// ([`LiveRobots::remembered`], [`StateDir::remembered`]). They replace what the state
+    /// directory contains for this site. The kill switch is not inherited. Default: none. A second
+    /// call replaces the first.
     pub fn inherit_state(self, before: &Remembered) -> Self {
         self.with_settings(|settings| settings.inherited = Some(before.clone()))
     }
 
-    /// Sets a kill switch that this site shares with other sites. It is ignored if the site has a
-    /// state directory, because the kill switch of the directory applies then. A second call
-    /// replaces the first.
+    /// Sets a kill switch that this site shares with other sites. If the site has a state
+    /// directory, this switch is ignored, because the directory has its own. A second call replaces
+    /// the first.
     pub fn kill_switch(self, switch: &KillSwitch) -> Self {
         self.with_settings(|settings| settings.switch = Some(switch.clone()))
     }
@@ -155,42 +157,42 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Sets the grace period: how long a newly disallowed request is only observed. The period
-    /// starts when the oldest remembered version that disallows the request was accepted. Default:
+    /// Sets the grace period, during which newly disallowed requests are only observed. It starts
+    /// with the acceptance of the oldest remembered version that disallows the request. Default:
     /// zero. A second call replaces the first.
     pub fn grace(self, grace: Duration) -> Self {
         self.with_settings(|settings| settings.grace = grace)
     }
 
-    /// Replaces the system's clock, for tests. The clock determines the grace period, the ends of
-    /// overrides and all dates. A second call replaces the first.
+    /// Replaces the system's clock, for tests. It determines grace periods, the ends of overrides,
+    /// and all dates. A second call replaces the first.
     pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.with_settings(|settings| settings.clock = Clock::new(clock))
     }
 
-    /// Shares compiled files with other sites that use the same cache. Default: a cache of its own.
-    /// A second call replaces the first.
+    /// Shares compiled files with other sites that use the same cache. Default: the site has its
+    /// own cache. A second call replaces the first.
     pub fn compile_cache(self, compile_cache: &CompileCache) -> Self {
         self.with_settings(|settings| settings.compile_cache = compile_cache.clone())
     }
 
-    /// Sets the name for counting crawlers' requests if the policy limits them. Sites with the same
-    /// name and [`CompileCache`] share their counts. So if a site is opened again with other
-    /// settings, crawlers do not get a new burst. Default: counts are not shared. A second call
-    /// replaces the first.
+    /// Sets the name of this site's request counts, which are needed if the policy limits the rate
+    /// of crawlers. Sites with the same name and [`CompileCache`] share their counts. So if a site
+    /// is opened again with other settings, crawlers do not get a new burst. Default: counts are
+    /// not shared. A second call replaces the first.
     pub fn counted_as(self, name: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.counted_as = Some(name.into()))
     }
 
-    /// Sets the parts that are appended to every version before it is checked and gated: for
-    /// example, lists of crawlers that are maintained separately. Default: none. A second call
-    /// replaces the first.
+    /// Sets the parts that are appended to every version before it is checked and the gate examines
+    /// it. A part may be a list of crawlers that is maintained separately. Default: none. A second
+    /// call replaces the first.
     pub fn append(self, appendix: &Appendix) -> Self {
         self.with_settings(|settings| settings.appendix = Some(appendix.clone()))
     }
 
-    /// Marks this site as one of many with the same settings: a file that is unusable must not
-    /// prevent the other sites from starting, and overrides may be meant for another site's file.
+    /// Marks this site as one of many with the same settings. If its file is unusable, the other
+    /// sites must still start. Overrides may be meant for another site's file.
     pub(super) fn one_of_many(mut self) -> Self {
         self.settings.is_one_of_many = true;
         if self.settings.when_missing == WhenMissing::Fail {
@@ -201,11 +203,11 @@ impl<S> LiveBuilder<S> {
 }
 
 impl LiveBuilder<Arc<[u8]>> {
-    /// Sets the name of an inline robots.txt, for applications with several such sites. The name is
-    /// used in messages, in the history, and as
+    /// Sets the name of an inline robots.txt, for applications with several such sites. Messages
+    /// and the history contain it, and it is the
     /// [`RateLimitedRequest::origin`](crate::parts::RateLimitedRequest::origin). If several
-    /// processes count requests in a shared store, the name separates the counts of this site from
-    /// those of other sites. Default: `inline`. A second call replaces the first.
+    /// processes count requests in a shared store, the name keeps the counts of different sites
+    /// apart. Default: `inline`. A second call replaces the first.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with_settings(|settings| settings.text_name = Some(name.into()))
     }
@@ -213,12 +215,12 @@ impl LiveBuilder<Arc<[u8]>> {
 
 impl<S: SiteSource> LiveBuilder<S> {
     /// Reads the robots.txt, publishes it, and starts to follow changes of the source. If the
-    /// source has no usable file, or if the gate refuses the file, publishes the version that was
-    /// accepted last, if any is remembered.
+    /// source has no usable file, or if the gate refuses it, publishes the last accepted version,
+    /// if there is one.
     ///
     /// # Errors
     ///
-    /// With [`WhenMissing::Fail`], the reason why there is no usable robots.txt.
+    /// Returns why there is no usable robots.txt. Only with [`WhenMissing::Fail`].
     pub fn open(self) -> Result<LiveRobots, Rejection> {
         S::open(self)
     }

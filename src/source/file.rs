@@ -1,5 +1,4 @@
-//! Reads files that may be incomplete because they are being written, or that may not be regular
-//! files.
+//! Reads files. A file may be incomplete because it is being written, or may not be a regular file.
 
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -11,16 +10,16 @@ use super::file_system::reach;
 use crate::live::state::disk::open;
 use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 
-/// How long a modified file must stay unchanged until it is considered complete, if no event has
+/// How long a file must stay unmodified until it counts as complete. Only used if no event has
 /// reported that the writer closed it.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// If a modification time is in the future by at most this, the clock of a file server is assumed
-/// to be ahead. A later time was set on purpose.
+/// If a modification time is at most this far in the future, the clock of a file server is probably
+/// ahead. A later time was set on purpose.
 const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
-/// Reads a whole regular file, or returns why it cannot be read. Blocks while the file system
-/// hangs, but never waits for the writer of a FIFO.
+/// Reads a whole regular file, or returns why it cannot be read. Blocks if the file system hangs,
+/// but does not wait for the writer of a FIFO.
 pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     let failed = |error| Rejection::io(error, origin);
     let mut file = open(reach(path)).map_err(failed)?;
@@ -32,7 +31,7 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
         return Err(Rejection::new(RejectionKind::TooLarge, origin));
     }
     let mut bytes = Vec::new();
-    // One byte more than the limit is read, to detect a file that has grown beyond the limit in the
+    // Reads one byte more than the limit, to notice if the file has grown beyond it in the
     // meantime.
     Read::by_ref(&mut file).take(LiveRobots::MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
     let after = file.metadata().map_err(failed)?;
@@ -42,7 +41,7 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     Ok(Version::new(bytes, origin, after.modified().ok()))
 }
 
-/// Reads the bytes of a regular file. Blocks while the file system hangs, but never waits for the
+/// Reads the bytes of a regular file. Blocks if the file system hangs, but does not wait for the
 /// writer of a FIFO.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(reach(path))?;
@@ -54,13 +53,13 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns how much longer to wait until a file with this modification time is considered complete;
-/// `None` if it was not modified for long enough.
+/// Returns how long to wait until a file with this modification time counts as complete; `None` if
+/// it already does.
 pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     unrest_at(SystemTime::now(), modified)
 }
 
-/// Like [`unrest`], but with the given current time.
+/// Like [`unrest`], but `now` is the current time.
 pub(super) fn unrest_at(now: SystemTime, modified: SystemTime) -> Option<Duration> {
     match now.duration_since(modified) {
         Ok(age) => QUIET.checked_sub(age),

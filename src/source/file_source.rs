@@ -11,8 +11,8 @@ use super::file_system::reach;
 use super::watch::{Watched, Watcher};
 use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
-/// Interval between checks whether the watcher has already published a file, while a reload waits
-/// until the file is complete.
+/// A reload may wait until its file is complete. The watcher may publish the file meanwhile; this
+/// is the interval of checks for that.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Maximum time to wait for a missing file in a folder that keeps changing.
@@ -26,7 +26,7 @@ pub struct FileSource {
     watcher: Option<Watcher>,
 }
 
-/// The file of an open site.
+/// The robots.txt file of an open site.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
@@ -49,7 +49,7 @@ impl LiveBuilder<FileSource> {
     /// reported. Default: [`Watcher::DEFAULT_POLL`](super::Watcher::DEFAULT_POLL); minimum:
     /// [`Watcher::MIN_POLL`](super::Watcher::MIN_POLL). A second call replaces the first.
     ///
-    /// Only sites with a file have this setting. The following does not compile:
+    /// Only sites with a file have this setting, so the following does not compile:
     ///
     /// ```compile_fail
     /// # use std::time::Duration;
@@ -83,7 +83,7 @@ impl SiteSource for FileSource {
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
         let LiveBuilder { source, settings } = builder;
         let origin: Arc<str> = source.path.to_string_lossy().into();
-        // The file is watched before it is read, so that no change after the read is missed.
+        // The file is watched before it is read, so that no later change is missed.
         let mut opened = None;
         let site = Site::new(settings, &origin, |site| {
             let file = Arc::new(OpenFile {
@@ -96,7 +96,7 @@ impl SiteSource for FileSource {
             file
         });
         // An earlier process has served this site, so the file should exist. If it is missing, it
-        // may be just being replaced.
+        // is probably just being replaced.
         if let Some(file) = opened.as_ref().filter(|_| site.has_versions()) {
             await_name(&file.path);
         }
@@ -128,9 +128,9 @@ impl Source for OpenFile {
     }
 }
 
-/// If the file is missing, waits in case another file is about to get its name, as in
-/// `mv robots.txt old; mv new robots.txt`. Waits only if the folder was changed a moment ago, and
-/// at most `MAX_WAIT`.
+/// If the file is missing, waits because another file may be about to get its name, as in `mv
+/// robots.txt old; mv new robots.txt`. Waits only if the folder was changed a moment ago, and at
+/// most `MAX_WAIT`.
 fn await_name(path: &Path) {
     let is_missing = || fs::metadata(reach(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -142,15 +142,15 @@ fn await_name(path: &Path) {
     }
 }
 
-/// Reloads the file after waiting until it is complete. A caller may request a reload while the
-/// file is being written, so a file that was modified a moment ago is read twice and published only
-/// if both reads have the same result. If the watcher publishes the content of the first read in
-/// the meantime, the wait ends.
+/// Reloads the file when it is complete. A caller may request a reload while the file is being
+/// written. Therefore a file that was modified a moment ago is read twice, and is published only if
+/// both reads have the same result. If the watcher publishes the result of the first read in the
+/// meantime, the wait ends.
 fn reload_once_quiet(site: &Site) -> Reload {
     let first = site.load().ok();
     if let Some(first) = &first {
-        // The length of the pause depends on the file's modification time. The pause itself is
-        // measured with a monotonic clock.
+        // The length of the pause depends on the file's modification time, but a monotonic clock
+        // measures it.
         let rest = first.modified.and_then(file::unrest).unwrap_or_default();
         let quiet = Instant::now() + rest;
         while site.live_source() != Some(first.hash()) {
@@ -164,8 +164,8 @@ fn reload_once_quiet(site: &Site) -> Reload {
     site.reload(|again| may_be_taken(first.as_ref(), again, SystemTime::now()))
 }
 
-/// Reports whether a version may be published: the first read had the same result or, if the first
-/// read failed, the file was not modified for a while.
+/// Reports whether a version may be published. Either the first read had the same result, or it
+/// failed and the file has not been modified for a while.
 fn may_be_taken(first: Option<&Version>, again: &Version, now: SystemTime) -> bool {
     match first {
         Some(first) => first.hash() == again.hash(),

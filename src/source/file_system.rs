@@ -1,8 +1,8 @@
-//! Access to all paths that the module `source` uses.
+//! Access to the paths that the module `source` uses.
 //!
-//! Each operation on a path blocks while its file system hangs. So callers must not hold a lock
-//! that is also needed by readers, by drops or for other file systems. Before each operation on a
-//! path, a function of this file is called, so that a test can make a folder hang as if it were a
+//! An operation on a path blocks if its file system hangs. During such an operation, a caller must
+//! not hold a lock that readers, drops or other file systems need. Before each operation, the
+//! caller calls a function of this file, so that a test can make a folder hang as if it were a
 //! separate file system.
 
 use std::fs::Metadata;
@@ -11,16 +11,16 @@ use std::path::Path;
 /// Identifies a file system: its device number on Unix; 0 on other systems.
 pub(super) type FileSystemId = u64;
 
-/// Returns the path, to be called before an operation on it. In tests, blocks while the folder
-/// hangs.
+/// Returns the path. Must be called before each operation on the path. In tests, blocks while the
+/// folder hangs.
 pub(super) fn reach(path: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(path, hanging::Operations::All);
     path
 }
 
-/// Returns the folder, to be called before it is registered for events. In tests, blocks while
-/// registrations in the folder hang.
+/// Returns the folder. Must be called before the folder is registered for events. In tests, blocks
+/// while registrations in the folder hang.
 pub(super) fn reach_to_register(folder: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(folder, hanging::Operations::Registering);
@@ -45,7 +45,7 @@ pub(super) fn id(path: &Path, metadata: &Metadata) -> FileSystemId {
     }
 }
 
-/// Folders that hang.
+/// The folders that tests can make hang.
 #[cfg(test)]
 pub(super) mod hanging {
     use crate::live::Mutex;
@@ -66,7 +66,7 @@ pub(super) mod hanging {
         waiting: usize,
     }
 
-    /// The kind of operations that hang, or the kind of the operation that is about to run.
+    /// Which operations hang, or which operation is about to run.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(in crate::source) enum Operations {
         All,
@@ -120,15 +120,15 @@ pub(super) mod hanging {
         }
     }
 
-    /// Runs `call` on a thread, and panics if it does not return because it waits for the hanging
+    /// Runs `call` on a thread. Panics if it does not return, because it then waits for the hanging
     /// folder.
     pub(in crate::source) fn returns<R: Send + 'static>(what: &str, call: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(call()));
         let returned = receiver.recv_timeout(Duration::from_secs(60));
         returned.unwrap_or_else(|error| {
-            // The folders stop hanging before the panic, because drops during the panic may wait
-            // for them, too.
+            // The folders must stop hanging before the panic, because drops during the panic may
+            // access them, too.
             folders().iter_mut().for_each(|folder| folder.hangs = None);
             CHANGED.notify_all();
             panic!("{what} waits for a file system that hangs: {error}")

@@ -1,8 +1,8 @@
-//! Hosts: values by host, with the host patterns of a configuration; the ASCII form of names; and
-//! origins of URLs.
+//! Maps hosts to values by the host patterns of a configuration. Also converts names to their ASCII
+//! form, and finds the origins of URLs.
 //!
-//! **The maps of a [`HostMap`] contain indices into a list of values**, because several keys may
-//! have the same value: the ASCII and the Unicode form of a name.
+//! **The maps of a [`HostMap`] contain indices into a list of values.** The ASCII and the Unicode
+//! form of a name are two keys with the same value.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,18 +10,18 @@ use std::net::Ipv6Addr;
 
 use crate::rules::{Authority, Port, ValueError};
 
-/// Maximum length of a host name, in bytes: 253 (RFC 1035, section 2.3.4), doubled because the
-/// Unicode form of a name may be longer.
+/// Maximum length of a host name, in bytes: twice the limit of 253 (RFC 1035, section 2.3.4),
+/// because the Unicode form of a name may be longer.
 const MAX_NAME: usize = 253 * 2;
 
 /// A map from host patterns to values. Exact names take precedence over wildcards, longer wildcards
 /// take precedence over shorter ones, and `*` matches every other host.
 ///
 /// Names are compared without case and without a final dot, and IPv6 addresses by value. A pattern
-/// with a port takes precedence. A pattern without a port applies to all other ports.
+/// with a port takes precedence over one without, which applies to all other ports.
 ///
-/// A host that matches no pattern has no value, and a [`RobotsLayer`] does not check its requests.
-/// If your application accepts requests with any host, insert a value for `*`; otherwise, a crawler
+/// A host that matches no pattern has no value, and a [`RobotsLayer`] does not judge its requests.
+/// If your application accepts requests with any host, insert a value for `*`. Otherwise a crawler
 /// can bypass the rules by sending an arbitrary `Host`.
 ///
 /// [`RobotsLayer`]: https://docs.rs/tower-robots/latest/tower_robots/layer/struct.RobotsLayer.html
@@ -52,17 +52,17 @@ const MAX_NAME: usize = 253 * 2;
 pub struct HostMap<T> {
     values: Vec<T>,
     exact: Names,
-    /// Keyed by the name after `*.`.
+    /// The key is the part of the name after `*.`.
     wildcard: Names,
     addresses: HashMap<Ipv6Addr, Ports, foldhash::fast::RandomState>,
     any: Option<usize>,
-    /// Maximum number of dots in the names after `*.`. Names with more dots need not be looked up.
+    /// Maximum number of dots in the keys of `wildcard`. Names with more dots need no lookup.
     deepest: usize,
 }
 
 type Names = HashMap<Box<[u8]>, Ports, foldhash::fast::RandomState>;
 
-/// Indices of a host's values.
+/// The values of a host, as indices.
 #[derive(Clone, Debug, Default)]
 struct Ports {
     other: Option<usize>,
@@ -102,7 +102,7 @@ impl<T> HostMap<T> {
         let (pattern, wildcard) = pattern.strip_prefix("*.").map_or((pattern, false), |below| (below, true));
         let authority = Authority::of_host_field(pattern.as_bytes());
         let port = authority.port;
-        // The pattern was split at an ASCII byte, so the host is still valid UTF-8.
+        // Splitting at an ASCII byte keeps the host valid UTF-8.
         let host = std::str::from_utf8(authority.host).unwrap_or_default();
         if host == "*" && port == Port::Absent && !wildcard {
             if self.any.is_some() {
@@ -122,7 +122,8 @@ impl<T> HostMap<T> {
             _ => return Err(error(MALFORMED)),
         };
         let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')?.parse().ok());
-        // A wildcard applies to all ports, and cannot be combined with an address.
+        // A wildcard applies to all ports and only to names, so neither a port nor an address is
+        // allowed.
         if wildcard && (port.is_some() || address.is_some()) {
             return Err(error(MALFORMED));
         }
@@ -135,8 +136,8 @@ impl<T> HostMap<T> {
         if wildcard {
             self.deepest = self.deepest.max(survey(name.as_bytes()).0);
         }
-        // The Unicode form of the name is also inserted, because a client may send it, contrary to
-        // the standards.
+        // The Unicode form is also inserted, because some clients send it although the standards do
+        // not allow that.
         #[cfg(feature = "idn")]
         if let Some(name) = unicode(&name) {
             let _ = names.entry(name.as_bytes().into()).or_default().add(port, place);
@@ -145,17 +146,16 @@ impl<T> HostMap<T> {
         Ok(())
     }
 
-    /// Returns the value for a host, with or without a port, as in a `Host` field.
+    /// Returns the value for a host. `host` may include a port, as in a `Host` field.
     ///
-    /// If `host` has no port, the port may be 80 or 443. So the value for `example.com:443` is
-    /// returned for `example.com` if there is no value for `example.com` or `example.com:80`. If
-    /// the default port is known, use [`HostMap::get_for`].
+    /// If `host` has no port, both 80 and 443 are possible. For example, the value for
+    /// `example.com:443` is returned for `example.com` if there is no value for `example.com` or
+    /// `example.com:80`. If the default port is known, use [`HostMap::get_for`].
     pub fn get(&self, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), None)
     }
 
-    /// Like [`HostMap::get`], for a known default port, 80 or 443, which is used if `host` has no
-    /// port.
+    /// Like [`HostMap::get`], but a `host` without a port has the given default port, 80 or 443.
     pub fn get_for(&self, default_port: u16, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), Some(default_port))
     }
@@ -190,13 +190,13 @@ impl<T> HostMap<T> {
         let port = match authority.port {
             Port::Absent | Port::Empty => default_port,
             Port::Number(port) => Some(port),
-            // An invalid port is ignored, because it must not make it possible to bypass the rules
-            // of a site.
+            // An invalid port is ignored. Otherwise a client could bypass the rules of a site by
+            // sending one.
             Port::Malformed => None,
         };
         let name = authority.host;
         if let [b'[', address @ .., b']'] = name {
-            // This is cheap for long values, too: parsing reads at most 45 bytes.
+            // Cheap even for a long value, because parsing reads at most 45 bytes.
             let address = std::str::from_utf8(address).ok()?.parse().ok()?;
             return self.addresses.get(&address)?.at(port);
         }
@@ -208,7 +208,7 @@ impl<T> HostMap<T> {
         if !has_capitals {
             return self.named(name, dots, port);
         }
-        // The copy is on the stack, so that a host with capital letters needs no allocation.
+        // Copied to the stack, so that a host with capital letters needs no allocation.
         let mut lower = [0; MAX_NAME];
         let lower = &mut lower[..name.len()];
         lower.copy_from_slice(name);
@@ -226,8 +226,8 @@ impl<T> HostMap<T> {
         // Names are short, so this loop is cheaper than a search for the next dot.
         for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'.') {
             dots -= 1;
-            // So even for a name with a thousand labels, the number of lookups is limited by the
-            // number of labels of the deepest wildcard.
+            // The number of lookups depends on the deepest wildcard, even if the name has a
+            // thousand labels.
             if dots <= self.deepest
                 && let Some(place) = self.wildcard.get(&name[at + 1..]).and_then(|ports| ports.at(port))
             {
@@ -255,7 +255,7 @@ impl Ports {
         let at = |port: u16| self.ports.iter().find(|(other, _)| *other == port).map(|(_, place)| *place);
         match port {
             Some(port) => at(port).or(self.other),
-            // The port may be 80 or 443. If both have a value, the host is ambiguous, and the
+            // The port may be 80 or 443. If both have a value, the site is ambiguous, and the
             // result is `None`.
             None => self.other.or_else(|| match (at(80), at(443)) {
                 (Some(place), None) | (None, Some(place)) => Some(place),
@@ -282,7 +282,7 @@ fn survey(name: &[u8]) -> (usize, bool) {
     (dots.into(), capitals != 0)
 }
 
-/// Scheme of a URL, which determines the default port.
+/// The scheme of a URL. It determines the default port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Scheme {
     Http,
@@ -290,12 +290,12 @@ pub(crate) enum Scheme {
     Ftp,
 }
 
-/// Scope of a robots.txt: a scheme, a host and a port (RFC 9309, section 2.3; RFC 6454, section 4).
+/// The scope of a robots.txt: a scheme, a host and a port (RFC 9309, section 2.3; RFC 6454, section
+/// 4).
 ///
 /// Hosts are compared without case and without a final dot, Unicode names by their ASCII form, and
-/// IPv6 addresses by value. A missing port is equivalent to the scheme's default port. Without the
-/// feature `idn`, a host must be written in its ASCII form (`xn--…`); otherwise the URL has no
-/// origin.
+/// IPv6 addresses by value. If there is no port, it is the scheme's default port. Without the
+/// feature `idn`, the URL has an origin only if its host is in ASCII form (`xn--…`).
 ///
 /// ```
 /// use tower_robots::internals::Origin;
@@ -354,7 +354,8 @@ impl Origin {
         Self::split(url).filter(|(_, rest)| *rest == "/robots.txt").map(|(origin, _)| origin)
     }
 
-    /// Reports whether a URL has this origin, so that its robots.txt applies to the URL.
+    /// Reports whether a URL has this origin, that is, whether this origin's robots.txt applies to
+    /// it.
     pub fn covers(&self, url: &str) -> bool {
         Self::of(url).is_some_and(|origin| origin == *self)
     }
@@ -372,8 +373,7 @@ impl Origin {
     }
 }
 
-/// Returns the canonical form of a host: lower-case ASCII without a final dot; `None` if it is not
-/// a valid host.
+/// Returns a host in lower-case ASCII without a final dot; `None` if it is not a valid host.
 fn canonical(host: &str) -> Option<String> {
     if let Some(address) = host.strip_prefix('[') {
         let address: Ipv6Addr = address.strip_suffix(']')?.parse().ok()?;

@@ -1,5 +1,5 @@
-//! Sources of a robots.txt, and sites by host: for applications with several sites, many files, or
-//! a remote file.
+//! Sources of a robots.txt, and sites by host. For applications with several sites, with many
+//! files, or with a robots.txt that is fetched from a server.
 //!
 //! [`LiveRobots::file`](crate::live::LiveRobots::file) and similar constructors start a
 //! [`LiveBuilder`], which connects a source to a live site. [`Sites`] maps hosts to sites, and a
@@ -7,8 +7,8 @@
 //!
 //! This module reads files and, with the feature `fetch`, fetches them. It does not serve requests.
 
-// As in `live`, items that only one feature uses are also compiled without that feature; otherwise
-// each would need a `cfg` that lists its users. With all features, nothing is unused.
+// As in `live`, items that only one feature uses are also compiled without it. Otherwise each would
+// need a `cfg` that lists the features that use it. With all features, nothing is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)
@@ -38,8 +38,8 @@ pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
 pub use self::watch::Watcher;
 
-/// Replaces the module `watch` without the feature `watch`: files are not watched, and are reloaded
-/// only on request.
+/// Replaces the module `watch` if the feature `watch` is off. Files are then not watched, but can
+/// be reloaded.
 #[cfg(not(feature = "watch"))]
 mod watch {
     use std::path::PathBuf;
@@ -52,7 +52,7 @@ mod watch {
     #[derive(Clone, Debug, Default)]
     pub(super) struct Watcher;
 
-    /// A handle of something that is not watched.
+    /// The handle of a file or folder that is not watched.
     #[derive(Debug)]
     pub(super) struct Watched;
 

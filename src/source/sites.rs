@@ -1,4 +1,4 @@
-//! Finds the site of a request, and replaces sites while requests are served.
+//! Finds the site that a request belongs to, and replaces sites while requests are served.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use crate::live::LiveRobots;
 
 /// Sites by host, for a [`RobotsLayer`](crate::layer::RobotsLayer). Cheap to clone.
 ///
-/// The sites are either one [`LiveRobots`] for all hosts, a fixed [`HostMap`], or a [`SiteMap`],
-/// whose content can be replaced.
+/// The sites are one [`LiveRobots`] for all hosts, a fixed [`HostMap`], or a [`SiteMap`] whose
+/// content can be replaced.
 #[derive(Clone, Debug)]
 pub struct Sites(SiteLookup);
 
 #[derive(Clone, Debug)]
 enum SiteLookup {
-    /// The usual case: neither the host nor the site has to be looked up.
+    /// The usual case. Neither the host nor the site has to be looked up.
     One(LiveRobots),
     Fixed(Arc<HostMap<LiveRobots>>),
     Replaced(SiteMap),
 }
 
-/// Sites by host that can be replaced while requests are served: each request is judged by the
-/// sites that are current when it arrives.
+/// Sites by host that can be replaced while requests are served. A request is judged by the sites
+/// that are in the map when it arrives.
 ///
 /// Cheap to clone; clones share everything.
 ///
@@ -51,13 +51,13 @@ enum SiteLookup {
 #[derive(Clone)]
 pub struct SiteMap {
     hosts: Arc<ArcSwap<HostMap<LiveRobots>>>,
-    /// An object that updates the map, such as a [`Directory`](super::Directory). It is dropped
-    /// with the last clone of the map that contains it.
+    /// The object that updates the map, such as a [`Directory`](super::Directory). Dropped with the
+    /// last clone of the map that contains it.
     _follower: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Sites {
-    /// Returns the current sites. The guard must neither be stored nor held across an await.
+    /// Returns the current sites. Neither store the guard nor hold it across an await.
     pub(crate) fn load(&self) -> SitesGuard<'_> {
         match &self.0 {
             SiteLookup::One(live) => SitesGuard::One(live),
@@ -75,8 +75,8 @@ pub(crate) enum SitesGuard<'s> {
 }
 
 impl SitesGuard<'_> {
-    /// Returns the site of a host. `host` is called only if the sites are a map, because one
-    /// [`LiveRobots`] applies to all hosts. A request without a host belongs to the site for `*`.
+    /// Returns the site of a host. `host` is not called if one [`LiveRobots`] applies to all hosts.
+    /// A request without a host belongs to the site for `*`.
     pub(crate) fn find<'h>(&self, host: impl FnOnce() -> Option<(&'h [u8], Option<Scheme>)>) -> Option<&LiveRobots> {
         let hosts = match self {
             Self::One(live) => return Some(live),
@@ -93,14 +93,14 @@ impl SiteMap {
         Self { hosts: Arc::new(ArcSwap::from_pointee(hosts)), _follower: None }
     }
 
-    /// Returns a clone of the map that also owns the follower that updates it. The follower itself
-    /// owns a clone without a follower, so that there is no reference cycle.
+    /// Returns a clone of the map that also owns the follower, which updates the map. To avoid a
+    /// reference cycle, the follower itself owns a clone without a follower.
     pub(super) fn followed_by(&self, follower: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _follower: Some(follower), ..self.clone() }
     }
 
-    /// Replaces the sites, starting with the next request. A site keeps its state if both maps
-    /// contain the same [`LiveRobots`].
+    /// Replaces the sites for all later requests. A site keeps its state if both maps contain the
+    /// same [`LiveRobots`].
     pub fn replace(&self, hosts: HostMap<LiveRobots>) {
         self.hosts.store(Arc::new(hosts));
     }
@@ -150,7 +150,7 @@ impl IntoSites for Sites {
     }
 }
 
-/// One robots.txt for every host.
+/// One robots.txt applies to every host.
 impl IntoSites for LiveRobots {
     fn into_sites(self) -> Sites {
         Sites(SiteLookup::One(self))

@@ -412,7 +412,7 @@ fn an_impossible_command_suggests_a_possible_one() {
     let nothing =
         format!("version {wrong} cannot be accepted: no version is pending; version {} is live", short(&live));
     let no_hash = "is not the hash of a version: write the 16 hex digits from the message about the version, or at least 12 of them";
-    let none_before = "cannot roll back: no version that was accepted before the current one is remembered";
+    let none_before = "cannot roll back: no earlier accepted version is remembered";
     let odd = "robotsd answered 404: there is no site \"\\u{1b}[2J\\n&site=shop\"; there is \"shop\", \"the blog\"";
     let host = "robotsd answered 404: there is no site \"shop.test\"; it is a host of the site \"shop\"";
     for (arguments, want) in [
@@ -508,7 +508,7 @@ fn a_rollback_preview_changes_nothing() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     let shown = || operated.command(&["rollback", "shop", "--diff"]);
-    assert_has(shown().failed(2), &["cannot roll back: no version"]);
+    assert_has(shown().failed(2), &["cannot roll back: no earlier accepted version"]);
     let more = format!("{OPEN}Disallow: /more/\n");
     folder.replace("robots.txt", &more);
     operated.out(&["reload", "--site", "shop"]);

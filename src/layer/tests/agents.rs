@@ -1,4 +1,4 @@
-//! Tests which agents are recognised for a request.
+//! Tests which agents are recognised in a request.
 
 use super::*;
 
@@ -26,7 +26,7 @@ async fn either_of_two_names_in_one_line_is_enough() {
         }
         assert_eq!(ask(layer.clone(), get("/drafts/x", first)).await.status(), StatusCode::OK, "{first}");
     }
-    // If there are two `User-Agent` lines, the agents of both are judged.
+    // If there are two `User-Agent` lines, the agents in both are judged.
     let request = with(get("/drafts/x", FIREFOX), "user-agent", "CCBot/2.0 GPTBot/1.0");
     assert_eq!(ask(layer, request).await.status(), StatusCode::FORBIDDEN);
 }
@@ -109,7 +109,7 @@ async fn the_client_behind_trusted_proxies_is_the_one_that_they_name() {
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1")][..], true),
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, 10.0.0.7"), ("x-forwarded-for", "2001:db8::1")], true),
         ("2001:db8::1", &[("forwarded", "for=192.0.2.1;proto=https, for=10.0.0.2")], true),
-        // A client can forge the left entry.
+        // A client can forge the left address.
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, 198.51.100.1")], false),
         ("198.51.100.1", &[("x-forwarded-for", "192.0.2.1")], false),
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, unknown")], false),

@@ -25,7 +25,7 @@ impl Answer {
     }
 }
 
-/// The requests that an override applies to.
+/// Which requests an override applies to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Named {
     Agent(&'static str),
@@ -63,7 +63,7 @@ impl Named {
     }
 }
 
-/// The overrides of a policy, for the mode, for the rate mode, or for both.
+/// Which overrides a policy has: of the mode, of the rate mode, or of both.
 #[derive(Clone, Copy, Debug)]
 struct Overrides {
     mode: Option<(Named, Mode)>,
@@ -93,7 +93,7 @@ impl Overrides {
     }
 }
 
-/// The answer to a request, ordered from lenient to strict.
+/// What happens to a request, ordered from lenient to strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Answer {
     Pass,
@@ -110,7 +110,7 @@ struct Settings {
     overrides: Overrides,
 }
 
-/// A combination of a policy and a request.
+/// A policy and a request that are tested together.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     settings: Settings,
@@ -173,7 +173,7 @@ impl Row {
             .mode
             .filter(|(named, _)| named.fits(self.agent) && (*named != Named::Pattern || with_patterns));
         match over {
-            // An impostor cannot choose a more lenient mode.
+            // An override for a crawler must not give an impostor of it a more lenient mode.
             Some((named, mode)) if self.is_impostor() && named != Named::Pattern => mode.max(site),
             Some((_, mode)) => mode,
             None if self.agent == GOOGLEBOT && !self.is_impostor() => site.min(Mode::Tag),
@@ -195,7 +195,7 @@ impl Row {
         }
     }
 
-    /// Returns the expected answer if the policy has the mode `site`.
+    /// Returns what should happen to the request if the policy has the mode `site`.
     fn answer(&self, site: Mode) -> Answer {
         if self.agent == FIREFOX {
             return Answer::Pass;
@@ -224,8 +224,8 @@ impl Row {
     }
 }
 
-/// Only every fifth row is tested, unless `ROBOTSD_LONG` is set. The step must not have a common
-/// factor with the number of rows per policy.
+/// Only every fifth row is tested, unless `ROBOTSD_LONG` is set. The step and the number of rows
+/// per policy must have no common factor.
 const STEP: usize = 5;
 
 /// Responds with the request that it received.
@@ -280,8 +280,8 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
                 Some(record) => {
                     assert_eq!(record.would.as_str(), row.answer(Mode::Refuse).as_str(), "{mode} {row:?} {record:?}")
                 }
-                // Unless the mode is `off`, every request that would not pass under the mode
-                // `refuse` has a record.
+                // Unless the mode is `off`, a request has a record if it would not pass under the
+                // mode `refuse`.
                 None => assert!(
                     answer == Answer::Pass
                         && (mode == Mode::Off || has_off(&row) || row.answer(Mode::Refuse) == Answer::Pass),

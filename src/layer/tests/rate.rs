@@ -51,8 +51,7 @@ fn at(target: &str, mut request: Request<Body>) -> Request<Body> {
     request
 }
 
-/// Returns the response to a request if the store answers with `wait`; `None` if the request
-/// passes.
+/// Returns the response to a request if the store's reply is `wait`; `None` if the request passes.
 fn told(layer: &RobotsLayer, mut request: Request<Body>, wait: Option<Duration>) -> Option<Response<Bytes>> {
     let store = layer.clone().counted_in_store();
     let original = OriginalRequest::of(&request);
@@ -84,7 +83,7 @@ async fn a_burst_passes_and_then_one_request_in_each_interval() {
         clock.pass(Duration::from_secs(10));
         assert_eq!(passed(&layer, ours).await, 1);
     }
-    // During a pause, the bucket is refilled, but only up to its size.
+    // The bucket refills during a pause, but only up to its size.
     clock.pass(Duration::from_secs(3600));
     assert_eq!(passed(&layer, ours).await, 5);
 }
@@ -118,7 +117,7 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
     // A disallowed request is refused as usual, and does not take a token from the bucket.
     let drafts = at("/drafts/x", from(GPTBOT, [192, 0, 2, 9]));
     assert_eq!(ask(layer.clone(), drafts).await.status(), StatusCode::FORBIDDEN);
-    // An application's own refusal is only for disallowed requests. A rate limit always has status
+    // The application's own refusal is only for disallowed requests. A rate limit always has status
     // 429.
     let own = layer.refuse_with(|event| event.refusal_with_status(StatusCode::GONE));
     assert_eq!(ask(own, from(GPTBOT, [192, 0, 2, 1])).await.status(), StatusCode::TOO_MANY_REQUESTS);
@@ -128,7 +127,7 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
 async fn retry_times_of_clients_refused_together_are_spread_and_never_too_early() {
     let (layer, live, _) = limited(refusing().rate_burst(std::num::NonZeroU32::MIN));
     live.publish_blocking(DELAYED.replace("10", "30")).expect("a robots.txt");
-    // Requests are counted in this process or by a store, whose times to wait are whole
+    // Requests are counted in this process, or in a store, which returns times in whole
     // microseconds.
     for elsewhere in [None, Some(Duration::from_secs(30)), Some(Duration::from_micros(29_000_001))] {
         let _ = ask(layer.clone(), from(GPTBOT, [192, 0, 2, 1])).await;
@@ -224,7 +223,7 @@ async fn observed_requests_pass_and_are_reported() {
     let layer = layer.on_disallowed(move |event| notes.lock().push((event.record.action, event.record.reason)));
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
     assert_eq!(*reports.lock(), [(Action::Pass, Reason::LimitObserved); 5]);
-    // All requests pass with the rate mode off, and then with enforcement off.
+    // No request is limited if the rate mode is off, or if enforcement is off.
     live.set_policy(Policy::default());
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
     live.set_policy(refusing().build());
@@ -263,7 +262,7 @@ async fn a_reload_gives_no_sender_a_new_burst() {
     assert!(passed(&layer, || again(&senders[0])).await >= 1);
 }
 
-/// Like [`limited`], with another file.
+/// Like [`limited`], with another robots.txt.
 fn limited_by(file: &str, policy: PolicyBuilder) -> RobotsLayer {
     let (layer, live, _) = limited(policy);
     live.publish_blocking(file).expect("a robots.txt");
@@ -276,10 +275,10 @@ async fn another_name_in_the_header_does_not_disable_limiting() {
     let disallowed = format!("{DELAYED}\nUser-agent: BadBot\nUser-agent: Googlebot\nDisallow: /\n");
     let sparing = |mode: Mode| refusing().with_override(Override::agent("BadBot", mode).expect("a name"));
     for (file, policy, agent) in [
-        // The delay of the search engine is the same, but is only observed.
+        // The search engine has the same delay, but is only observed.
         (star, refusing(), "bingbot/2.0 GPTBot/1.2"),
         (star, refusing(), "GPTBot/1.2 bingbot/2.0"),
-        // The other crawler is disallowed, but not refused.
+        // The other crawler is disallowed, but the override prevents a refusal.
         (&disallowed, sparing(Mode::Observe), "GPTBot/1.2 BadBot/1"),
         (&disallowed, sparing(Mode::Off), "GPTBot/1.2 BadBot/1"),
         (&disallowed, sparing(Mode::Tag), "BadBot/1 GPTBot/1.2"),
@@ -380,8 +379,8 @@ async fn repeating_the_query_for_a_refused_request_takes_nothing() {
         let response = ask(again.clone(), sender()).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(field(&response, "ratelimit"), Some("\"crawl\";r=0;t=10"));
-        // The request would not exceed its crawl delay any more, but is still reported as
-        // rate-limited, and does not take a token.
+        // By now, the request would not exceed its crawl delay. It is still reported as
+        // rate-limited, and takes no token.
         clock.pass(Duration::from_secs(10));
         for _ in 0..3 {
             assert_eq!(ask(again.clone(), sender()).await.status(), StatusCode::TOO_MANY_REQUESTS);
@@ -417,7 +416,7 @@ async fn requests_that_the_store_lets_pass_are_counted_locally_too() {
     clock.pass(Duration::from_secs(20));
     assert_eq!(passed_as_told(&alone, 7), 0, "denied elsewhere");
     assert_eq!(passed(&layer, alone).await, 2, "which takes nothing here");
-    // A request without a rate limit passes whatever the store answers.
+    // A request without a rate limit passes, whatever the store's reply is.
     assert_eq!(passed_as_told(&|| at("/a.png", alone()), 7), 10);
 }
 
@@ -426,8 +425,8 @@ fn a_panic_after_the_store_has_answered_passes_the_request() {
     let (layer, live, _) = limited(refusing());
     let calls = Mutex::new(0);
     let layer = layer.target_from(move |_| {
-        // The function returns `None` while the request is judged, and panics after the store has
-        // answered.
+        // The function returns `None` while the request is judged, and panics if it is called again
+        // after the store's reply.
         *calls.lock() += 1;
         assert_eq!(*calls.lock(), 1, "too much");
         None
@@ -467,7 +466,7 @@ async fn reopening_a_site_under_its_name_gives_nobody_a_new_burst() {
         let first = open(Some("shop"), 60);
         assert_eq!(passed(&first, sender).await, 5);
         assert_eq!(passed(&open(Some("shop"), 600), sender).await, 0);
-        // The count is kept even if the previous site no longer exists.
+        // The count is kept even after the earlier site is dropped.
         drop(first);
         assert_eq!(passed(&open(Some("shop"), 60), sender).await, 0);
         assert_eq!(passed(&open(Some("blog"), 60), sender).await, 5, "another site");
@@ -500,7 +499,7 @@ async fn unnamed_automation_is_limited_by_address_and_people_never_are() {
         ("curl/8.5.0", 5),
         ("python-requests/2.31.0", 5),
         (HEADLESS, 5),
-        // A person may be behind each of these agents.
+        // People may use each of these agents.
         (FIREFOX, 10),
         ("", 10),
         ("com.example.shop/7", 10),
@@ -514,7 +513,7 @@ async fn unnamed_automation_is_limited_by_address_and_people_never_are() {
         let want = if agent == HEADLESS { want } else { 10 };
         assert_eq!(passed(&layer, || get("/page", agent)).await, want, "{agent}");
     }
-    // All of these agents, and invented names, share a single bucket for the address.
+    // With the client's address, all of these agents and invented names share one bucket.
     let layer = limited_by(star, everyone());
     let agents = ["curl/8.5.0", HEADLESS, "NeverSeenBot/1.0"];
     assert_eq!(passed_by(&layer, [192, 0, 2, 1], |number| agents[number % 3].to_owned()).await, 5);

@@ -1,4 +1,4 @@
-//! Tests of the site, target and method that determine the rules for a request.
+//! Tests that the site, target and method of a request determine its rules.
 
 use super::*;
 
@@ -54,8 +54,8 @@ fn a_decision_is_about_the_original_request() {
     }
     assert!(!refused(&OriginalRequest::of(&question)));
     assert!(!refused(&OriginalRequest::of(&question).with_target(b"/")));
-    // A request for `/robots.txt` passes if another server answers it; otherwise, the layer answers
-    // it.
+    // If another server responds to the request, `/robots.txt` passes; otherwise, the layer
+    // responds.
     let file = OriginalRequest::of(&question).with_target(b"/robots.txt");
     assert!(matches!(layer.decide(&file.answered_elsewhere()).respond(None).outcome, Outcome::Pass));
     let Outcome::Respond(response) = layer.decide(&file).respond(None).outcome else { panic!("no answer") };

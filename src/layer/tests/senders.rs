@@ -31,8 +31,8 @@ async fn an_impostor_is_refused_even_if_the_file_allows_the_request() {
         let rule = record.rule.as_deref().map(str::to_owned).zip(record.line);
         sink.lock().push((record.reason, record.access, rule, record.identity));
     });
-    // A rule allows the first request, no rule matches the second, and no group applies to the
-    // agent of the third.
+    // A rule allows the first request. No rule matches the second. No group applies to the agent of
+    // the third.
     for (agent, target) in [(GPTBOT, "/drafts/open"), (GPTBOT, "/"), (BINGBOT, "/drafts/x")] {
         let response = ask(layer.clone(), from(agent, target, REFUTED)).await;
         assert_eq!(response.status(), StatusCode::FORBIDDEN, "{agent} {target}");
@@ -69,7 +69,7 @@ async fn a_refusal_does_not_say_what_is_wrong_with_a_signature() {
     let body = text(response).await;
     assert!(body.contains("The robots.txt does not let GPTBot fetch this path."), "{body}");
 
-    // If the rule alone does not lead to a refusal, the request is refused because of its identity.
+    // Even if the rule does not cause a refusal, the request is refused because of its identity.
     let lenient = Override::pattern("/drafts/", Mode::Observe).expect("a pattern");
     let response = ask(
         layer_of(Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).with_override(lenient)),

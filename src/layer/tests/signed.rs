@@ -1,4 +1,4 @@
-//! Tests of requests whose crawler is known only from a signature.
+//! Tests of requests whose signature is the only sign of their crawler.
 
 use std::time::Instant;
 
@@ -56,7 +56,7 @@ async fn a_request_named_only_by_its_signature_is_judged_as_the_crawlers() {
     assert_eq!((record.name(), record.rule.as_deref(), record.reason), want);
     assert_eq!(record.identity, Some(Identity::Verified(IdentityMethod::Signature)));
 
-    // The bucket key for the store is that of the crawler.
+    // The store's bucket key contains the crawler that signed the request.
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
     let store = layer.clone().counted_in_store();
     let rate_limited = |fields: &[_]| {
@@ -65,19 +65,19 @@ async fn a_request_named_only_by_its_signature_is_judged_as_the_crawlers() {
     assert_eq!(rate_limited(&fields).as_deref(), Some("playbot verified"));
     assert_eq!(rate_limited(&[]), None);
 
-    // A request that the file allows passes, and so does a browser without a signature.
+    // A request that the robots.txt allows passes, and so does a browser's unsigned request.
     assert_eq!(ask(layer.clone(), request("example.com", "/", &fields)).await.status(), StatusCode::OK);
     assert_eq!(ask(layer.clone(), request("example.com", "/drafts/x", &[])).await.status(), StatusCode::OK);
 
-    // The signature is not valid for another host. With the `User-Agent` of a browser, such a
-    // request may be from a person; with that of a crawler, it is from an impostor.
+    // The signature is not valid for another host. Such a request may be from a person if it has
+    // the `User-Agent` of a browser. With the `User-Agent` of a crawler, it is from an impostor.
     let sent_to = |host: &str, agent: &'static str| {
         let mut request = request(host, "/", &fields);
         request.headers_mut().insert("user-agent", agent.parse().expect("a value"));
         ask(layer.clone(), request)
     };
     assert_eq!(sent_to("other.example", FIREFOX).await.status(), StatusCode::OK);
-    // Claims are not refuted before the genuine crawler was verified.
+    // A claim is refuted only after the genuine crawler was verified once.
     for (host, status) in
         [("other.example", StatusCode::OK), ("example.com", StatusCode::OK), ("other.example", StatusCode::FORBIDDEN)]
     {

@@ -10,7 +10,8 @@ use crate::source::evidence::tests::{LONG, PACE, only};
 
 const PLAYBOT: &str = "Mozilla/5.0 (compatible; Playbot/1.0; +https://play.example/bot)";
 
-/// Returns the identity for the first request of each address, if requests wait for at most `wait`.
+/// Returns the identity that the first request from each address gets, if requests wait for at most
+/// `wait`.
 async fn first_identities(
     wait: Duration,
     addresses: impl Iterator<Item = IpAddr>,

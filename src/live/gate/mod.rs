@@ -1,28 +1,29 @@
-//! The conditions for a version to go live without an operator.
+//! The gate: the conditions for a version to go live without an operator.
 //!
 //! 1. A version passes if its hash is in the list of [`Gate::accept`], or if it is the version that
 //!    was accepted last.
-//! 2. A new version is compared with the version that was accepted last. The gate refuses a new
-//!    version that blocks everyone, crawlers without a group of their own, or a search engine that
-//!    was allowed. It also refuses a new version that has no group or no effective rule left, is a
-//!    truncated copy of the accepted version, or allows much more at once (see [`DrasticChange`]).
-//!    Without an accepted version, the comparison refuses only a version that blocks everyone.
+//! 2. A new version is compared with the version that was accepted last. The gate refuses it if it
+//!    blocks everyone, crawlers without their own group, or a search engine that was allowed. The
+//!    gate also refuses it if it has no group or no effective rule left, is a truncated copy of the
+//!    accepted version, or allows much more at once (see [`DrasticChange`]). If no version was
+//!    accepted yet, only a version that blocks everyone is refused.
 //! 3. The gate refuses a version that newly disallows too many important pages for a search engine
-//!    (module `objection`).
-//! 4. The gate refuses a version that disallows a path it must allow, misses an expectation, breaks
-//!    a guard, or has findings of a configured severity.
+//!    (see the module `objection`).
+//! 4. The gate also refuses a version that does not meet an expectation, changes what a guard
+//!    protects, has findings of a configured severity, or disallows one of the paths of
+//!    [`Gate::must_allow`].
 //! 5. A refused version is pending, with the reasons, and the live version stays live. An operator
-//!    accepts a pending version only by its hash, and so never accepts an unseen version.
+//!    accepts a pending version by its hash, and so never accepts another version by mistake.
 //!
-//! A process that shares its sites with other processes can hold its very first version until it is
-//! accepted ([`Gate::allow_first_versions`]). Such a process has no version to compare the first
-//! one with; only the other processes have.
+//! A process may share its sites with other processes. If only the others have accepted versions,
+//! it has nothing to compare its first version with. It can then hold this version until it is
+//! accepted ([`Gate::allow_first_versions`]).
 //!
-//! A baseline, for example the version in version control, replaces the version that was accepted
-//! last.
+//! A baseline, for example the version in version control, takes the place of the version that was
+//! accepted last.
 //!
-//! Bytes that are not a robots.txt (empty, HTML, binary, other text) are rejected before the gate
-//! examines them, whatever the gate's settings.
+//! Content that is not a robots.txt (empty, HTML, binary, other text) is rejected before the gate
+//! examines it, whatever the gate's settings.
 
 mod objection;
 
@@ -56,8 +57,8 @@ use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Gate {
-    /// Whether a version is refused if its effects on crawlers differ drastically from those of the
-    /// version that was accepted last.
+    /// Whether a version is refused if it changes drastically what crawlers may do, compared with
+    /// the version that was accepted last.
     compares_effects: bool,
     findings: Option<Severity>,
     must_allow: Vec<MustAllow>,
@@ -66,8 +67,8 @@ pub struct Gate {
     accepted: Vec<VersionHashPrefix>,
     pages: Vec<WatchedPages>,
     baseline: Option<Baseline>,
-    /// The versions that pass if there is no version to compare with, and the reason for holding
-    /// all other versions.
+    /// The first versions that pass although there is nothing to compare them with, and the reason
+    /// for holding any other first version.
     first: Option<(Vec<VersionHashPrefix>, String)>,
 }
 
@@ -78,7 +79,7 @@ impl Default for Gate {
     }
 }
 
-/// A version that replaces the version accepted last.
+/// A version that takes the place of the version accepted last.
 #[derive(Clone, Debug)]
 struct Baseline {
     hash: VersionHash,
@@ -92,8 +93,8 @@ struct MustAllow {
 }
 
 impl Gate {
-    /// Creates a gate whose only condition is that a version has no drastic effects compared with
-    /// the version accepted last (see [`DrasticChange`]).
+    /// Creates a gate with a single condition: a version must not have drastic effects compared
+    /// with the version accepted last (see [`DrasticChange`]).
     pub fn new() -> Self {
         Self {
             compares_effects: true,
@@ -108,16 +109,16 @@ impl Gate {
         }
     }
 
-    /// Creates a gate that lets every version pass: the default of a
+    /// Creates a gate that allows every version. This is the default of a
     /// [`LiveRobots`](super::LiveRobots).
     pub fn open() -> Self {
         Self { compares_effects: false, ..Self::new() }
     }
 
-    /// Returns the objections to a version; an empty list means that the version may go live. The
-    /// version is compared with the baseline or, if the gate has none, with the version `accepted`
-    /// last. `report` is the check report of the version, and `places` are the origins of its lines
-    /// if parts are appended.
+    /// Returns the objections to a version; an empty list means that it may go live. The version is
+    /// compared with the baseline or, if there is none, with the version `accepted` last. `report`
+    /// is the check report of the version. If parts are appended, `places` contains the origins of
+    /// its lines.
     pub fn examine(
         &self,
         robots: &RobotsTxt,
@@ -129,7 +130,7 @@ impl Gate {
         self.examine_version(VersionHash::of(robots.bytes()), robots, report, accepted, places, registry)
     }
 
-    /// Examines a version like [`Gate::examine`], if the hash of its bytes is known.
+    /// Examines a version like [`Gate::examine`], for callers that already know its hash.
     pub(super) fn examine_version(
         &self,
         hash: VersionHash,
@@ -155,8 +156,8 @@ impl Gate {
         if self.compares_effects {
             let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
-                // If the site's own part loses all its rules, the whole file still has the rules of
-                // the appended parts, so the own part is compared separately.
+                // The site's own part is compared separately. If it loses all its rules, the whole
+                // file still has the rules of the appended parts.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
                 let losses = DrasticChange::losses(&before, &own);
@@ -190,7 +191,7 @@ impl Gate {
         objections
     }
 
-    /// Returns the crawler names that the gate's conditions use.
+    /// Returns the crawler names in the gate's conditions.
     fn names(&self) -> impl Iterator<Item = (ObjectionKind, &str)> {
         let must_allow = self.must_allow.iter().flat_map(|must| &must.agents);
         let expected = self.expectations.iter().flat_map(Expectations::agents);
@@ -202,14 +203,14 @@ impl Gate {
             .chain(self.guards.iter().map(|guard| (ObjectionKind::Guard, guard.crawler.as_str())))
     }
 
-    /// Reports whether examining needs the version that was accepted last.
+    /// Reports whether [`Gate::examine`] needs the version that was accepted last.
     pub(super) fn compares(&self) -> bool {
         let has_reason =
             self.compares_effects || !self.guards.is_empty() || !self.pages.is_empty() || self.first.is_some();
         has_reason && self.baseline.is_none()
     }
 
-    /// Returns the baseline, which replaces the version that was accepted last.
+    /// Returns the baseline, which takes the place of the version that was accepted last.
     pub(super) fn compared_with(&self) -> Option<&RobotsTxt> {
         self.baseline.as_ref().map(|baseline| &baseline.robots)
     }
@@ -224,9 +225,9 @@ impl Gate {
     /// Refuses a version that disallows any of these paths for any of these agents. An agent is a
     /// crawler's name, a product token, `*` or a `User-Agent`, as in [`Expectations`].
     ///
-    /// Also refuses a version if an agent's name is close to that of a registered crawler but
-    /// matches no crawler and no group, because the condition would then have no effect. Default:
-    /// no conditions. A second call adds conditions.
+    /// Also refuses every version if an agent's name is probably misspelled: it is similar to the
+    /// name of a registered crawler, but no crawler and no group has it. The condition would then
+    /// have no effect. Default: no conditions. A second call adds conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,
@@ -251,31 +252,32 @@ impl Gate {
         self
     }
 
-    /// Allows these versions, whatever their effects. Each is given by its [`VersionHash`] or by a
-    /// prefix of the hash. Default: no versions. A second call adds versions.
+    /// Allows the versions with these hashes, whatever their effects. A hash is a [`VersionHash`]
+    /// or a prefix of one. Default: no versions. A second call adds versions.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.accepted.extend(hashes.into_iter().map(Into::into));
         self
     }
 
     /// Refuses a version that newly disallows too many pages of a list for a search engine with an
-    /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)): the front
-    /// page, or at least two pages if these are more than 1 % of the list or more than 100. Pages
-    /// that the previous version already disallowed do not count. Default: no pages. A second call
-    /// adds pages.
+    /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)). Too many means
+    /// the front page, or at least two pages if they are more than 100 or more than 1 % of the
+    /// list. Pages that the previous version already disallowed are ignored. Default: no pages. A
+    /// second call adds pages.
     ///
-    /// A single page other than the front page never counts, although it is more than 1 % of a list
-    /// of less than a hundred pages. A rule that matches one page was probably written for that
-    /// page, while an accidental rule matches a folder or every query.
+    /// A single page other than the front page is never too much, even if the list has less than a
+    /// hundred pages. A rule that matches one page was probably written for that page, while an
+    /// accidental rule matches a folder or every query.
     pub fn pages(mut self, pages: &WatchedPages) -> Self {
         self.pages.push(pages.clone());
         self
     }
 
-    /// If there is no version to compare with, allows these versions, whatever their effects, and
-    /// refuses all other versions with the reason `why`. This is meant for a process that starts
-    /// without a version while other processes already serve or have accepted versions. Default:
-    /// any first version passes if it meets the other conditions. A second call replaces the first.
+    /// Sets which versions are allowed if there is no version to compare them with. These versions
+    /// pass, whatever their effects, and all others are refused with the reason `why`. This is
+    /// meant for a process that starts without a version while other processes already have
+    /// accepted ones. Default: any first version passes if it meets the other conditions. A second
+    /// call replaces the first.
     pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,
@@ -285,10 +287,10 @@ impl Gate {
         self
     }
 
-    /// Compares versions with this one, for example the version in version control, instead of the
-    /// version that was accepted last. A version with exactly these bytes passes. If no version was
-    /// accepted yet and the source's version is held or unusable, the baseline goes live. Default:
-    /// no baseline. A second call replaces the first.
+    /// Compares versions with this one instead of the version that was accepted last, for example
+    /// with the version in version control. A version with exactly these bytes passes. If no
+    /// version was accepted yet and the source's version is held or unusable, the baseline goes
+    /// live. Default: no baseline. A second call replaces the first.
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }

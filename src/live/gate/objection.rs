@@ -1,8 +1,8 @@
-//! The types for objections of the gate, for lists of important pages, and for the pending version.
+//! The gate's objections, the lists of important pages, and the pending version.
 //!
-//! **The gate shares a handle to the important pages** ([`WatchedPages`]). The lists of pages may
-//! be updated for hours while the gate stays the same. An updated list alone neither holds nor
-//! publishes a version; it applies when the next version is examined.
+//! **The gate and the application share the lists of important pages** ([`WatchedPages`]), which
+//! may be updated for hours while the gate stays the same. An update neither holds nor publishes a
+//! version by itself. It applies when the next version is examined.
 
 use crate::live::Mutex;
 use std::fmt;
@@ -16,11 +16,10 @@ use crate::check::{Breach, DrasticChange, Finding, Page, PageLoss, Report, Sever
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
-/// Maximum number of objections of one kind that are listed. If there are more, only their number
-/// is reported.
+/// Maximum number of objections of the same kind that are listed. The others are only counted.
 const SHOWN: usize = 3;
 
-/// One reason why a version does not go live without an operator. `Display` prints it as one clause
+/// One reason why a version does not go live without an operator. `Display` prints it as a clause,
 /// without unprintable characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -28,10 +27,10 @@ const SHOWN: usize = 3;
 pub struct Objection {
     /// The kind of the objection.
     pub kind: ObjectionKind,
-    /// The clause.
+    /// The objection as a clause.
     pub text: String,
-    /// All check findings that the objection is about. Empty if the objection has another kind or
-    /// was saved by an earlier process.
+    /// All check findings that caused this objection. Empty for other kinds, and if an earlier
+    /// process saved the objection.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub findings: Vec<Finding>,
 }
@@ -55,8 +54,7 @@ keyword_enum! {
         Guard = "guard",
         /// The check has findings of a severity that the gate refuses.
         Finding = "finding",
-        /// There is no version to compare the new version with, and nobody has accepted the new
-        /// version.
+        /// Nobody has accepted the version, and there is no version to compare it with.
         NotAccepted = "not-accepted",
         /// The version was live and was rolled back.
         RolledBack = "rolled-back",
@@ -145,31 +143,31 @@ const fn participle(access: Access) -> &'static str {
     }
 }
 
-/// Maximum number of pages of one list that may be newly disallowed at once, if they are a small
+/// Maximum number of pages of a list that may be newly disallowed at once, even if they are a small
 /// share of the list.
 const MAX_LOST_PAGES: usize = 100;
 
 /// Share of the pages of a list that may be newly disallowed: 1 in 100.
 const SHARE: usize = 100;
 
-/// Minimum number of lost pages that are treated as an accident.
+/// Minimum number of newly disallowed pages that count as an accident.
 const MIN_LOST_PAGES: usize = 2;
 
 /// Maximum number of pages that an objection lists.
 const LISTED: usize = 10;
 
 /// Returns the objections to a version that newly disallows too many pages of a list. They contain
-/// the number of lost pages, and some of the pages with the rule that disallows each.
+/// the number of these pages, and for some of them the rule that disallows each.
 ///
-/// A version is held if it newly disallows the front page, or at least two pages that are more than
-/// 1 %, or more than a hundred, of the pages in a list that were allowed. Each list is examined
-/// separately: the loss of a few pages that an operator listed would be a negligible share of the
-/// thousands of pages of a sitemap.
+/// A version is held if it newly disallows the front page. It is also held if it newly disallows at
+/// least two pages, and these are more than a hundred or more than 1 % of the allowed pages in a
+/// list. Each list is examined separately. Otherwise the few pages that an operator lists would be
+/// a negligible share of the thousands of pages in a sitemap.
 ///
-/// One page other than the front page is not enough, although it is more than 1 % of a list of less
-/// than a hundred pages: owners exclude single pages on purpose, by a rule written for that page.
-/// An accidental rule is a prefix or a wildcard and matches more than one page. A rule that matches
-/// only the front page is always a mistake.
+/// A single page other than the front page is not enough, even in a list of less than a hundred
+/// pages. Owners exclude single pages on purpose, with a rule for exactly that page. An accidental
+/// rule is a prefix or a wildcard and matches more than one page. A rule that matches only the
+/// front page is always a mistake.
 pub(super) fn objections(
     list: &PageList,
     accepted: &RobotsTxt,
@@ -204,7 +202,7 @@ fn percent(part: usize, of: usize) -> String {
 }
 
 /// Lists of important pages, for example from sitemaps, from an operator's file, or from the
-/// requests of crawlers. Cheap to clone. Clones share the lists, so an updated list applies to the
+/// requests of crawlers. Cheap to clone; clones share the lists. An updated list applies to the
 /// next version that a gate examines.
 ///
 /// ```
@@ -226,8 +224,8 @@ fn percent(part: usize, of: usize) -> String {
 #[derive(Clone, Default)]
 pub struct WatchedPages(Arc<Mutex<Vec<PageList>>>);
 
-/// Pages from one source. Each list is examined separately, so that a long list does not hide the
-/// losses of a short list.
+/// A list of important pages. Each list is examined separately, so that the losses of a short list
+/// are not hidden by a long one.
 #[derive(Clone)]
 pub(super) struct PageList {
     /// The name of the list as messages print it after "pages", for example "of the sitemaps".
@@ -248,7 +246,7 @@ impl WatchedPages {
         }
     }
 
-    /// Returns an independent copy of the lists: changes to one do not affect the other.
+    /// Returns a copy of the lists that is independent: later changes do not affect it.
     pub fn copied(&self) -> Self {
         Self(Arc::new(Mutex::new(self.lists())))
     }
@@ -273,8 +271,8 @@ impl fmt::Debug for WatchedPages {
     }
 }
 
-/// A pending version, with the reasons. A version is pending if the gate refused it or if it was
-/// rolled back. Cheap to clone.
+/// A version that does not go live until it is accepted, with the reasons. The gate refused it, or
+/// it was rolled back. Cheap to clone.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Pending {
@@ -283,8 +281,8 @@ pub struct Pending {
     pub since: SystemTime,
     /// Why it is held; never empty.
     pub objections: Arc<[Objection]>,
-    /// The check report; `None` if an earlier process examined the version, or if the version was
-    /// rolled back.
+    /// The check report. `None` if an earlier process examined the version, or if it was rolled
+    /// back.
     pub report: Option<Arc<Report>>,
 }
 
@@ -297,7 +295,7 @@ impl Pending {
         Self { report: Some(report), ..self }
     }
 
-    /// Returns the hash of the version, which is required to accept it.
+    /// Returns the hash of the version; it is needed to accept the version.
     pub fn hash(&self) -> VersionHash {
         self.version.hash()
     }

@@ -47,7 +47,7 @@ fn with_open() -> Publisher {
     publisher
 }
 
-/// Returns versions that an earlier process accepted, one per day.
+/// Returns a history of accepted versions: each was accepted a day after the one before.
 fn accepted(texts: &[&str]) -> AcceptedVersions {
     let mut versions = AcceptedVersions::default();
     for (number, text) in (1..).zip(texts) {
@@ -218,7 +218,7 @@ fn a_first_start_falls_back_on_the_baseline() {
         assert_eq!((*live, publisher.live()), (Some(hash(OPEN)), Some(hash(OPEN))));
         assert_eq!(publisher.pending.as_ref().is_some(), matches!(outcome, ReloadOutcome::Gated { .. }));
         assert!(publisher.take_unsaved().is_some());
-        // The pending version is the content of the source, and goes live when it is accepted.
+        // A pending version goes live when it is accepted.
         if let Some(pending) = publisher.pending.as_ref().map(Pending::hash) {
             let prefix = pending.to_string().parse().expect("a hash");
             assert_published(&publisher.accept(&prefix, day(9)).expect("it waits"), SHUT);

@@ -12,7 +12,7 @@ use crate::live::{LiveRobots, ReloadOutcome};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A source without content. The tests offer the versions to the site.
+/// A source without content. The tests pass versions to the site themselves.
 #[derive(Debug)]
 struct Nothing(Arc<str>);
 
@@ -44,7 +44,7 @@ fn offer_for(site: &Site, cause: Cause, text: &str) -> Reload {
     site.offer(cause, Candidate::Version(Version::new(text.as_bytes(), &"it".into(), None)))
 }
 
-/// Runs a function on another thread, and panics if it does not return in time.
+/// Runs a function on another thread. Panics if it does not return in time.
 fn within_patience<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) -> R {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(run()));
@@ -57,7 +57,7 @@ fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order()
     let reported = notified.clone();
     let listener = move |reload: &Reload, snapshot: &Snapshot| {
         if let ReloadOutcome::Published { hash, .. } = reload.outcome {
-            // The other thread may now publish, and would deliver if that were possible.
+            // The other thread may publish now. If it could also notify listeners, it would do so.
             thread::yield_now();
             assert_eq!(snapshot.content.as_ref().map(|content| content.hash()), Some(hash));
             reported.lock().push(hash);
@@ -78,7 +78,7 @@ fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order()
     let published = history.iter().filter(|entry| entry.outcome == ReloadOutcomeKind::Published);
     let published: Vec<_> = published.filter_map(|entry| entry.hash).collect();
     assert_eq!(published.len(), 50);
-    // The last call may return before the other thread has delivered its notice.
+    // The last call may return before the other thread has notified the listener.
     let start = std::time::Instant::now();
     while notified.lock().len() < 50 && start.elapsed() < PATIENCE {
         thread::yield_now();
@@ -97,7 +97,7 @@ fn listeners_are_notified_of_a_recovery_and_of_a_requested_reload_that_changes_n
     let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });
     notified.lock().clear();
     let good = "User-agent: *\nDisallow: /a\n";
-    // Each content is offered twice, because a second poll finds the same content as the first.
+    // Each content is read twice, because a second poll finds the same content as the first.
     for text in [good, "<html>", good] {
         offer(&site, text);
         offer(&site, text);
@@ -184,7 +184,7 @@ fn a_clock_that_is_set_back_prolongs_no_grace_and_one_that_is_right_again_begins
     assert_eq!(end(), Some(clock.now() + Duration::from_secs(1)));
     clock.pass(Duration::from_secs(1));
     assert_eq!(end(), None);
-    // The grace period starts when the wrong clock is noticed. Compiling the version again later
+    // The first compilation notices the wrong date and starts the grace period. A later compilation
     // does not start it again.
     live(&site).set_check(check::Options::default().exempt_paths(["/a"]).expect("a pattern"));
     clock.pass(grace);

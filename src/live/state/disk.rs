@@ -1,5 +1,5 @@
-//! Access to the files of a state directory. Files are replaced as a whole, so each is complete or
-//! missing.
+//! Access to the files of a state directory. A file is always replaced as a whole, so it is either
+//! complete or missing.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,32 +19,32 @@ const PROBE: &str = ".probe";
 /// The name of a kill switch's file.
 pub(super) const SWITCH: &str = "enforcement";
 
-/// The names of files in a state directory, in addition to those whose name contains a hash.
+/// The names of files in a state directory. Files whose name contains a hash are not in this list.
 const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
-/// The file system that contains the state directory; all access to its files goes through this
-/// type. Cheap to clone.
+/// The file system of the state directory. All access to the files goes through this type. Cheap to
+/// clone.
 #[derive(Clone, Default)]
 pub(in crate::live) struct Disk {
-    /// Whether the view is read-only: every write is skipped and reported as successful.
+    /// Whether this is a read-only view. Every write is then skipped, and reported as successful.
     pub(in crate::live) is_read_only: bool,
-    /// The clock for the stamps in files.
+    /// The clock for the stamps that are written to files.
     pub(in crate::live) clock: Clock,
     /// How long to wait for the lock of a folder if another handle holds it.
     pub(in crate::live) lock_patience: Duration,
-    /// In tests, a callback that can observe each operation, and can let it block or fail as a real
-    /// file system does.
+    /// In tests, a callback that observes each operation, and can block it or let it fail like a
+    /// real file system.
     #[cfg(test)]
     pub(in crate::live) before: Option<BeforeEach>,
 }
 
-/// The effect of a file operation.
+/// The kind of a file operation. On a full disk, some kinds fail and others do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::live) enum Access {
     Look,
-    /// Writing that needs free space on the disk.
+    /// Writing that needs free disk space.
     Write,
-    /// Writing in place, which needs no free space.
+    /// Writing in place, which needs no free disk space.
     Overwrite,
     Remove,
 }
@@ -59,8 +59,8 @@ impl Disk {
         Self { is_read_only: true, ..Self::default() }
     }
 
-    /// Runs before every file operation. In tests, calls the callback, which can block or fail the
-    /// operation.
+    /// Called before every file operation. In tests, calls the callback, which can block the
+    /// operation or let it fail.
     pub(super) fn reach(&self, access: Access, path: &Path) -> io::Result<()> {
         #[cfg(test)]
         if let Some(before) = &self.before {
@@ -90,7 +90,7 @@ impl Disk {
     }
 
     /// Appends lines to a file, and returns how many were written completely. A crash or a full
-    /// disk may truncate a line; the next `append` then starts with a line break, and readers skip
+    /// disk may truncate a line. The next `append` then begins with a line break, and readers skip
     /// the truncated line.
     pub(super) fn append(&self, path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
         if self.is_read_only {
@@ -118,8 +118,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes temporary files that killed processes left behind. `began` is when this process
-    /// opened the directory: temporary files of this process are newer.
+    /// Removes temporary files of killed processes. `began` is when this process opened the
+    /// directory; older temporary files are not its own.
     pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
         if self.is_read_only {
             return;
@@ -129,8 +129,8 @@ impl Disk {
             let Some(process) = name.to_str().and_then(writer_of) else { continue };
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
             if metadata.is_file() && metadata.modified().is_ok_and(|modified| is_left(process, modified, began)) {
-                // Errors are ignored: a file that cannot be removed only wastes space. If the
-                // process that wrote it is still alive, that process writes the file again.
+                // Errors are ignored, because a file that cannot be removed only wastes space. If
+                // the process that wrote it is still running, it writes the file again.
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -141,7 +141,8 @@ impl Disk {
         let origin: Arc<str> = path.to_string_lossy().into();
         let rejected = |kind| Err(Rejection::new(kind, &origin).to_string());
         let failed = |error| Rejection::io(error, &origin).to_string();
-        // A path below a regular file does not exist, either. The error then has another kind.
+        // For a path below a regular file, the system returns another kind of error. Such a file
+        // does not exist, either.
         let is_absent =
             |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
         if fs::symlink_metadata(path).is_err_and(is_absent) {
@@ -152,8 +153,8 @@ impl Disk {
         if !file.metadata().map_err(failed)?.is_file() {
             return rejected(RejectionKind::NotAFile);
         }
-        // Another handle may append to a history while it is read. All lines but the last are then
-        // complete.
+        // Another handle may append to the history while it is read. Then only the last line can be
+        // incomplete.
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > MAX_FILE {
@@ -162,8 +163,8 @@ impl Disk {
         Ok(Some(bytes))
     }
 
-    /// Tests whether the folder can be written to, so that a problem is reported before something
-    /// has to be written. Returns the problem, if any.
+    /// Tests whether the folder can be written to, so that a problem is reported before there is
+    /// something to write. Returns the problem, if any.
     pub(super) fn probe(&self, folder: &Path) -> Option<String> {
         if self.is_read_only {
             return None;
@@ -179,9 +180,8 @@ impl Disk {
         ))
     }
 
-    /// Writes about as many bytes as a state has, because on a full disk an empty file can still be
-    /// created. If the folder was removed, it is not created again, so that the removal is
-    /// reported.
+    /// Writes about as many bytes as a site's state has, because even on a full disk an empty file
+    /// can be created. A removed folder is not created again, so that the removal is reported.
     fn write_probe(&self, path: &Path) -> io::Result<()> {
         self.reach(Access::Write, path)?;
         let mut file = create_or_replace(path)?;
@@ -189,16 +189,16 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Opens the lock file for reading, and creates it with its folder if it does not exist.
-    /// Opening for reading also works on a file system that is mounted read-only, and does not
-    /// prevent an operator from remounting it read-only.
+    /// Opens the lock file for reading, and creates it with its folder if it does not exist. This
+    /// also works on a read-only file system. The open file does not prevent an operator from
+    /// remounting the file system read-only.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);
         match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // The file is not truncated when it is created, because another process may have
-                // created and written it in the meantime.
+                // Not truncated, because another process may have created and written the file in
+                // the meantime.
                 drop(with_folder(path, || self.open_lock_for_writing(path))?);
                 open()
             }
@@ -231,7 +231,8 @@ impl Disk {
     }
 }
 
-/// Reports whether the last line of a file has no line break, as after a write to a full disk.
+/// Reports whether the last line of a file lacks its line break, for example after a write to a
+/// full disk.
 pub fn is_cut(file: &mut File) -> io::Result<bool> {
     if file.metadata()?.len() == 0 {
         return Ok(false);
@@ -242,8 +243,8 @@ pub fn is_cut(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Parses the name of a temporary file, `.NAME.PROCESS.ThreadId(THREAD).tmp`, and returns the
-/// process that wrote it. `None` if NAME is not the name of a file of a state directory.
+/// Parses the name of a temporary file, `.NAME.PROCESS.ThreadId(THREAD).tmp`. Returns the process
+/// that wrote it, or `None` if NAME is not the name of a file in a state directory.
 fn writer_of(name: &str) -> Option<u32> {
     let (rest, thread) = name.strip_prefix('.')?.strip_suffix(").tmp")?.rsplit_once(".ThreadId(")?;
     let (name, process) = rest.rsplit_once('.')?;
@@ -259,11 +260,12 @@ fn is_ours(name: &str) -> bool {
     OURS.contains(&name) || name.strip_suffix(".txt").is_some_and(is_hash)
 }
 
-/// Reports whether the process that wrote a temporary file no longer exists. Process numbers are
-/// reused, in a container at every start, so for the number of this process the time decides.
+/// Reports whether the process that wrote a temporary file has ended. A process number may be
+/// reused, for example at every start of a container. If it is the number of this process, the
+/// file's time decides.
 fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     if process == std::process::id() {
-        // File times may lag by a few milliseconds.
+        // File times may be a few milliseconds late.
         return modified + Duration::from_millis(50) < began;
     }
     let processes = Path::new("/proc");
@@ -273,8 +275,7 @@ fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     began.duration_since(modified).is_ok_and(|age| age >= Duration::from_secs(60))
 }
 
-/// Opens a file for reading without blocking. If the path is a FIFO, a blocking open would wait for
-/// a writer.
+/// Opens a file for reading without blocking. Opening a FIFO normally would wait for a writer.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -283,15 +284,15 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Returns the temporary path of a file, which has the numbers of the process and the thread. It is
-/// unique, because each thread writes only one file at a time.
+/// Returns the temporary path of a file, which contains the numbers of the process and the thread.
+/// The path is unique, because a thread writes only one file at a time.
 fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))
 }
 
-/// Adds options so that opening neither follows a symbolic link at the path nor waits for the
-/// writer of a FIFO.
+/// Adds options so that opening does not follow a symbolic link at the path, and does not wait for
+/// the writer of a FIFO.
 pub(super) fn at_once(#[cfg_attr(not(unix), expect(unused_mut))] mut options: OpenOptions) -> OpenOptions {
     #[cfg(unix)]
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -382,7 +383,8 @@ mod tests {
         assert!(why.contains("cannot be written, so a restart would forget every change from now on"), "{why}");
         assert!(!state.exists());
         fs::create_dir(&state).expect("made");
-        // A file of another process, and one of a killed process with this number.
+        // One temporary file of another process, and one of a killed process that had this
+        // process's number.
         fs::write(state.join(format!("..probe.{}.ThreadId(1).tmp", 1 << 30)), "").expect("written");
         fs::write(aside(&state.join(PROBE)), "").expect("written");
         assert_eq!(Disk::default().probe(&state), None);

@@ -1,4 +1,4 @@
-//! The errors of opening and writing a state directory, and the events that report them to
+//! Errors when a state directory is opened or written, and the events that report them to
 //! listeners.
 
 use crate::live::Mutex;
@@ -12,14 +12,15 @@ use std::{fmt, io};
 /// Why a state directory cannot be opened, or why a change could not be written to it.
 #[non_exhaustive]
 pub struct StateError {
-    /// The directory, or the part of it that could not be written.
+    /// The directory, or the file or folder in it that could not be written.
     pub path: PathBuf,
     pub(super) cause: io::Error,
-    /// The process that holds the lock of the directory, if that is why it cannot be opened.
+    /// The process that has locked the directory. Only if that is why the directory cannot be
+    /// opened.
     holder: Option<LockHolder>,
 }
 
-/// The process that holds the lock of a directory.
+/// The process that has locked a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockHolder {
     ThisProcess,
@@ -32,7 +33,7 @@ impl StateError {
         Self { path: path.to_owned(), cause, holder: None }
     }
 
-    /// Creates the error for a directory that is already open through another handle.
+    /// Creates the error for a directory that another handle has already opened.
     pub(super) fn in_use(path: &Path, holder: LockHolder) -> Self {
         Self { holder: Some(holder), ..Self::new(path, io::ErrorKind::ResourceBusy.into()) }
     }
@@ -42,9 +43,9 @@ impl StateError {
         Self::new(path, io::Error::other("another process has taken over the state directory"))
     }
 
-    /// Returns the number of the process that has the directory open, as that process sees it. If
-    /// the process runs in a container, its number outside may differ. `None` if the number is
-    /// unknown, or if the error is about a write.
+    /// Returns the number of the process that has the directory open, as that process sees it. In a
+    /// container, its number outside may differ. `None` if the number is unknown, or if the error
+    /// is about a write.
     pub fn process(&self) -> Option<u32> {
         match self.holder? {
             LockHolder::ThisProcess => Some(std::process::id()),
@@ -80,16 +81,16 @@ impl Error for StateError {
     }
 }
 
-/// The start or end of a problem, with a [`StateDir`](crate::live::StateDir) or with the evidence
+/// A problem that begins or ends, with a [`StateDir`](crate::live::StateDir) or with the evidence
 /// of a `Verifier`. `Display` prints it in one line.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ProblemEvent<'a> {
-    /// The site whose part of the directory has the problem; `None` for the directory itself, and
-    /// for evidence.
+    /// The site that has the problem. `None` if it is a problem with the directory itself or with
+    /// evidence.
     pub site: Option<&'a str>,
-    /// The problem, worded as in [`Status`](crate::live::Status) or `VerifierStatus`, or the
-    /// message that the problem is over.
+    /// The problem, worded as in [`Status`](crate::live::Status) or `VerifierStatus`. If the
+    /// problem is over, the message about that.
     pub text: &'a str,
     /// Whether the problem is over.
     pub is_over: bool,
@@ -101,8 +102,8 @@ pub(crate) type ProblemListener = Box<dyn Fn(&ProblemEvent<'_>) + Send + Sync>;
 pub(super) struct StateListeners(Mutex<Vec<ProblemListener>>);
 
 impl ProblemEvent<'_> {
-    /// Notifies listeners of the event. Panics of listeners are caught, so that the caller
-    /// continues; the panic hook has already reported them.
+    /// Notifies listeners of the event. If a listener panics, the others are still notified; the
+    /// panic hook has already reported the panic.
     pub(crate) fn notify(&self, listeners: &[ProblemListener]) {
         for listener in listeners {
             let _ = catch_unwind(AssertUnwindSafe(|| listener(self)));
@@ -134,7 +135,7 @@ impl StateListeners {
     }
 }
 
-/// A problem with a state directory, or with a site's part of it.
+/// A problem with a state directory, or with the part of it that belongs to a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -144,37 +145,37 @@ pub struct Problem {
     pub text: String,
 }
 
-/// The kind of a [`Problem`]. The most urgent kind is first. A problem is removed when it is over,
-/// except that a damaged file remains a problem.
+/// The kind of a [`Problem`], the most urgent kind first. A problem is removed when it is over,
+/// except [`ProblemKind::Damaged`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget it; or only the
-    /// record of the live version cannot be saved, which is needed if a later version cannot be
-    /// saved. The write is retried.
+    /// The live or the pending version cannot be saved, so a restart would forget it. Or only the
+    /// record of the live version cannot be saved; it would be needed if a later version could not
+    /// be saved. The write is retried.
     Save,
     /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
     /// retried.
     Switch,
     /// Entries of the history cannot be saved yet. The write is retried.
     History,
-    /// The live version is, or may be, older than the version that was live before the restart,
-    /// because that version could not be saved and the source had no usable content.
+    /// The live version is older than the version that was live before the restart, or may be
+    /// older. The later version could not be saved, and the source had no usable content.
     Behind,
     /// The kill switch counts as [`Enforcement::Off`](crate::live::Enforcement::Off) although no
-    /// operator switched it off: the file of the switch could not be read, or is damaged. The
-    /// problem ends when the file is written again.
+    /// operator has switched it off. Its file could not be read, or is damaged. The problem ends
+    /// when the file is written again.
     UnreadSwitch,
-    /// A file other than that of a kill switch was damaged when it was read.
+    /// A file was found damaged. Damaged files of kill switches are `UnreadSwitch`.
     Damaged,
     /// Nothing can be written to the directory.
     Unwritable,
-    /// The directory could not be locked, so another process might use it at the same time.
+    /// The directory could not be locked, so another process might write to it at the same time.
     Unlocked,
 }
 
 impl ProblemKind {
-    /// Returns the message that the problem is over.
+    /// Returns the message for the end of the problem.
     const fn over(self) -> &'static str {
         match self {
             Self::Save => "the live version is saved again",
@@ -189,8 +190,8 @@ impl ProblemKind {
     }
 }
 
-/// The problems of a state directory or of a site's part of it, and the listeners to notify of
-/// them. There is at most one problem per kind.
+/// The problems of a state directory or of one site in it, and the listeners to notify. There is at
+/// most one problem of each kind.
 pub(super) struct Problems {
     site: Option<String>,
     listeners: Arc<StateListeners>,
@@ -202,7 +203,7 @@ impl Problems {
         Self { site: site.map(str::to_owned), listeners: listeners.clone(), current: Mutex::default() }
     }
 
-    /// Adds problems without notifying listeners, because none are registered yet.
+    /// Adds problems that were found before any listener was registered.
     pub(super) fn begin(&self, problems: impl IntoIterator<Item = (ProblemKind, Option<String>)>) {
         let begun = problems.into_iter().filter_map(|(kind, problem)| Some((kind, problem?)));
         self.current.lock().extend(begun);
@@ -212,7 +213,7 @@ impl Problems {
         self.current.lock().get(&kind).cloned()
     }
 
-    /// Reports whether every change is written and no known problem prevents writing.
+    /// Reports whether every change is written, and no known problem prevents further writes.
     pub(super) fn is_all_written(&self) -> bool {
         use ProblemKind::{History, Save, Switch, Unwritable};
         let current = self.current.lock();
@@ -225,15 +226,13 @@ impl Problems {
         self.current.lock().iter().map(problem).collect()
     }
 
-    /// Sets or ends the problem of a kind. Notifies the listeners if the problem differs from the
-    /// previous one.
+    /// Begins or ends the problem of this kind. Notifies the listeners if the problem has changed.
     pub(super) fn set(&self, kind: ProblemKind, problem: Option<String>) {
         self.set_shown(kind, problem, str::to_owned);
     }
 
-    /// Sets or ends a problem like [`Problems::set`]. Listeners get the message that `shown`
-    /// returns for the problem. They are notified if the problem changes, but not if only the
-    /// message changes.
+    /// Like [`Problems::set`], but listeners get the message that `shown` returns for the problem.
+    /// They are not notified if only this message has changed.
     pub(super) fn set_shown(&self, kind: ProblemKind, problem: Option<String>, shown: impl Fn(&str) -> String) {
         let before = match &problem {
             Some(problem) => self.current.lock().insert(kind, problem.clone()),
@@ -252,7 +251,7 @@ impl Problems {
     }
 }
 
-/// Formats the message that the kill switch cannot be saved.
+/// Formats the message for a kill switch that cannot be saved.
 pub(super) fn switch_problem(error: &StateError) -> String {
     let StateError { path, cause, .. } = error;
     format!(

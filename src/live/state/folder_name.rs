@@ -1,11 +1,11 @@
-//! The folder names of sites.
+//! The folders of sites have names that are derived from the names of the sites.
 
 use std::fmt::Write as _;
 
 use crate::live::VersionHash;
 
-/// Longer names are cut to this length, in bytes, followed by `%` and 16 hex digits of the name's
-/// hash.
+/// Maximum length of an uncut name, in bytes. A longer name is cut to this length, followed by `%`
+/// and 16 hex digits of its hash.
 const CUT: usize = 60;
 
 /// Returns the folder name of a site. Lower-case letters, digits, `-`, `_` and inner dots are
@@ -30,8 +30,7 @@ pub fn folder_name(site: &str) -> String {
 /// Returns the site with this folder name; `None` if the name was cut, or is not the folder name of
 /// a site.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
-    // A cut name must be rejected first, because the digits of its hash could be decoded as an
-    // escaped byte.
+    // Checked first, because the digits of the hash could also be decoded as an escaped byte.
     if name.len() == CUT + 17 && name.as_bytes()[CUT] == b'%' {
         return None;
     }
@@ -42,7 +41,7 @@ pub(super) fn site_of_folder(name: &str) -> Option<String> {
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     let site = String::from_utf8(bytes).ok()?;
-    // A folder whose name is escaped in another way was not created by this module.
+    // If this module had created the folder, the name would be escaped in the same way.
     if folder_name(&site) == name { Some(site) } else { None }
 }
 

@@ -9,19 +9,19 @@ use crate::live::{
 };
 use serde_json::{Value, json};
 
-/// Version of the format. Increase it with a change that older releases could not read correctly.
+/// Version of the format. Increase it with a change that makes older releases misread the file.
 const FORMAT: u64 = 1;
 
 /// The contents of `state.json`.
 pub(super) struct ListedState {
-    /// A stamp that shows whether this file is older or newer than the record of the live version.
+    /// Shows whether this file is older or newer than the record of the live version.
     pub(super) stamp: u64,
     pub(super) versions: Vec<Listed<AcceptedState>>,
     pub(super) pending: Option<Listed<Vec<Objection>>>,
 }
 
-/// A version without its bytes. `state` is the state of an accepted version, or the reasons why a
-/// pending version is held.
+/// A version without its bytes. For an accepted version, `state` is its state. For a pending
+/// version, it is the reasons why the version is held.
 pub(super) struct Listed<T> {
     pub(super) hash: VersionHash,
     pub(super) origin: Arc<str>,
@@ -54,8 +54,8 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
 }
 
 /// Parses `state.json`; `None` if [`write()`] did not write it. `modified` is when the file was
-/// written. If the `modified` of a version is after `now`, `now` is returned instead; its `since`
-/// is not limited here, because the publisher does that.
+/// written. A version's `modified` after `now` is changed to `now`. Its `since` is not changed
+/// here, because the publisher does that.
 pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<ListedState> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {
@@ -73,9 +73,9 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
         }
     };
     let versions: Vec<Listed<AcceptedState>> = versions.collect::<Option<_>>()?;
-    // A file without a stamp is from an older release that wrote no stamps. If that release ran
-    // after a later one (a downgrade), the file is newer than the record. The dates of the versions
-    // do not show this, because a rollback changes none of them, so the time of the file is used.
+    // Older releases write no stamp. If such a release ran after a newer one (a downgrade), its
+    // file is newer than the record. The dates of the versions do not show that, because a rollback
+    // changes none of them. So the time of the file is used instead.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
     let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
     let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());
@@ -109,8 +109,8 @@ pub(super) fn write_entry(entry: &HistoryEntry) -> Vec<u8> {
     format!("{value}\n").into_bytes()
 }
 
-/// Parses a line; `None` if it is not a complete line of [`write_entry`]. For example, the last
-/// line may be truncated.
+/// Parses a line; `None` if [`write_entry`] did not write it or if it is incomplete. For example,
+/// the last line may be truncated.
 pub(super) fn read_entry(line: &[u8]) -> Option<HistoryEntry> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let text = |key: &str| value[key].as_str().map(str::to_owned);
@@ -165,7 +165,7 @@ mod tests {
         }
         assert_eq!(time(&json!(millis(now + day)), now), Some(now), "none lies ahead");
         for millis in [i64::MIN, i64::MAX] {
-            // Whether or not the system can represent such times, there must be no panic.
+            // There must be no panic, even if the system cannot represent such times.
             assert!(time(&json!(millis), now).is_none_or(|time| time <= now));
         }
     }

@@ -1,14 +1,13 @@
-//! The lock of a state directory: only one handle at a time writes to a folder, across all
-//! processes.
+//! The lock of a state directory. It ensures that only one handle at a time writes to a folder,
+//! across all processes.
 //!
-//! The lock is on an open file (`flock`). The system releases the lock when the process ends, even
-//! after a crash, so no lock is ever left behind, and the process number in the file need not be
-//! trusted. The lock belongs to the open file, not to the process: a second handle in the same
-//! process is refused, too, and a process that receives the descriptor has the lock. The content of
-//! the file is only used in the error message for a refused handle.
+//! The lock belongs to an open file (`flock`), not to a process. So a second handle in the same
+//! process is refused, too, and a process that inherits the descriptor has the lock. The system
+//! releases the lock when the process ends, even after a crash, so no lock is ever left behind. The
+//! process number in the file is only used in the error message for a refused handle.
 //!
 //! If the file system does not support locks, or the lock file cannot be written, the directory is
-//! used without a lock and reports the problem.
+//! used without a lock, and the status reports the problem.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -24,53 +23,54 @@ use super::writer::StateWriter;
 /// The name of the lock file.
 const LOCK: &str = "lock";
 
-/// Interval between attempts to lock while another handle has the lock.
+/// Interval between attempts to lock a folder that another handle has locked.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
-/// The lock of a folder. All writes to the folder happen under [`FolderLock::writing`].
+/// The lock of a folder. The folder is only written to while [`FolderLock::writing`] returns a
+/// guard.
 pub(super) struct FolderLock {
     path: PathBuf,
     held: RwLock<LockState>,
 }
 
-/// X
+/// Whether this process may write to the folder.
 pub(super) enum LockState {
     /// This file is locked.
     Locked(#[expect(dead_code, reason = "kept open for its lock")] File),
-    /// The folder could not be locked, or no lock is needed. Writing is allowed.
+    /// The folder could not be locked, or this handle needs no lock. Writing is allowed.
     Unlocked,
-    /// The lock was handed over, or every handle was dropped. Another handle may hold the lock now,
-    /// so writing is not allowed.
+    /// The lock was handed over, or every handle was dropped. Writing is not allowed, because
+    /// another handle may have the lock now.
     Released,
 }
 
-/// Keeps the lock as long as any handle exists, that is, a [`StateDir`](crate::live::StateDir) or a
-/// site opened with one.
+/// Keeps the lock until it is dropped. It is shared by a [`StateDir`](crate::live::StateDir), its
+/// clones, and the sites that were opened with them.
 pub(super) struct LockHold {
     pub(super) lock: Arc<FolderLock>,
     pub(super) writer: Arc<StateWriter>,
 }
 
 impl FolderLock {
-    /// Locks a folder, and creates the folder if it does not exist. If the folder cannot be locked,
-    /// also returns the problem.
+    /// Locks a folder, and creates it if it does not exist. If the folder cannot be locked, the
+    /// lock is unlocked and the problem is returned.
     ///
     /// # Errors
     ///
-    /// If another handle holds the lock and does not release it in time.
+    /// If another handle has locked the folder and does not release it in time.
     pub(super) fn take(disk: &Disk, folder: &Path) -> Result<(Self, Option<String>), StateError> {
         let path = folder.join(LOCK);
         let (state, problem) = acquire(disk, folder, &path)?;
         Ok((Self { path, held: RwLock::new(state) }, problem))
     }
 
-    /// Creates a lock without locking the folder, for a handle that never writes.
+    /// Returns a lock without locking the folder, for a handle that never writes.
     pub(super) fn none(folder: &Path) -> Self {
         Self { path: folder.join(LOCK), held: RwLock::new(LockState::Unlocked) }
     }
 
-    /// Tries again to lock a folder that could not be locked. Returns the problem if that fails
-    /// again.
+    /// Tries again to lock a folder that could not be locked before. Returns the problem if it
+    /// still cannot be locked.
     pub(super) fn retry(&self, disk: &Disk, folder: &Path) -> Option<String> {
         if !matches!(*self.read(), LockState::Unlocked) {
             return None;
@@ -88,18 +88,18 @@ impl FolderLock {
         }
     }
 
-    /// Waits for running writes, and then releases the lock for another process although handles
-    /// exist. This process writes nothing until [`FolderLock::take_back`].
+    /// Waits until running writes end, and then releases the lock for another process, even if
+    /// handles still exist. This process writes nothing until [`FolderLock::take_back`].
     pub(super) fn hand_over(&self) {
         self.release(false);
     }
 
-    /// Locks again after [`FolderLock::hand_over`]. Also returns the problem if the folder cannot
-    /// be locked.
+    /// Locks the folder again after [`FolderLock::hand_over`]. Returns the problem if the folder
+    /// cannot be locked.
     ///
     /// # Errors
     ///
-    /// If another handle holds the lock now and does not release it in time.
+    /// If another handle has locked the folder and does not release it in time.
     pub(super) fn take_back(&self, disk: &Disk, folder: &Path) -> Result<Option<String>, StateError> {
         if !matches!(*self.read(), LockState::Released) {
             return Ok(None);
@@ -109,15 +109,16 @@ impl FolderLock {
         Ok(problem)
     }
 
-    /// Returns a guard that must be held while writing. `None` if the lock was handed over, or if
-    /// every handle was dropped; writing is then not allowed, and failed writes are not retried.
+    /// Returns a guard that must be held while writing. `None` if the lock was handed over or if
+    /// every handle was dropped. Nothing may be written then, and failed writes are not retried.
     pub(super) fn writing(&self) -> Option<RwLockReadGuard<'_, LockState>> {
         let held = self.read();
         (!matches!(*held, LockState::Released)).then_some(held)
     }
 
-    /// Waits for running writes, and then releases the lock. With `is_stuck`, a write may hang, so
-    /// this does not wait; if a write is still running, the lock is kept until the process ends.
+    /// Waits until running writes end, and then releases the lock. With `is_stuck`, a write may
+    /// hang, so this does not wait: if a write is still running, the lock is kept until the process
+    /// ends.
     fn release(&self, is_stuck: bool) {
         let held = if is_stuck {
             match self.held.try_write() {
@@ -134,7 +135,7 @@ impl FolderLock {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, LockState> {
-        // Poisoning is ignored: only complete values are stored, so the value is consistent.
+        // Poisoning is ignored, because a value is always stored completely.
         self.held.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -145,8 +146,8 @@ impl Drop for LockHold {
     }
 }
 
-/// Locks the folder; if another handle holds the lock, waits for up to `Disk::lock_patience`. Also
-/// returns the problem if the folder cannot be locked.
+/// Locks the folder. If another handle has locked it, waits for up to `Disk::lock_patience`.
+/// Returns the problem if the folder cannot be locked.
 fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option<String>), StateError> {
     let start = Instant::now();
     loop {
@@ -168,15 +169,15 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
         file.try_lock().map(|()| file)
     };
     let file = match try_lock(disk.open_lock(path)) {
-        // NFS locks only files that are open for writing.
+        // On NFS, only files that are open for writing can be locked.
         #[cfg(unix)]
         Err(fs::TryLockError::Error(error)) if error.raw_os_error() == Some(libc::EBADF) => {
             try_lock(disk.open_lock_for_writing(path))
         }
         locked => locked,
     }?;
-    // Errors are ignored: if the process number cannot be written, for example on a full disk, it
-    // is only missing from the error message for a refused handle.
+    // Errors are ignored. Without the process number, for example on a full disk, only the error
+    // message for a refused handle contains less.
     let _ = disk.open_lock_for_writing(path).and_then(|mut file| {
         file.set_len(0)?;
         file.write_all(format!("{}\n", this_process()).as_bytes())
@@ -184,7 +185,7 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
     Ok(file)
 }
 
-/// Returns the holder of the lock according to the lock file.
+/// Returns the process that has locked the folder, according to the lock file.
 fn holder(path: &Path) -> LockHolder {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(100).read_to_string(&mut text));
@@ -197,8 +198,8 @@ fn holder(path: &Path) -> LockHolder {
     }
 }
 
-/// Returns the number of this process and the time of the first call. The number alone is
-/// ambiguous, because the first process of every container has the same number.
+/// Returns the number of this process and the time of the first call. The number alone is not
+/// unique, because the first process of every container has the same number.
 fn this_process() -> &'static str {
     static PROCESS: OnceLock<String> = OnceLock::new();
     PROCESS.get_or_init(|| {
@@ -234,7 +235,7 @@ mod tests {
         receiver.recv_timeout(Duration::from_secs(60)).expect("nothing is being written");
         dropping.join().expect("no panic");
         assert!(lock.writing().is_none() && lock.retry(&disk, folder.path()).is_none());
-        // Another handle locks the folder; the first handle cannot write any more.
+        // Another handle has locked the folder, so the first one cannot write any more.
         let (other, _) = FolderLock::take(&disk, folder.path()).expect("it is released");
         assert!(lock.writing().is_none() && other.writing().is_some());
     }

@@ -1,4 +1,4 @@
-//! The state directory: the state of sites and kill switches that survives a restart.
+//! The state directory: the state of sites and kill switches that is kept across restarts.
 //!
 //! ```text
 //! enforcement                the kill switch of all sites: `on` or `off`
@@ -10,16 +10,16 @@
 //! lock                       locked as long as a handle is open; names its process
 //! ```
 //!
-//! Every file is written under a temporary name and renamed, so it is complete even if the process
-//! is killed. Only the owner of a file can read it. One thread writes the versions of all sites,
-//! shortly after they go live. The decision of an operator is written before the call that makes it
-//! returns. Only one handle at a time can have a directory open; others are refused. Damaged and
-//! unknown files are reported and ignored.
+//! Every file except `live` is written under a temporary name and renamed, so it is complete even
+//! if the process is killed. Only the owner of a file can read it. One thread writes the versions
+//! of all sites, shortly after they go live. The decision of an operator is written before the call
+//! that makes it returns. Only one handle at a time can open a directory; others are refused.
+//! Damaged and unknown files are reported and ignored.
 //!
-//! A failed write is retried: on a timer, with other writes, on a reload and when the process ends.
+//! A failed write is retried on a timer, with other writes, on a reload and when the process ends.
 //! Meanwhile, the sites keep serving, and the status reports the problem. The record of the live
-//! version needs no free space on file systems that overwrite files in place. So even if a process
-//! could write nothing else, the next process knows whether the newest version in the directory was
+//! version needs no free space if the file system overwrites files in place. So even if nothing
+//! else could be written, the next process knows whether the newest version in the directory was
 //! the live one.
 
 pub(crate) mod disk;

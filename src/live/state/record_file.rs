@@ -1,11 +1,12 @@
 //! The record of the live version: a file that is overwritten in place.
 //!
 //! On a full file system, no new file can be written, but an existing file can be overwritten in
-//! place, unless the file system copies overwritten data or is read-only. If the record cannot be
-//! overwritten either, a restart does not know that a later version was live. The record does not
-//! replace `state.json`: stamps show which of the two is newer, so an outdated record is ignored.
-//! The file of the kill switch of all sites is created at the first start for the same reason, and
-//! is overwritten in place if it cannot be replaced.
+//! place. This also fails if the file system is read-only, or copies data instead of overwriting
+//! it; a restart then does not know that a later version was live.
+//!
+//! The record does not replace `state.json`: stamps show which of the two is newer, and an outdated
+//! record is ignored. For the same reason, the file of the kill switch of all sites is created at
+//! the first start, and is overwritten in place if it cannot be replaced.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,15 +20,14 @@ use super::error::StateError;
 use super::json::{millis, time};
 use crate::live::{AcceptedState, AcceptedVersions, Durability, VersionHash};
 
-/// Returns the newest undamaged record and its stamp, if any. Dates after `now` are changed to
-/// `now`.
+/// Returns the newest undamaged record and its stamp, if any. Changes dates after `now` to `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {
     let bytes = disk.read(path)?.unwrap_or_default();
     Ok(newest(&bytes, now))
 }
 
-/// Overwrites the older of the two slots in place. Free space is needed only if the file is
-/// missing, or is not a record and has to be replaced.
+/// Overwrites the older of the two slots in place. Needs free space only if the file is missing, or
+/// if its content is not a record and has to be replaced.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,
@@ -35,8 +35,7 @@ pub(super) fn write(
     record: &LiveRecord,
     durability: Durability,
 ) -> Result<(), StateError> {
-    // This cannot fail: a record with as many rolled-back versions as are ever kept fits into a
-    // slot.
+    // Cannot fail, because a slot is large enough for the maximum number of rolled-back versions.
     let slot = record.slot(stamp).ok_or_else(|| StateError::new(path, io::ErrorKind::InvalidInput.into()))?;
     if disk.is_read_only {
         return Ok(());
@@ -66,28 +65,28 @@ fn overwrite(path: &Path, slot: &[u8; SLOT], durability: Durability) -> io::Resu
     Ok(())
 }
 
-/// Opens a file to overwrite it in place.
+/// Opens a file so that it can be overwritten in place.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     at_once(OpenOptions::new()).read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
-        // A symbolic link at this path is replaced; the file that it points to is not changed.
+        // A symbolic link at this path is replaced. The file that it points to does not change.
         #[cfg(unix)]
         Some(libc::ELOOP) => io::ErrorKind::InvalidData.into(),
         _ => error,
     })
 }
 
-/// Size of a slot, in bytes. It is enough for the hash of the live version and the hashes of as
-/// many rolled-back versions as are ever kept.
+/// Size of a slot, in bytes. It is large enough for the hash of the live version and the hashes of
+/// the maximum number of rolled-back versions.
 const SLOT: usize = 1024;
 
-/// Number of hex digits of the digest at the start of a slot.
+/// Number of hex digits in the digest that each slot begins with.
 const DIGEST: usize = 16;
 
-/// The live version and the versions that were rolled back: a record of fixed size.
+/// A record of fixed size: the live version, and the versions that were rolled back.
 ///
-/// The file has two slots, which are written alternately, each with its own digest. A truncated
-/// slot is ignored, and the other slot remains valid. Each slot and `state.json` have a stamp. If
-/// the stamp of a slot is newer, `state.json` could not be written after the slot.
+/// The file has two slots, which are written alternately, each with its own digest. If one slot is
+/// truncated, it is ignored, and the other one remains valid. Each slot and `state.json` have a
+/// stamp. If a slot has the newer stamp, `state.json` could not be written after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,
@@ -110,8 +109,8 @@ impl LiveRecord {
         }
     }
 
-    /// Returns the content of a slot with this record; `None` if the record is too long, which
-    /// would require more rolled-back versions than are ever kept.
+    /// Returns the content of a slot for this record; `None` if the record is too long. A record
+    /// that is too long would need more than the maximum number of rolled-back versions.
     pub(super) fn slot(&self, stamp: u64) -> Option<[u8; SLOT]> {
         let Self { live, since, held } = self;
         let text = json!({
@@ -130,12 +129,12 @@ impl LiveRecord {
     }
 }
 
-/// Returns the newest undamaged slot, with its stamp. Dates after `now` are changed to `now`.
+/// Returns the newest undamaged slot, with its stamp. Changes dates after `now` to `now`.
 pub(super) fn newest(bytes: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)> {
     slots(bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp)
 }
 
-/// Returns the offset of the older slot in the file, in bytes.
+/// Returns where the older slot begins in the file, in bytes.
 pub(super) fn older(bytes: &[u8], now: SystemTime) -> u64 {
     let [first, second] = slots(bytes, now).map(|slot| slot.map(|(stamp, _)| stamp));
     if first <= second { 0 } else { SLOT as u64 }

@@ -1,4 +1,4 @@
-//! Replaces files atomically: a file is written under a temporary name and then renamed.
+//! Replaces files atomically, by writing a file under a temporary name and renaming it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,10 +8,10 @@ use std::path::Path;
 
 use crate::live::Durability;
 
-/// Writes a file at `aside` and renames it to `path`; returns the open file. If the process ends
+/// Writes a file at `aside`, renames it to `path`, and returns the open file. If the process ends
 /// before the rename, the previous file stays. Creates the folder if it is missing. Only the owner
-/// can access the file and a created folder. A symbolic link at either path is replaced, not
-/// followed.
+/// can access the file and a folder that was created. A symbolic link at either path is replaced,
+/// not followed.
 pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let mut file = with_folder(aside, || create_or_replace(aside))?;
     let written = write(&mut file).and_then(|()| fs::rename(aside, path));
@@ -27,9 +27,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
     let is_durable = durability == Durability::Machine;
     replace(path, aside, |file| {
         file.write_all(bytes)?;
-        // The bytes must be synced before the rename that replaces a previous file: otherwise,
-        // after a power failure, only the rename may be on disk, and the bytes of both files are
-        // lost.
+        // The bytes must be synced before the rename. Otherwise a power failure could leave only
+        // the rename on disk, and the bytes of both files would be lost.
         if is_durable || fs::symlink_metadata(path).is_ok() {
             file.sync_all()?;
         }
@@ -38,8 +37,9 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
     if is_durable { sync_folder(folder_of(path)) } else { Ok(()) }
 }
 
-/// Creates a new file. An existing file or symbolic link at the path, for example from a killed
-/// process with the same number, is removed first, so that neither it nor its target is written to.
+/// Creates a new file. If there is a file or symbolic link at the path, for example from a killed
+/// process with the same number, it is removed first. Neither it nor the target of the link is
+/// written to.
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     let create = || for_owner().write(true).create_new(true).open(path);
     match create() {
@@ -75,10 +75,10 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Syncs a folder, so that a rename in it survives a crash of the machine. Also syncs the folders
-/// above, because they may be new, too.
+/// Syncs a folder, so that a rename in it survives a crash of the machine. Also syncs the parent
+/// folders, because they may be new, too.
 fn sync_folder(folder: &Path) -> io::Result<()> {
-    // On systems other than Unix, a folder cannot be opened as a file, and renames are durable
+    // On other systems than Unix, a folder cannot be opened as a file, and renames are durable
     // without a sync.
     if cfg!(not(unix)) {
         return Ok(());
@@ -86,7 +86,8 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     let sync = |folder: &Path| File::open(folder)?.sync_all();
     sync(folder)?;
     for outer in folder.ancestors().skip(1).filter(|outer| !outer.as_os_str().is_empty()) {
-        // Errors are ignored: a folder that cannot be read belongs to another user and is not new.
+        // Errors are ignored. A folder that cannot be read belongs to another user, so it is not
+        // new.
         let _ = sync(outer);
     }
     Ok(())

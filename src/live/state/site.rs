@@ -25,13 +25,13 @@ const RECORD: &str = "live";
 /// entries.
 const MAX_HISTORY_BYTES: u64 = 128 << 10;
 
-/// Reads and writes the state of one site. One thread writes for all sites. Dropping this value
-/// also writes the changes that are not written yet.
+/// Reads and writes the state of one site. One thread writes for all sites. When this value is
+/// dropped, it writes all changes that are not written yet.
 pub(in crate::live) struct SiteState {
     pub(super) store: Arc<SiteStore>,
     pub(super) writer: Arc<StateWriter>,
-    /// This must be the last field: fields are dropped in order, so the lock is released after the
-    /// other fields have written their changes.
+    /// Must be the last field. Fields are dropped in order, so the lock is released after the other
+    /// fields have written their changes.
     #[expect(dead_code, reason = "kept for its drop")]
     pub(super) hold: Arc<LockHold>,
 }
@@ -41,43 +41,43 @@ pub(super) struct SiteStore {
     disk: Disk,
     lock: Arc<FolderLock>,
     folder: PathBuf,
-    /// When the directory was opened. Older temporary files are from another process.
+    /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
-    /// The problems of the site. For the history, the text is only the cause of the error;
+    /// The problems of the site. The problem with the history contains only the cause of the error.
     /// [`SiteStore::waiting`] adds the number of unwritten entries, which changes often.
     pub(super) problems: Problems,
     place: Mutex<QueuePlace>,
     /// The changes that are not written yet. Never locked while the disk is accessed.
     unwritten: Mutex<Unwritten>,
-    /// The known content of the folder. Locked while files of the site are written.
+    /// What the folder contains, as far as known. Locked while files of the site are written.
     written: Mutex<Written>,
     switch: SwitchFile,
-    /// Time of the last history entry, if that was far ahead of the clock when the history was
-    /// loaded.
+    /// Time of the last history entry. `Some` only if it was far ahead of the clock when the
+    /// history was loaded.
     pub(super) ahead: Mutex<Option<SystemTime>>,
 }
 
 #[derive(Default)]
 struct Written {
-    /// The versions whose bytes are in the folder, with the durability of the write, so that no
-    /// bytes are written twice. `None` if the bytes may have been removed.
+    /// The versions whose bytes are in the folder, and how durably they were written. Used to avoid
+    /// writing the same bytes twice. `None` if the bytes may have been removed.
     bytes: HashMap<VersionHash, Option<Durability>>,
     record: Option<LiveRecord>,
     stamp: u64,
 }
 
-/// The changes that are not written yet, including those whose write failed. The size is bounded:
-/// one state, and no more entries than the history has.
+/// The changes that are not written yet, including those that could not be written. The size is
+/// limited to one state and the maximum number of history entries.
 #[derive(Default)]
 struct Unwritten {
     state: Option<Arc<SavedState>>,
-    /// A record to be written although the state is already written. It is written as soon as
-    /// possible, because later the disk may be full.
+    /// A record that must be written although the state is already on disk. It is written as soon
+    /// as possible, because the disk may be full later.
     record: Option<LiveRecord>,
     entries: VecDeque<HistoryEntry>,
-    /// Number of entries that were removed from the front of `entries` so far.
+    /// Number of entries that were ever removed from the front of `entries`.
     begun: usize,
-    /// Number of entries that were dropped because there were more than the history keeps.
+    /// Number of entries that were dropped because the history has a maximum length.
     lost: usize,
 }
 
@@ -95,34 +95,35 @@ impl SiteState {
         remembered
     }
 
-    /// Records the versions as unwritten. Does not block.
+    /// Stores the versions as changes that are not written yet. Does not block.
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.store.unwritten.lock();
-            // If an earlier change is not written yet, its required durability is kept.
+            // The change must be as durable as an earlier change that it replaces before that was
+            // written.
             let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
             unwritten.state.replace(Arc::new(SavedState { versions, pending, durability }))
         };
-        // Dropped after the lock is released, because `before` may hold the last reference to a
-        // large file, and freeing it takes time.
+        // Dropped after the lock is released. It may hold the last reference to a large file, and
+        // freeing that takes time.
         drop(before);
     }
 
-    /// Records a history entry as unwritten. Does not block.
+    /// Stores a history entry as a change that is not written yet. Does not block.
     pub(in crate::live) fn append(&self, entry: HistoryEntry) {
         let mut unwritten = self.store.unwritten.lock();
         unwritten.entries.push_back(entry);
         unwritten.bound();
     }
 
-    /// Writes all unwritten changes now.
+    /// Writes all changes that are not written yet, on this thread.
     pub(in crate::live) fn write(&self) {
         if !self.store.write() {
             self.writer.call_later(self.store.clone());
         }
     }
 
-    /// Makes the writer's thread write all unwritten changes.
+    /// Lets the writer's thread write all changes that are not written yet.
     pub(in crate::live) fn write_soon(&self) {
         if !self.store.is_written() {
             self.writer.call(self.store.clone());
@@ -138,14 +139,14 @@ impl SiteState {
         written
     }
 
-    /// Returns why the kill switch counts as off although no operator switched it off; `None` if
-    /// the switch could be read.
+    /// Returns why the kill switch counts as off although no operator has switched it off; `None`
+    /// if its file could be read.
     pub(in crate::live) fn unread_switch(&self) -> Option<String> {
         self.store.problems.get(ProblemKind::UnreadSwitch)
     }
 
-    /// Sets the problem that the served version is older than the version that was live before the
-    /// restart; `None` ends the problem.
+    /// Begins the problem that the served version is older than the version before the restart;
+    /// `None` ends it.
     pub(in crate::live) fn is_behind(&self, problem: Option<String>) {
         self.store.problems.set(ProblemKind::Behind, problem);
     }
@@ -163,8 +164,7 @@ impl SiteState {
 impl Drop for SiteState {
     fn drop(&mut self) {
         if self.writer.is_stuck() {
-            // Writes nothing, because the write would probably hang and delay the end of the
-            // process.
+            // Writes nothing, because the write would probably hang, and the process could not end.
             return;
         }
         if !self.store.is_written() {
@@ -178,11 +178,11 @@ impl StateJob for SiteStore {
         &self.place
     }
 
-    /// Writes all unwritten changes. A change that cannot be written is kept.
+    /// Writes all changes that are not written yet. Keeps those that cannot be written.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
-        // `written` is locked before the changes are copied, so that of two concurrent writes the
-        // newer state is written last.
+        // `written` is locked before the changes are copied. Otherwise, of two concurrent writes,
+        // the one with the older state could be the last.
         let mut written = self.written.lock();
         let (state, record, entries, begun) = {
             let unwritten = self.unwritten.lock();
@@ -231,7 +231,7 @@ impl Unwritten {
         }
     }
 
-    /// Removes the entries before `end`, which are now in the history on disk.
+    /// Removes the entries before `end`, which are now on disk.
     fn are_written(&mut self, end: usize) {
         while self.begun < end && self.entries.pop_front().is_some() {
             self.begun += 1;
@@ -270,9 +270,9 @@ impl SiteStore {
         self.unwritten.lock().is_empty() && self.switch.unwritten().is_none()
     }
 
-    /// Writes the list of versions. The record of the live version is written first, because that
-    /// usually needs no free space. Then the bytes of the versions are written, and finally files
-    /// that are no longer needed are removed. Returns the results for the state and for the record.
+    /// Writes the list of versions. First writes the record of the live version, because that
+    /// usually needs no free space. Then writes the bytes of the versions, and finally removes
+    /// files that are no longer needed. Returns the results for the state and for the record.
     fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
         let SavedState { versions, pending, durability } = state;
         let kept = versions.iter().map(|accepted| &accepted.version);
@@ -294,7 +294,6 @@ impl SiteStore {
             written.bytes.retain(|hash, _| {
                 let stays = kept.contains(hash);
                 if !stays {
-                    // X
                     self.disk.remove(&self.path_of(*hash));
                 }
                 stays
@@ -306,8 +305,8 @@ impl SiteStore {
     fn report_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
         let problem = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
-            // The message always contains the path of the folder, because the file whose write
-            // fails first may differ between attempts.
+            // The message always contains the path of the folder. The first file that cannot be
+            // written may differ between attempts, and would change the message.
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(
@@ -315,8 +314,8 @@ impl SiteStore {
                 ))
             }
             (Ok(()), Err(StateError { path, cause, .. })) => Some(format!(
-                "{}: cannot be written, so a restart does not know of versions that go live while other writes fail too: \
-                 {cause}; the write is retried",
+                "{}: cannot be written, so a restart forgets versions that go live while other writes also fail: {cause}; \
+                 the write is retried",
                 path.display()
             )),
         };
@@ -334,8 +333,8 @@ impl SiteStore {
         Ok(())
     }
 
-    /// Appends to the history on disk, and returns how many entries were added. A history file that
-    /// is too large is rewritten with only its last entries.
+    /// Appends entries to the history on disk, and returns how many were added. If the file is too
+    /// large, it is rewritten with only its last entries.
     fn append(&self, entries: &VecDeque<HistoryEntry>) -> (usize, Result<(), StateError>) {
         let path = self.folder.join(HISTORY);
         let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_BYTES);
@@ -375,7 +374,7 @@ impl SiteStore {
 }
 
 impl Written {
-    /// Returns a stamp that is greater than all earlier stamps, even if the clock was set back.
+    /// Returns a stamp that is greater than all earlier ones, even if the clock was set back.
     fn next_stamp(&mut self, now: SystemTime) -> u64 {
         let now = u64::try_from(json::millis(now)).unwrap_or_default();
         self.stamp = now.max(self.stamp + 1);

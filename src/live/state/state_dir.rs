@@ -14,17 +14,17 @@ use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
 use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 
-/// How long to wait for a handle that is being dropped to release the lock. The thread of a file
-/// watcher may keep a site alive slightly longer than its last owner.
+/// How long to wait for the lock of a handle that is being dropped. The thread of a file watcher
+/// may keep a site alive slightly longer than its last owner does.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A folder for the sites' accepted and pending versions, their reloads, and the kill switch. Cheap
 /// to clone.
 ///
-/// Only one process at a time can have a folder open, with one `StateDir` and its clones: two
+/// Only one process at a time can open a folder, with one `StateDir` and its clones. Two
 /// independent handles would overwrite each other's record of the live version. The folder is
-/// locked until the last clone and the last site that was opened with it are dropped; the system
-/// releases the lock when the process ends. The next process or handle that opens the folder finds
+/// locked until the last clone, and the last site that was opened with it, are dropped. The system
+/// also releases the lock when the process ends. The next handle that opens the folder finds
 /// everything that was written. If a site is opened again with the same `StateDir`, for example to
 /// replace its settings, it also finds changes that are not written yet.
 ///
@@ -45,15 +45,15 @@ struct StateRoot {
     folder: Arc<StateFolder>,
     switch: KillSwitch,
     writer: Arc<StateWriter>,
-    /// When the directory was opened: older unfinished files are from another process.
+    /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
     hold: Arc<LockHold>,
-    /// The open sites, by folder. A site that is opened again finds its changes that could not be
+    /// The open sites, by folder. If a site is opened again, it finds its changes that are not
     /// written yet.
     sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
 }
 
-/// The files in the folder itself, without those of the sites.
+/// The files in the folder itself. The files of sites are in subfolders.
 struct StateFolder {
     path: PathBuf,
     disk: Disk,
@@ -65,22 +65,22 @@ struct StateFolder {
 }
 
 impl StateDir {
-    /// Opens a folder, and creates the folder if it does not exist. If the folder cannot be
-    /// created, if one of its files is damaged, or if the file system does not support locks, the
-    /// directory is used nevertheless and [`StateDir::problems`] reports the problem.
+    /// Opens a folder, and creates it if it does not exist. The directory is used even if the
+    /// folder cannot be created, if one of its files is damaged, or if the file system does not
+    /// support locks. [`StateDir::problems`] then returns the problem.
     ///
     /// # Errors
     ///
-    /// If the folder is open already, in another process or in this one. `open` waits up to two
-    /// seconds, in case the other handle is just being dropped.
+    /// If the folder is already open, in another process or in this one. Before that, `open` waits
+    /// up to two seconds, because the other handle may just be being dropped.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         let disk = Disk { lock_patience: PATIENCE, ..Disk::default() };
         Self::open_on(disk, StateWriter::default(), path.into())
     }
 
-    /// Opens a folder without ever writing to it, to see the state that the next start would find.
-    /// Sites opened with this handle have the versions and switches from the folder. The folder is
-    /// not locked, so another process may have it open.
+    /// Opens a folder without ever writing to it, to find out the state that the next start would
+    /// find. Sites that are opened with this handle have the versions and switches from the folder.
+    /// The folder is not locked, so another process may have it open.
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let lock = FolderLock::none(&path);
@@ -88,8 +88,8 @@ impl StateDir {
     }
 
     pub(in crate::live) fn open_on(disk: Disk, writer: StateWriter, path: PathBuf) -> Result<Self, StateError> {
-        // The folder is locked first: otherwise, files that another process is writing could be
-        // read, or could be removed as files of a killed process.
+        // The folder is locked first. Otherwise, files that another process is writing could be
+        // read, or removed as if the process had been killed.
         let (lock, unlocked) = FolderLock::take(&disk, &path)?;
         Ok(Self::with_lock(disk, writer, path, lock, unlocked))
     }
@@ -123,7 +123,7 @@ impl StateDir {
         Self { root: Arc::new(StateRoot { folder, switch, writer, began, hold, sites: Mutex::default() }) }
     }
 
-    /// Returns the path.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.root.folder.path
     }
@@ -133,12 +133,12 @@ impl StateDir {
         self.root.switch.enforcement()
     }
 
-    /// Switches enforcement on or off for every site opened with this value or a clone of it: at
-    /// once, and for sites opened later. The own switches of the sites do not change.
+    /// Switches enforcement on or off for every site that was opened with this value or a clone of
+    /// it, at once and for sites that are opened later. The sites' own switches do not change.
     ///
     /// # Errors
     ///
-    /// If the change could not be written. The change is in force nevertheless, and the write is
+    /// If the change could not be written. The switch has changed nevertheless, and the write is
     /// retried. If the process ends before a write succeeds, the change is lost.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let StateRoot { folder, switch, writer, .. } = &*self.root;
@@ -162,14 +162,14 @@ impl StateDir {
         self.root.folder.disk.write_switch(&self.folder_of(site), enforcement)
     }
 
-    /// Returns the position of a site's own switch from the file in the folder, whether or not a
+    /// Reads the position of a site's own switch from the file in the folder, whether or not a
     /// process serves the site. `Off` if the file cannot be read.
     pub fn enforcement_of(&self, site: &str) -> Enforcement {
         self.root.folder.disk.read_switch(&self.folder_of(site)).0
     }
 
-    /// Returns the names of the sites that the folder remembers, open or not, in sorted order.
-    /// Sites with long names, whose folder name had to be cut, are missing from the list.
+    /// Returns the names of the sites that the folder contains, sorted, whether or not the sites
+    /// are open. Sites with long names are missing, because their folder names were cut.
     pub fn site_names(&self) -> Vec<String> {
         let folders = self.root.folder.disk.names(&self.path().join("sites"));
         let mut names: Vec<_> = folders.iter().filter_map(|name| site_of_folder(name)).collect();
@@ -184,30 +184,30 @@ impl StateDir {
     }
 
     /// Waits until the state of all sites is written, and retries failed writes once. Returns
-    /// whether everything is written.
+    /// whether everything was written.
     ///
     /// Calling this is rarely necessary. A thread writes versions soon after they go live, sites
     /// write their state when they are dropped, and decisions of operators are written before the
-    /// call returns. Do not call this from a callback of this directory, because the callback would
-    /// wait for itself.
+    /// call returns. Do not call this in a callback of this directory, because it would then wait
+    /// for itself.
     pub fn flush(&self) -> bool {
         self.root.writer.flush(None)
     }
 
-    /// Flushes like [`StateDir::flush`], but stops waiting after `limit`, because a file system may
-    /// hang. After such a timeout, sites that are dropped write nothing; otherwise the end of the
-    /// process would wait for the file system.
+    /// Like [`StateDir::flush`], but stops waiting after `limit`, because a file system may hang.
+    /// After such a timeout, sites write nothing when they are dropped. Otherwise the process would
+    /// wait for the file system before it can end.
     pub fn flush_within(&self, limit: Duration) -> bool {
         self.root.writer.flush(Some(limit))
     }
 
-    /// Writes all changes within `limit` and releases the folder, so that another process can open
-    /// it. Returns whether that succeeded. If a change cannot be written, the folder is not
+    /// Writes all changes within `limit`, and then releases the folder so that another process can
+    /// open it. Returns whether both succeeded. If a change cannot be written, the folder is not
     /// released.
     ///
-    /// Handles and sites remain usable, but their changes, including those of a kill switch, are
-    /// not written until [`StateDir::take_back`]. So a process that replaces this process finds the
-    /// complete state, and is the only process that writes.
+    /// Handles and sites remain usable, but their changes are not written until
+    /// [`StateDir::take_back`]. This includes changes of a kill switch. So a process that replaces
+    /// this one finds the complete state, and is the only one that writes.
     pub fn hand_over(&self, limit: Duration) -> bool {
         let is_written = self.flush_within(limit);
         if is_written {
@@ -216,8 +216,8 @@ impl StateDir {
         is_written
     }
 
-    /// Opens the folder again after [`StateDir::hand_over`], in case this process was not replaced
-    /// after all. Writes the changes that were made in the meantime.
+    /// Opens the folder again after [`StateDir::hand_over`], if no other process has replaced this
+    /// one. Writes the changes that were made in the meantime.
     ///
     /// # Errors
     ///
@@ -231,8 +231,7 @@ impl StateDir {
         let unlocked = folder.lock.take_back(&folder.disk, &folder.path)?;
         folder.problems.set(ProblemKind::Unlocked, unlocked);
         writer.call(folder.clone());
-        // The stores are collected first, so that the lock of `sites` is not held while files are
-        // read.
+        // The stores are collected first, so that `sites` is not locked while files are read.
         let stores: Vec<_> = sites.lock().values().filter_map(Weak::upgrade).collect();
         for store in stores {
             store.trust_nothing();
@@ -241,29 +240,28 @@ impl StateDir {
         Ok(())
     }
 
-    /// Registers a callback for when a problem of the directory, or of a site's part of it, begins
-    /// or ends. Problems that began earlier are only in [`StateDir::problems`]. The callback runs
-    /// on the writing thread, so it delays the next write. It must neither use a kill switch nor
-    /// call [`StateDir::flush`]. Its panics are caught.
+    /// Registers a callback that is called when a problem of the directory, or of a site in it,
+    /// begins or ends. It is not called for problems that have already begun; see
+    /// [`StateDir::problems`]. The callback runs on the writing thread, so it delays the next
+    /// write. It must neither use a kill switch nor call [`StateDir::flush`]. Its panics are
+    /// caught.
     pub fn on_event(&self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }
 
-    /// Returns every problem with the folder itself; the most urgent is first. Problems with a
-    /// site's part of the folder are in the site's
-    /// [`Status::state_problems`](crate::live::Status::state_problems).
+    /// Returns every problem with the folder itself, the most urgent first. Problems that concern a
+    /// site are in the site's [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn problems(&self) -> Vec<String> {
         let problems = self.root.folder.problems.all();
-        // A folder that cannot be written cannot be locked, either, so only the first problem is
-        // reported.
+        // A folder that cannot be written to cannot be locked, either. Only the former is reported.
         let is_unwritable = problems.iter().any(|problem| problem.kind == ProblemKind::Unwritable);
         let shown = problems.into_iter().filter(|problem| !is_unwritable || problem.kind != ProblemKind::Unlocked);
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()
     }
 
-    /// Returns a problem if the last history entry of a site was more than an hour ahead of the
-    /// clock when the site was opened: either the clock is wrong now, or it was wrong then. `None`
-    /// if the clock has passed the time of the entry since.
+    /// Returns a problem if the last history entry of a site was more than an hour in the future
+    /// when the site was opened. The clock is wrong now, or was wrong then. `None` if the time of
+    /// that entry is past by now.
     pub fn clock_problem(&self) -> Option<String> {
         let now = self.root.folder.disk.clock.now();
         let sites = self.root.sites.lock();
@@ -275,9 +273,9 @@ impl StateDir {
         (last > now).then_some(problem)
     }
 
-    /// Reports whether the last attempt to write to the folder, including the parts of its sites,
-    /// succeeded. [`StateDir::open`], every write and [`StateDir::probe`] are such attempts.
-    /// Problems with a site's part are described in the site's
+    /// Reports whether the last attempt to write to the folder or to the part of a site succeeded.
+    /// [`StateDir::open`], every write and [`StateDir::probe`] are such attempts. A problem that
+    /// concerns a site is in the site's
     /// [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn is_writable(&self) -> bool {
         let sites = self.root.sites.lock();
@@ -286,28 +284,28 @@ impl StateDir {
     }
 
     /// Tests on another thread whether the folder can be written to, so that a problem is known
-    /// before something has to be written.
+    /// before there is something to write.
     pub fn probe(&self) {
         let StateRoot { folder, writer, .. } = &*self.root;
         writer.call(folder.clone());
     }
 
     /// Returns why the kill switch of all sites counts as [`Enforcement::Off`] although no operator
-    /// switched it off: the file of the switch could not be read, or is damaged. `None` if the file
-    /// has been written since.
+    /// has switched it off. Its file could not be read, or is damaged. `None` if it was written
+    /// since then.
     pub fn switch_problem(&self) -> Option<String> {
         self.root.folder.problems.get(ProblemKind::UnreadSwitch)
     }
 
-    /// Returns a site's part of the directory, without reading files.
+    /// Returns the part of the directory that belongs to a site, without reading files.
     pub(in crate::live) fn site(&self, name: &str) -> SiteState {
         let StateRoot { folder, writer, began, hold, sites, .. } = &*self.root;
         let path = self.folder_of(name);
         let mut sites = sites.lock();
         let store = sites.get(&path).and_then(Weak::upgrade).unwrap_or_else(|| {
             if sites.len() == sites.capacity() {
-                // Dropped sites are removed only before the map grows: doing so for each of ten
-                // thousand sites would visit ten thousand entries each time.
+                // Dropped sites are removed only before the map grows. Removing them for each of
+                // ten thousand sites would visit ten thousand entries each time.
                 sites.retain(|_, store| store.strong_count() > 0);
             }
             let store = Arc::new(SiteStore::new(

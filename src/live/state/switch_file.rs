@@ -1,4 +1,4 @@
-//! The file of a kill switch, for all sites or for one.
+//! The file that contains the position of a kill switch, for all sites or for one.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,12 @@ use super::lock::FolderLock;
 use super::record_file;
 use crate::live::{Durability, Enforcement, Mutex};
 
-/// The file of a kill switch in a folder, and a change that is not written to the file yet.
+/// The file of a kill switch in a folder, and the change that it does not contain yet, if any.
 pub(super) struct SwitchFile {
     disk: Disk,
     folder: PathBuf,
     /// Whether the file exists with content, so that it can be overwritten in place if the disk is
-    /// full. Locked while the file is written, so that the position that was set last is also
-    /// written last.
+    /// full. Locked while the file is written, so that concurrent changes are written in order.
     is_made: Mutex<bool>,
     /// The position that is not written yet. Never locked while the disk is accessed.
     unwritten: Mutex<Option<Enforcement>>,
@@ -31,16 +30,16 @@ impl SwitchFile {
         *self.unwritten.lock()
     }
 
-    /// Writes a new position of the switch. A change that cannot be written now is kept until it
-    /// can be written.
+    /// Writes a new position of the switch. A change that cannot be written now is kept and written
+    /// later.
     pub(super) fn set(
         &self,
         enforcement: Enforcement,
         lock: &FolderLock,
         problems: &Problems,
     ) -> Result<(), StateError> {
-        // The change is not written, because the process that has the folder open now would not
-        // notice it.
+        // Not written, because the process that has the folder open now would not notice the
+        // change.
         let Some(_held) = lock.writing() else {
             *self.unwritten.lock() = Some(enforcement);
             return Err(StateError::handed_over(&self.folder));
@@ -50,8 +49,8 @@ impl SwitchFile {
         self.try_write(enforcement, problems)
     }
 
-    /// Writes the change that could not be written before, if any. Otherwise, creates the file if
-    /// it does not exist yet. Returns whether all changes are written.
+    /// Writes the change that could not be written before, if any. Otherwise creates the file if it
+    /// does not exist yet. Returns whether all changes are written.
     pub(super) fn write(&self, problems: &Problems) -> bool {
         let mut is_made = self.is_made.lock();
         let Some(enforcement) = self.unwritten() else {
@@ -75,10 +74,10 @@ impl SwitchFile {
 }
 
 impl Disk {
-    /// Reads the kill switch in a folder, and returns a problem if the file is unreadable or
-    /// invalid. A file with neither `on` nor `off` was probably edited by an operator; it counts as
-    /// `off`, which refuses no client. An empty file counts as `on`: the machine lost power after
-    /// the file was created and before the switch was used, because a used switch is synced.
+    /// Reads the kill switch in a folder. Returns a problem if the file is unreadable or invalid. A
+    /// file that contains neither `on` nor `off` was probably edited by an operator. It counts as
+    /// `off`, because that refuses no client. An empty file counts as `on`. It means that the
+    /// machine lost power before the switch was ever used, because a switch that is used is synced.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
         let path = folder.join(SWITCH);
         match self.read(&path) {
@@ -99,8 +98,8 @@ impl Disk {
     /// Writes the file of a kill switch: `on` or `off`.
     ///
     /// The file is written under a temporary name and renamed. If that fails, for example on a full
-    /// disk, the existing file is overwritten in place. After a crash while it is overwritten, it
-    /// contains `on`, `off`, or neither, which counts as `off`.
+    /// disk, the existing file is overwritten in place. If the machine crashes while it is
+    /// overwritten, it contains `on`, `off`, or neither, which counts as `off`.
     pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
         let path = folder.join(SWITCH);
         let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);
@@ -108,9 +107,9 @@ impl Disk {
         written.or_else(|error| overwrite().map_err(|_| error))
     }
 
-    /// Creates the file of a switch that was never used, so that it can be overwritten when the
-    /// disk is full. A missing file also means `on`. Returns whether the file exists with content
-    /// now.
+    /// Creates the file of a switch that was never used, so that it can be overwritten if the disk
+    /// is full later. A missing file also means `on`. Returns whether the file now exists with
+    /// content.
     pub(super) fn make_switch(&self, folder: &Path) -> bool {
         let path = folder.join(SWITCH);
         match self.read(&path) {
@@ -124,13 +123,12 @@ impl Disk {
     }
 }
 
-/// Reports whether no content was ever written to the file. File systems replace lost data with
-/// zeros.
+/// Reports whether the file has no content. File systems replace lost data with zeros.
 fn is_blank(octets: &[u8]) -> bool {
     octets.iter().all(|octet| *octet == 0)
 }
 
-/// Returns the content of the file, equally long for `on` and `off`.
+/// Returns the content of the file. It has the same length for `on` and `off`.
 fn in_place(enforcement: Enforcement) -> [u8; 4] {
     match enforcement {
         Enforcement::On => *b"on \n",

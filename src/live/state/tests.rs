@@ -12,7 +12,7 @@ use crate::live::{Enforcement, LiveRobots, WhenMissing};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A file system on which operations on some files hang.
+/// A file system that hangs on some operations.
 #[derive(Default)]
 struct Hanging {
     is_hanging: AtomicBool,
@@ -91,7 +91,7 @@ fn a_directory_that_is_handed_over_is_written_by_one_handle_at_a_time() {
         assert!(std::fs::read_to_string(directory.join("enforcement")).expect("a file").starts_with("off"));
         assert!(state.take_back().is_err(), "the other has it open");
     }
-    // The changes that were made in the meantime are written.
+    // The changes that were made while the directory was handed over are written.
     state.take_back().expect("no other has it open");
     assert!(state.flush());
     assert!(open().is_err());
@@ -132,7 +132,8 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
             assert_eq!((shop.history().len(), shop.snapshot().enforcement()), (1, Enforcement::Off));
             shop.set_check(check::Options::default().exempt_paths(["/b"]).expect("a pattern"));
             assert!(shop.rollback().is_err());
-            // The other site still reloads, and so does a site that is opened now.
+            // The other site still reloads, and so does a site that is opened after the first one
+            // hangs.
             std::fs::write(&path, "User-agent: *\nDisallow: /c\n").expect("written");
             let reload = other.reload_blocking();
             assert_eq!((reload.outcome.hash(), other.status().enforcement), (other.status().live, Enforcement::Off));

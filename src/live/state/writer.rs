@@ -1,10 +1,10 @@
-//! Writes the state of sites on a thread of its own, because ten thousand sites that start or
-//! change at once must not wait for the disk.
+//! Writes the state of sites on its own thread, because ten thousand sites that start or change at
+//! once must not wait for the disk.
 //!
-//! **Failed writes are kept until they succeed.** A site keeps one state and at most 64 history
-//! entries until they are on disk, and the status reports them until then. A failed write is
-//! retried after a second, and later less often. Only a few sites are retried at once, because on a
-//! full disk ten thousand writes would fail one after the other.
+//! **A failed write is retried until it succeeds.** A site keeps one state and at most 64 history
+//! entries in memory until they are on disk. Meanwhile, the status reports the problem. The write
+//! is retried after a second, and later less often. Only a few sites are retried at once, because
+//! on a full disk ten thousand writes would fail one after the other.
 
 use crate::live::Mutex;
 use std::collections::VecDeque;
@@ -13,35 +13,35 @@ use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// First and longest pause before a failed write is retried.
+/// The shortest and the longest pause before failed writes are retried.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
-/// Number of sites whose failed writes are retried at once. On a full disk, all retries of ten
-/// thousand sites would fail.
+/// Number of sites whose failed writes are retried at once. On a full disk, retrying ten thousand
+/// sites would be useless.
 const TRIED_AT_ONCE: usize = 8;
 
-/// A part of a state directory that the writer writes: the folder itself or a site.
+/// The folder itself, or the part of a site: a part of the state directory that the writer writes.
 pub(super) trait StateJob: Send + Sync {
-    /// Returns the job's place in the queues.
+    /// Returns the record of the queues that contain this job.
     fn place(&self) -> &Mutex<QueuePlace>;
 
     /// Writes all unwritten changes. Returns whether that succeeded.
     fn write(&self) -> bool;
 }
 
-/// Whether a job is in the queues `jobs` and `later`. A job is in each queue at most once.
+/// Whether a job is in the queues `jobs` and `later`. It is in each of them at most once.
 #[derive(Debug, Default)]
 pub(super) struct QueuePlace {
     is_called: bool,
     is_later: bool,
 }
 
-/// Writes for one state directory, on a thread that ends when everything is written, or when all
-/// sites were dropped.
+/// Writes for one state directory. Its thread ends when everything is written, or when all sites
+/// are dropped.
 #[derive(Default)]
 pub(in crate::live) struct StateWriter {
-    /// Whether jobs run only during a flush, instead of on a thread.
+    /// Whether jobs run only during a flush, and not on a thread.
     #[cfg(test)]
     is_stepped: bool,
     queue: Mutex<Queue>,
@@ -52,19 +52,19 @@ pub(in crate::live) struct StateWriter {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Arc<dyn StateJob>>,
-    /// Jobs whose write failed.
+    /// Jobs that failed, and are retried later.
     later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
-    /// Whether a flush timed out. The file system may hang, so no other caller waits for a write.
+    /// Whether a flush timed out. The file system may hang, so no later flush waits for a write.
     is_stuck: bool,
-    /// When failed writes are retried.
+    /// When the failed jobs are retried.
     due: Option<Instant>,
     wait: Duration,
 }
 
 impl StateWriter {
-    /// Creates a writer without a thread, so that a test chooses when it writes.
+    /// Creates a writer without a thread, for a test that chooses when it writes.
     #[cfg(test)]
     pub(in crate::live) fn stepped() -> Self {
         let queue = Mutex::new(Queue { is_running: true, ..Queue::default() });
@@ -73,8 +73,8 @@ impl StateWriter {
 
     /// Queues a job.
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
-        // The queue is locked before `is_called` is set: otherwise, a flush could run while the job
-        // is marked as queued but not in a queue.
+        // The queue is locked before `is_called` is set. Otherwise, a flush could run while the job
+        // is marked as queued but is not in a queue.
         let mut queue = self.queue.lock();
         if std::mem::replace(&mut place(&*job).is_called, true) {
             return;
@@ -91,10 +91,10 @@ impl StateWriter {
     }
 
     /// Waits until every queued job has run, and retries the failed jobs once. Returns whether
-    /// everything is written; returns `false` if that takes longer than `limit`.
+    /// everything is written within `limit`.
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        // A job that failed may have run before there was free space, so failed jobs are retried.
+        // Failed jobs may have run while the disk was full, so they are retried.
         let Some(mut queue) = self.wait(end) else { return false };
         let later = std::mem::take(&mut queue.later);
         if later.is_empty() {
@@ -105,7 +105,7 @@ impl StateWriter {
         self.wait(end).is_some_and(|queue| queue.later.is_empty())
     }
 
-    /// Waits until every queued job has run; `None` if that takes until after `end`. While the
+    /// Waits until every queued job has run. Returns `None` if this is not done by `end`. While the
     /// returned guard is held, no job runs, and all failed jobs are in `later`.
     fn wait(&self, end: Option<Instant>) -> Option<MutexGuard<'_, Queue>> {
         let queue = self.queue.lock();
@@ -132,8 +132,8 @@ impl StateWriter {
         let spawned = thread::Builder::new().name("robots-state".into()).spawn(move || writer.work());
         queue.is_running = spawned.is_ok();
         if !queue.is_running {
-            // The system cannot start a thread, so the jobs run here. Failed jobs are retried when
-            // another job is queued.
+            // If the system cannot start a thread, the jobs run on this one. Failed jobs are
+            // retried when another job is queued.
             drop(self.drain(queue));
         }
     }
@@ -150,8 +150,8 @@ impl StateWriter {
             if due <= now {
                 queue = self.retry_some(queue);
             } else if Arc::strong_count(&self) == 1 {
-                // All sites and directories were dropped. Each has tried to write its changes when
-                // it was dropped.
+                // All sites and directories are dropped. Each of them has tried to write its
+                // changes.
                 break;
             } else {
                 queue = self.called.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner).0;
@@ -160,7 +160,7 @@ impl StateWriter {
         queue.is_running = false;
     }
 
-    /// Retries the first few failed jobs. If one of them succeeds, the others are due at once,
+    /// Retries the first few failed jobs. If one of them succeeds, the others are retried at once,
     /// because they may succeed, too.
     fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
@@ -179,8 +179,8 @@ impl StateWriter {
             queue.is_writing = true;
             drop(queue);
             place(&*job).is_called = false;
-            // Panics of jobs are caught, so that the other jobs run. The panic hook has already
-            // reported them.
+            // If a job panics, the other jobs still run. The panic hook has already reported the
+            // panic.
             let is_written = catch_unwind(AssertUnwindSafe(|| job.write())).unwrap_or(true);
             queue = self.queue.lock();
             queue.is_writing = false;
@@ -266,8 +266,8 @@ mod tests {
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, Duration::ZERO));
         assert!(queue.due.is_some_and(|due| due <= Instant::now()));
-        // After that, the pauses start with the shortest again. There are no more pauses when the
-        // last job has succeeded.
+        // Then the pauses start with the shortest one again. They end when the last job has
+        // succeeded.
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, 2 * RETRY_FIRST));
         jobs[1].is_writable.store(true, Ordering::Relaxed);
@@ -284,7 +284,7 @@ mod tests {
         for job in jobs.iter().chain(&jobs) {
             writer.call_later(job.clone());
         }
-        // One failed job has been queued again in the meantime. It runs only once.
+        // A failed job was queued again in the meantime. It runs only once.
         writer.call(jobs[0].clone());
         let queue = writer.retry_some(writer.queue.lock());
         assert_eq!((queue.jobs.len(), queue.later.len()), (0, TRIED_AT_ONCE + 3));

@@ -1,5 +1,5 @@
-//! The accepted versions, with the current version last. They are used for rollbacks, for
-//! comparisons with a new version, and for the age of each rule.
+//! The accepted versions of a site, with the current version last. They are needed to roll back, to
+//! compare a new version, and to find the age of each rule.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use super::{Version, VersionHash};
 /// Maximum number of versions that are kept per site.
 pub(in crate::live) const MAX_VERSIONS: usize = 8;
 
-/// Maximum total size, in bytes, of the versions other than the last two.
+/// Maximum total size, in bytes, of all versions except the last two.
 const MAX_BYTES: usize = 4 << 20;
 
 /// A version that was accepted once.
@@ -27,10 +27,10 @@ pub(in crate::live) struct AcceptedVersion {
 pub(in crate::live) enum AcceptedState {
     /// The version is live, or was replaced by a later version.
     Accepted,
-    /// The version was rolled back, and does not go live again by itself.
+    /// The version was rolled back, and goes live again only if it is accepted.
     RolledBack,
-    /// The version was rolled back, but the source has had another content since, so the version
-    /// may go live again.
+    /// The version was rolled back, but the source has had another content since then, so the
+    /// version may go live again.
     Superseded,
 }
 
@@ -40,7 +40,7 @@ keywords!(AcceptedState, "the state of an accepted version", {
     Superseded = "left",
 });
 
-/// At most [`MAX_VERSIONS`] accepted versions.
+/// The accepted versions of a site, at most [`MAX_VERSIONS`].
 #[derive(Clone, Debug, Default)]
 pub(in crate::live) struct AcceptedVersions(pub(in crate::live) Vec<AcceptedVersion>);
 
@@ -65,13 +65,14 @@ impl AcceptedVersions {
         self.accepted().nth(1)
     }
 
-    /// Reports whether this version was rolled back and the source has had no other content since.
+    /// Reports whether this version was rolled back and the source has had no other content since
+    /// then.
     pub(in crate::live) fn is_rolled_back(&self, hash: VersionHash) -> bool {
         self.0.iter().any(|version| version.hash() == hash && version.standing == AcceptedState::RolledBack)
     }
 
-    /// Adds a version, or makes a known version current again. A known version keeps the date of
-    /// its first acceptance.
+    /// Adds a version, or makes an earlier version current again. An earlier version keeps the date
+    /// of its first acceptance.
     pub(in crate::live) fn accept(&mut self, mut version: AcceptedVersion, grace: Duration, now: SystemTime) {
         if let Some(at) = self.0.iter().position(|known| known.hash() == version.hash()) {
             version.since = self.0.remove(at).since.min(version.since);
@@ -90,8 +91,8 @@ impl AcceptedVersions {
         Some(current.clone())
     }
 
-    /// Allows rolled-back versions to go live again, because the source has another content.
-    /// Returns whether there are any rolled-back versions.
+    /// Allows rolled-back versions to go live again, after the source had another content. Returns
+    /// whether there are any rolled-back versions.
     pub(in crate::live) fn supersede(&mut self) -> bool {
         let held = self.0.iter_mut().filter(|version| version.standing == AcceptedState::RolledBack);
         held.fold(false, |_, version| {
@@ -100,7 +101,7 @@ impl AcceptedVersions {
         })
     }
 
-    /// Marks these versions as rolled back, and all others as not rolled back.
+    /// Marks exactly these versions as rolled back.
     pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash()), version.standing) {
@@ -111,7 +112,7 @@ impl AcceptedVersions {
         }
     }
 
-    /// Makes a known version the current one. Returns whether it is known.
+    /// Makes an earlier version the current one. Returns whether the version was found.
     pub(in crate::live) fn bring_back(&mut self, hash: VersionHash) -> bool {
         let Some(at) = self.0.iter().position(|version| version.hash() == hash) else { return false };
         if self.current().is_none_or(|current| current.hash() != hash) {
@@ -121,8 +122,9 @@ impl AcceptedVersions {
         true
     }
 
-    /// Changes dates in the future to `now`. Such dates occur if the clock was set back, and would
-    /// prolong a grace period by the same amount of time. Returns whether there were any.
+    /// Changes dates in the future to `now`. A version has such a date if the clock was set back,
+    /// and the date would prolong the grace period by the same time. Returns whether any date was
+    /// changed.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.0.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();
@@ -136,8 +138,8 @@ impl AcceptedVersions {
 
     /// Removes versions until the limits are met. If at least two versions are older than the grace
     /// period, removes the oldest. Otherwise, removes the version whose neighbours are closest in
-    /// time, so that the kept versions are spread over the grace period. Never removes the last two
-    /// accepted versions or a rolled-back one.
+    /// time, so that the remaining versions are spread over the grace period. Never removes the
+    /// last two accepted versions, and never a version that was rolled back.
     fn thin(&mut self, grace: Duration, now: SystemTime) {
         loop {
             let kept: Vec<VersionHash> = self.accepted().take(2).map(|version| version.hash()).collect();
@@ -159,8 +161,8 @@ impl AcceptedVersions {
             let forgotten = if two_are_due {
                 candidates.next()
             } else {
-                // If only the oldest version can be removed, it is removed, because the limit on
-                // bytes is more important.
+                // If only the oldest version can be removed, it is removed, because the size limit
+                // is more important than the age of rules.
                 candidates.clone().skip(1).min_by_key(gap).or_else(|| candidates.next())
             };
             let Some(forgotten) = forgotten.map(|at| all[at].hash()) else { return };

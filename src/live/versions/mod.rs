@@ -1,5 +1,5 @@
-//! A version of a robots.txt: its bytes, and the hash that identifies them. The list of accepted
-//! versions is in the module `accepted`.
+//! A version of a robots.txt, with the hash that identifies it. The list of accepted versions is in
+//! the module `accepted`.
 
 mod accepted;
 
@@ -12,20 +12,20 @@ use std::time::SystemTime;
 pub(super) use self::accepted::{AcceptedState, AcceptedVersion, AcceptedVersions};
 use crate::rules::LinePlaces;
 
-/// Bytes from a source, hashed once. Cheap to clone.
+/// The bytes of a robots.txt and their hash. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     hash: VersionHash,
     bytes: Arc<[u8]>,
     pub(super) origin: Arc<str>,
     pub(crate) modified: Option<SystemTime>,
-    /// The origin of each line, if parts are appended.
+    /// Which part each line is from, if parts are appended.
     pub(super) places: Option<Arc<LinePlaces>>,
 }
 
 impl Version {
-    /// Creates a version from bytes. `modified` is when the bytes were last changed at the source,
-    /// if known.
+    /// Creates a version from bytes. `modified` is when they were last changed at the source, if
+    /// known.
     pub(crate) fn new(bytes: impl Into<Arc<[u8]>>, origin: &Arc<str>, modified: Option<SystemTime>) -> Self {
         let bytes = bytes.into();
         Self { hash: VersionHash::of(&bytes), bytes, origin: origin.clone(), modified, places: None }
@@ -44,8 +44,8 @@ impl Version {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VersionHash([u8; 32]);
 
-/// The first hex digits of a [`VersionHash`], at least [`VersionHashPrefix::MIN_DIGITS`]. Messages
-/// show 16 ([`VersionHash::short`]).
+/// The first hex digits of a [`VersionHash`]: at least [`VersionHashPrefix::MIN_DIGITS`]. Messages
+/// contain 16 digits ([`VersionHash::short`]).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VersionHashPrefix(String);
 
@@ -67,8 +67,8 @@ impl VersionHash {
     }
 }
 
-/// Converts bytes to hex digits. This does not use a formatter, for speed: every log line about a
-/// refused request contains a hash.
+/// Converts bytes to hex digits. A formatter would be slower, and every log line about a refused
+/// request contains a hash.
 fn hex(octets: &[u8]) -> String {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
     let mut text = Vec::with_capacity(2 * octets.len());
@@ -81,7 +81,7 @@ fn hex(octets: &[u8]) -> String {
 
 impl VersionHashPrefix {
     /// Minimum number of hex digits. With 48 bits, the versions of one site have different
-    /// prefixes, except by deliberate construction.
+    /// prefixes, unless somebody constructs equal ones deliberately.
     pub const MIN_DIGITS: usize = 12;
 
     /// Reports whether the hash starts with this prefix.

@@ -1,8 +1,8 @@
-//! A folder that contains a robots.txt file for each host: its handle and its builder. The module
+//! The handle and the builder of a folder that contains a robots.txt file for each host. The module
 //! `scan` lists the folder.
 //!
-//! **In robotsd, a directory is one site with many robots.txt files.** In the status, the log and
-//! the state directory, each file has the name `SITE/HOST`.
+//! **In robotsd, a directory is one site with many robots.txt files.** Each file has the name
+//! `SITE/HOST` in the status, the log and the state directory.
 
 mod scan;
 
@@ -21,8 +21,8 @@ use crate::source::watch::Watched;
 #[cfg(feature = "watch")]
 use crate::source::watch::Watcher;
 
-/// A live folder of robots.txt files, each named after its host. A site is opened for each new
-/// file, and each file is reloaded when it changes.
+/// A folder of robots.txt files, each named after its host. A site is opened for each new file, and
+/// each file is reloaded when it changes.
 ///
 /// | file | host |
 /// |---|---|
@@ -33,19 +33,20 @@ use crate::source::watch::Watcher;
 /// | `127.0.0.1.txt`, `[::1].txt` | that address |
 /// | `default.txt` | every other host |
 ///
-/// Names that begin with a dot or do not end in `.txt`, such as `example.com`, are ignored without
-/// an event. Other names that do not contain a valid host are reported once and ignored. If several
-/// names contain the same host, the first in byte order is used, and the others are ignored.
+/// A name that begins with a dot or does not end in `.txt`, such as `example.com`, is ignored
+/// without an event. Any other name that does not contain a valid host is reported once and
+/// ignored. If several names contain the same host, the first one in byte order is used, and the
+/// others are ignored.
 ///
-/// An unusable file does not affect other sites. As with any [`LiveRobots`], the site of the file
-/// keeps its last good version; a site that never had a good version has no rules. If a file is
-/// removed, its site also keeps the last good version, because otherwise a robots.txt that is
-/// removed by accident would allow everything on the site. The site of a removed file is removed
-/// when the folder is opened again, or immediately if it never had a good version.
+/// An unusable file does not affect other sites. Its own site keeps the last good version, as with
+/// any [`LiveRobots`], or has no rules if there never was a good version. If a file is removed, its
+/// site also keeps the last good version. Otherwise a file that is removed by accident would allow
+/// everything on the site. The site of a removed file is closed when the folder is opened again, or
+/// at once if it never had a good version.
 ///
-/// An override of a policy that matches no rule or crawler of one file may be meant for another
-/// file. With the feature `tracing`, an override that has no effect on any file is logged as a
-/// warning when the folder is opened.
+/// An override of a policy that matches no rule or crawler in one file may be meant for another
+/// file. With the feature `tracing`, an override without effect on any file is logged as a warning
+/// when the folder is opened.
 ///
 /// ```
 /// use tower_robots::source::Directory;
@@ -61,8 +62,8 @@ use crate::source::watch::Watcher;
 #[derive(Clone)]
 pub struct Directory {
     shared: Arc<DirectoryState>,
-    /// The same map as in `shared`. This clone keeps `shared` alive, so every clone of it still
-    /// follows the folder.
+    /// The same map as in `shared`. This clone owns `shared`, so the map follows the folder as long
+    /// as any clone of it exists.
     sites: SiteMap,
 }
 
@@ -73,7 +74,7 @@ pub struct DirectoryBuilder {
 }
 
 impl Directory {
-    /// Default name of the file for every host that has no file.
+    /// Default name of the file for all hosts without a file.
     pub const DEFAULT_FALLBACK: &str = DEFAULT_FALLBACK;
 
     /// Prepares to open a folder of robots.txt files.
@@ -83,8 +84,8 @@ impl Directory {
     }
 
     /// Returns the sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or for lookups. The map
-    /// follows changes of the folder as long as the map, one of its clones, a layer that uses it,
-    /// or this directory exists.
+    /// follows changes of the folder as long as one of these exists: this directory, the map, a
+    /// clone of it, or a layer that uses it.
     pub fn sites(&self) -> &SiteMap {
         &self.sites
     }
@@ -94,7 +95,7 @@ impl Directory {
         self.shared.open.lock().iter().map(|(host, site)| (host.clone(), site.live.clone())).collect()
     }
 
-    /// Returns a line for each ignored name in the folder, formatted as
+    /// Returns a line for each ignored name in the folder, in the format of
     /// [`DirectoryEvent::Ignored`]. Does not wait for any file system.
     pub fn ignored(&self) -> Vec<String> {
         let ignored = self.shared.ignored.lock();
@@ -103,11 +104,11 @@ impl Directory {
         ignored.iter().map(line).collect()
     }
 
-    /// Lists the folder again now, and opens a site for each new file. Does not read the files of
-    /// open sites again; use [`LiveRobots::reload`] for that.
+    /// Lists the folder again now, and opens a site for each new file. The files of open sites are
+    /// not read again; use [`LiveRobots::reload`] for that.
     ///
-    /// Waits for the file system, and for a scan that is in progress. No other method of this type
-    /// does.
+    /// Waits for the file system, and for another scan in progress. No other method of this type
+    /// waits for them.
     ///
     /// # Errors
     ///
@@ -116,7 +117,7 @@ impl Directory {
         self.shared.scan(Age::Settled).map(drop)
     }
 
-    /// Returns why changes are found only by polling; `None` if the file system reports changes.
+    /// Returns why the folder is polled for changes; `None` if the file system reports changes.
     pub fn watch_problem(&self) -> Option<String> {
         self.shared.watched.get().and_then(Watched::problem)
     }
@@ -135,7 +136,7 @@ impl IntoSites for Directory {
 }
 
 impl DirectoryBuilder {
-    /// Sets the name of the file for every host that has no file. Default:
+    /// Sets the name of the file for all hosts without a file. Default:
     /// [`Directory::DEFAULT_FALLBACK`]. A second call replaces the first.
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
         self.settings.fallback = name.into();
@@ -146,9 +147,9 @@ impl DirectoryBuilder {
     /// registry, check, gate and so on. The callback is also called for each new file, so it should
     /// use the current value of settings that change at run time. The directory's compile cache,
     /// watcher and polling interval replace those that the callback sets. [`WhenMissing::Fail`] is
-    /// treated as [`WhenMissing::Unavailable`], so that one unusable file does not prevent the
-    /// other sites from opening. If there are many files, several threads call the callback at
-    /// once. Default: the builder is not changed. A second call replaces the first.
+    /// treated as [`WhenMissing::Unavailable`], so that all other sites open even if one file is
+    /// unusable. If there are many files, several threads call the callback at the same time.
+    /// Default: no callback. A second call replaces the first.
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable
@@ -167,8 +168,8 @@ impl DirectoryBuilder {
         self
     }
 
-    /// Shares compiled files with sites outside the folder that use the same cache. Default: files
-    /// are shared only within the folder. A second call replaces the first.
+    /// Shares compiled files with sites outside the folder that use the same cache. Default: the
+    /// folder has its own cache. A second call replaces the first.
     pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
         self.settings.compile_cache = compile_cache.clone();
         self
@@ -195,8 +196,8 @@ impl DirectoryBuilder {
     ///
     /// # Errors
     ///
-    /// If the folder cannot be listed. A problem with a single file is reported in its site's
-    /// status instead.
+    /// If the folder cannot be listed. If only a single file has a problem, the status of its site
+    /// contains the problem.
     pub fn open(self) -> Result<Directory, Rejection> {
         let shared = Arc::new(DirectoryState::new(self.settings));
         shared.watch();
@@ -226,7 +227,7 @@ mod tests {
         std::fs::write(hung.path().join("a.test.txt"), "User-agent: *\nDisallow: /a\n").expect("written");
         let directory = Directory::new(hung.path()).poll_every(Duration::from_millis(50)).open().expect("a folder");
         hung.hang(Operations::All, 1);
-        // Two scans wait: one for the folder, the other for the first scan.
+        // Two scans must wait. The first waits for the folder, and the second for the first scan.
         for _ in 0..2 {
             let directory = directory.clone();
             std::thread::spawn(move || directory.rescan());

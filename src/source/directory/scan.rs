@@ -1,8 +1,7 @@
-//! Lists the folder, and opens a site for each file in it.
+//! Lists a folder of robots.txt files, and opens a site for each file.
 //!
-//! **Removing a file of a directory does not remove its site.** The last good version stays live,
-//! as for every other file, because otherwise a robots.txt that is removed by accident would allow
-//! everything on the site.
+//! **Removing a file from the folder does not remove its site.** The last good version stays live.
+//! Otherwise a robots.txt that is removed by accident would allow everything on the site.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,7 +18,8 @@ use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
 use crate::source::watch::{Watched, Watcher};
 
-/// An event found by scanning the folder: about one of its files, or about the whole folder.
+/// An event that a scan of the folder has found. It is about one of the files, or about the whole
+/// folder.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryEvent<'a> {
@@ -31,7 +31,7 @@ pub enum DirectoryEvent<'a> {
         /// The host's site. Its status reports any problem with the file.
         live: &'a LiveRobots,
     },
-    /// The file of a site was removed before it ever had a usable version, so the site was closed.
+    /// The file of a site was removed and was never usable, so the site was closed.
     #[non_exhaustive]
     Removed {
         /// The host.
@@ -43,7 +43,7 @@ pub enum DirectoryEvent<'a> {
     Ignored {
         /// The name in the folder.
         name: &'a str,
-        /// The reason, and how to fix it.
+        /// Why it was ignored, and what to change.
         reason: String,
     },
     /// The folder cannot be read. The sites do not change.
@@ -76,7 +76,7 @@ const MAX_THREADS: usize = 8;
 /// Minimum number of files per thread.
 const MIN_SITES_PER_THREAD: usize = 64;
 
-/// Default name of the file for every host that has no file.
+/// Default name of the file for all hosts without a file.
 pub(super) const DEFAULT_FALLBACK: &str = "default.txt";
 
 pub(super) struct DirectorySettings {
@@ -89,18 +89,18 @@ pub(super) struct DirectorySettings {
     pub(super) watcher: Watcher,
 }
 
-/// Configures a site, given its host.
+/// The callback that configures each site, given its host.
 type EachSite = Box<dyn Fn(&str, LiveBuilder<FileSource>) -> LiveBuilder<FileSource> + Send + Sync>;
 
 pub(super) struct DirectoryState {
     pub(super) settings: DirectorySettings,
     pub(super) sites: SiteMap,
-    /// Open sites by host. Locked only briefly, and changed only by scans.
+    /// The open sites, by host. Locked only briefly, and changed only by scans.
     pub(super) open: Mutex<BTreeMap<String, DirectorySite>>,
-    /// Ignored file names of the last listing, with the reasons. Locked only briefly.
+    /// The file names that the last listing ignored, with the reasons. Locked only briefly.
     pub(super) ignored: Mutex<BTreeMap<String, String>>,
-    /// Locked while the folder is listed and sites are opened, so that only one scan runs at a
-    /// time.
+    /// Locked while the folder is listed and sites are opened. This ensures that only one scan runs
+    /// at a time.
     scan: Mutex<ScanRecord>,
     pub(super) watched: std::sync::OnceLock<Watched>,
 }
@@ -110,10 +110,11 @@ pub(super) struct DirectoryState {
 struct ScanRecord {
     /// Whether listeners were already notified that the folder cannot be read.
     is_unreadable: bool,
-    /// Whether sites were added or removed after the map of sites was last published. This is still
-    /// true at the start of a scan if a listener panicked during the previous one.
+    /// Whether sites were added or removed since the map of sites was published. At the start of a
+    /// scan, this is true only if a listener panicked during the previous scan.
     has_unpublished: bool,
-    /// Whether the folder was listed before. If so, files without a site count as new.
+    /// Whether the folder was listed before. After the first listing, every file without a site is
+    /// a new file.
     was_listed: bool,
 }
 
@@ -122,7 +123,7 @@ pub(super) struct DirectorySite {
     pub(super) live: LiveRobots,
 }
 
-/// Whether a scan skips files that may be incomplete because they were written very recently.
+/// Whether a scan skips files that were modified so recently that they may be incomplete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Age {
     Any,
@@ -155,8 +156,8 @@ impl DirectoryState {
         }
     }
 
-    /// Starts to watch the folder. This must be called before the folder is listed, so that no file
-    /// is missed that is created after the listing.
+    /// Starts to watch the folder. Must be called before the folder is listed; otherwise a file
+    /// could be missed that is created in between.
     pub(super) fn watch(self: &Arc<Self>) {
         let directory = Arc::downgrade(self);
         let look = move || {
@@ -169,12 +170,12 @@ impl DirectoryState {
         let _ = self.watched.set(watched);
     }
 
-    /// Opens sites for new files. A new file may still be being written, so it is opened only after
-    /// it was not modified for a while. Returns how long to wait until the skipped files can be
+    /// Opens sites for new files. A new file may still be being written, so it is opened only if it
+    /// was not modified for a while. Returns how long to wait until the skipped files can be
     /// opened, if any.
     pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, Rejection> {
         let DirectorySettings { path, fallback, .. } = &self.settings;
-        // If a listener panics, the sites that were opened so far are kept, and the next scan opens
+        // If a listener panics, the sites that are already open are kept, and the next scan opens
         // the others.
         let mut record = self.scan.lock();
         let listing = match list(path, fallback) {
@@ -189,8 +190,8 @@ impl DirectoryState {
         };
         record.is_unreadable = false;
         let appeared = std::mem::replace(&mut record.was_listed, true);
-        // Only names that the previous listing did not ignore are reported. If such a file
-        // disappears and is created again, it is reported again.
+        // A name is reported only if the previous listing did not ignore it. So if the file is
+        // removed and created again, it is reported again.
         let before = std::mem::replace(&mut *self.ignored.lock(), listing.ignored.clone());
         for (name, reason) in listing.ignored {
             if !before.contains_key(&name) {
@@ -238,11 +239,11 @@ impl DirectoryState {
                 opened.lock().extend(site.map(|site| (host, site)));
             }
         };
-        // A panic of the callback `each` or of a listener is passed on to the caller that opens the
-        // folder.
+        // If the callback `each` or a listener panics, the panic is passed on to the caller that
+        // opens the folder.
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                // If the system cannot start a thread, the other threads open its files.
+                // If the system cannot start a thread, the other threads open the files.
                 let _ = std::thread::Builder::new().name("robots-open".into()).spawn_scoped(scope, open);
             }
             open();
@@ -261,7 +262,7 @@ impl DirectoryState {
         Some(DirectorySite { name, live })
     }
 
-    /// Closes and returns the sites whose file was removed and that never had a usable version.
+    /// Closes the sites whose file was removed and was never usable. Returns these sites.
     fn close_sites_without_file(&self, listed: &BTreeMap<String, String>) -> Vec<(String, DirectorySite)> {
         let mut open = self.open.lock();
         let without = |(host, site): (&String, &DirectorySite)| {
@@ -281,8 +282,8 @@ impl DirectoryState {
         self.sites.replace(hosts);
     }
 
-    /// Warns about overrides that have no effect on any site. An override is not reported if it has
-    /// an effect on at least one site, because it is probably meant for that site.
+    /// Warns about overrides without effect on any site. An override with an effect on one site is
+    /// probably meant for that site.
     #[cfg(feature = "tracing")]
     pub(super) fn trace_idle_overrides(&self) {
         let sites: Vec<_> = self.open.lock().values().map(|site| site.live.clone()).collect();
@@ -309,8 +310,8 @@ impl DirectoryState {
     }
 }
 
-/// Returns how much longer to wait until a recently written file may be read; `None` if it may be
-/// read now.
+/// Returns how long to wait until a recently written file may be read; `None` if it may be read
+/// now.
 fn rest(path: &Path) -> Option<Duration> {
     file::unrest(fs::metadata(reach(path)).ok()?.modified().ok()?)
 }
@@ -318,7 +319,7 @@ fn rest(path: &Path) -> Option<Duration> {
 /// Required extension of file names.
 const ENDING: &str = ".txt";
 
-/// Files found by one listing of the folder.
+/// The files that a listing of the folder has found.
 #[derive(Default)]
 pub(super) struct FolderListing {
     /// File names, by host.
@@ -348,8 +349,8 @@ pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
             }
         }
     }
-    // Inserting the names into a `HostMap` shows which names contain invalid hosts, and which hosts
-    // have two files.
+    // Inserting a name into a `HostMap` fails if its host is invalid, or if another file has the
+    // same host.
     let mut hosts = HostMap::new();
     for name in names {
         let host = if name == fallback { "*".to_owned() } else { host_of(&name) };
@@ -365,7 +366,7 @@ pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
     Ok(listing)
 }
 
-/// Returns the host from the name of a file, in the form that [`HostMap::insert`] accepts.
+/// Returns the host in the name of a file, in the form that [`HostMap::insert`] accepts.
 fn host_of(name: &str) -> String {
     let host = name.strip_suffix(ENDING).unwrap_or(name);
     let host = match host.strip_prefix("_wildcard.") {

@@ -1,5 +1,5 @@
-//! A circuit breaker for each path of claims, and the file that saves the results of the breakers
-//! for the next start.
+//! A circuit breaker for each claim path, and the file that saves when crawlers were last verified
+//! on each path.
 
 use std::collections::HashMap;
 use std::fs;
@@ -27,9 +27,9 @@ use crate::source::follow::{read_json, write_json};
 /// claims on all other paths are not refuted.
 const MAX_PATHS: usize = 4_096;
 
-/// The network path of a request to this process, identified by site and listener; not a URL path.
-/// On one path, the server sees either the crawlers' own addresses or the address of a proxy for
-/// all requests.
+/// The way that a request took to this process, identified by site and listener; not a URL path. On
+/// one path, the server sees either the crawlers' own addresses, or the address of a proxy for all
+/// requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClaimPath<'a> {
     /// The requested site.
@@ -38,30 +38,29 @@ pub struct ClaimPath<'a> {
     pub listener: &'a str,
 }
 
-/// The claims of one crawler on one path.
+/// A crawler, and the path that a request claiming to be from it took.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrawlerPath<'a> {
     path: ClaimPath<'a>,
     crawler: &'a str,
-    /// Hash of the path and the crawler.
+    /// Hash of the path and the crawler's name.
     pub(super) key: u64,
 }
 
-/// The methods whose results are counted separately. `Range` represents all checks by address.
+/// The methods that have separate counts. `Range` represents all checks by address.
 const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Signature];
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Number of parts of the table, each with a lock of its own.
+/// Number of parts of the table, each with its own lock.
 const SHARDS: usize = 16;
 
 /// The breakers of all paths in this process.
-///
-/// The breakers count clients, not requests, so the verified claims of a client need to be counted
-/// only once per minute. The client's other requests lock nothing.
+/// The breakers count clients, not requests. A verified client needs to be counted only once per
+/// minute, and its other requests lock nothing.
 #[derive(Debug, Default)]
 pub(super) struct ClaimPaths {
-    /// Keyed by the hash of the path and the crawler, so that a look-up does not allocate strings.
+    /// The key is the hash of the path and the crawler, so that a lookup allocates no strings.
     shards: [Mutex<PathTable>; SHARDS],
     /// Number of known paths.
     known: AtomicUsize,
@@ -79,11 +78,11 @@ struct Counted {
     listener: Box<str>,
     crawler: Box<str>,
     breaker: PathBreaker,
-    /// When a claim on the path was last counted.
+    /// When a claim on this path was last counted.
     used: SystemTime,
 }
 
-/// A suspect path: claims on it are currently not refuted.
+/// A path with so many failing claims that they are currently not refuted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectPath {
@@ -91,28 +90,28 @@ pub struct SuspectPath {
     pub site: String,
     /// Listener of the path.
     pub listener: String,
-    /// The claimed crawler; empty for signed requests whose `User-Agent` is not that of a
-    /// registered crawler.
+    /// The claimed crawler. Empty for signed requests whose `User-Agent` does not name a registered
+    /// crawler.
     pub crawler: String,
     /// The method whose checks fail. [`Range`](IdentityMethod::Range) represents checks of
-    /// addresses, by lists or by reverse DNS names. If signatures fail, a proxy may change signed
-    /// fields such as `Host`, or the clock may be wrong.
+    /// addresses, by lists or by reverse DNS names. If checks of signatures fail, a proxy may
+    /// change signed fields such as `Host`, or the clock may be wrong.
     pub method: IdentityMethod,
     /// Networks of the clients whose claims fail, at most three. If checks of addresses fail, one
-    /// of these networks is probably that of a proxy that is not configured as trusted.
+    /// of these networks probably belongs to a proxy that is not configured as trusted.
     pub networks: Vec<Network>,
     /// When the crawler was last verified on this path by this method.
     pub last_verified: Option<SystemTime>,
 }
 
 impl ClaimPaths {
-    /// Returns the claims of this crawler on this path, with their key.
+    /// Returns the path and the crawler, with the key of their breaker.
     pub(super) fn of_crawler<'a>(&self, path: ClaimPath<'a>, crawler: &'a str) -> CrawlerPath<'a> {
         CrawlerPath { path, crawler, key: self.hasher.hash_one((path, crawler)) }
     }
 
-    /// Counts the outcome of a claim, and returns the identity that applies. On a suspect path, a
-    /// refuted claim becomes undecided.
+    /// Counts the outcome of a claim, and returns the identity to use. On a suspect path, a refuted
+    /// claim becomes undecided.
     pub(super) fn judge(
         &self,
         claims: CrawlerPath<'_>,
@@ -148,7 +147,7 @@ impl ClaimPaths {
         counted.breaker.applied_to(identity, now)
     }
 
-    /// Returns the paths whose failed claims are not refuted.
+    /// Returns the suspect paths: failing claims on them are not refuted.
     pub(super) fn suspects(&self, now: SystemTime) -> Vec<SuspectPath> {
         let mut suspects: Vec<SuspectPath> = Vec::new();
         for paths in self.shards.iter().map(Mutex::lock) {
@@ -160,7 +159,7 @@ impl ClaimPaths {
         suspects
     }
 
-    /// Returns the paths whose crawler was verified within the last day.
+    /// Returns the paths with a verified crawler within the last day.
     pub(super) fn verified_paths(&self, now: SystemTime) -> Vec<VerifiedPath> {
         let lately = |time: Option<SystemTime>| {
             let seconds = second(time.filter(|at| is_of_last_day(*at, now))?);
@@ -183,8 +182,8 @@ impl ClaimPaths {
         verified
     }
 
-    /// Loads the results of an earlier process. Times outside the last day are ignored, because
-    /// they are too old or come from a wrong clock.
+    /// Loads the results of an earlier process. Times before the last day are too old, and times in
+    /// the future come from a wrong clock, so both are ignored.
     pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
         let time = |seconds: Option<u64>| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds?));
         for VerifiedPath { site, listener, crawler, verified, signed } in verified.into_iter().take(MAX_PATHS) {
@@ -200,17 +199,17 @@ impl ClaimPaths {
         }
     }
 
-    /// Returns a hash that is equal for all claims of one client on this path that the same method
-    /// verifies during the same minute. Only a few integers are hashed, because this runs for every
-    /// request of a crawler.
+    /// Returns a hash of the path, the client, the method and the current minute. A verified claim
+    /// is counted only if its hash is new. Only a few integers are hashed, because this runs for
+    /// every request of a crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
         let client = address.map_or(0, |address| bits(address.get()));
         self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))
     }
 
     /// Reports whether another path can be added. If the table is full, the least recently used
-    /// path whose crawler was not verified in the last day is removed. So clients with invented
-    /// claims cannot displace paths with verified crawlers.
+    /// path without a verified crawler in the last day is removed. So clients with invented claims
+    /// cannot displace paths with verified crawlers.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
         if self.known.fetch_add(1, Ordering::Relaxed) < MAX_PATHS {
             return true;
@@ -222,8 +221,8 @@ impl ClaimPaths {
     }
 
     fn shard(&self, key: u64) -> MutexGuard<'_, PathTable> {
-        // The upper bits of the hash select the shard, because the hash table in the shard uses the
-        // lower bits.
+        // The upper bits of the hash select the shard; the hash table in the shard uses the lower
+        // bits.
         self.shards[(key >> 56) as usize % SHARDS].lock()
     }
 }
@@ -257,15 +256,15 @@ fn is_of_last_day(at: SystemTime, now: SystemTime) -> bool {
     }
 }
 
-/// Granularity of saved times, in seconds. It is coarse, so that the file is not rewritten after
-/// each verified request.
+/// Times are saved in multiples of this, in seconds. If they were exact, the file would be
+/// rewritten after each verified request.
 const STEP: u64 = 10 * 60;
 
-/// Tolerance for a clock that is set back a little.
+/// How far the clock may be set back without making saved times invalid.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// The saved result of a path: when its crawler was last verified on it. Times are in seconds since
-/// the epoch. The fields have the same order as in the file.
+/// When a crawler was last verified on a path, as saved. Times are in seconds since the epoch. The
+/// fields have the same order as in the file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct VerifiedPath {
     crawler: Box<str>,
@@ -277,13 +276,13 @@ pub(super) struct VerifiedPath {
     verified: Option<u64>,
 }
 
-/// Maximum time until changed results are saved.
+/// Maximum time until a change is saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
-/// The file that saves results for the next start: when each path last had a verified crawler, and
-/// for each operator an address that was verified by its reverse DNS name.
+/// The file that saves results for the next start: when a crawler was last verified on each path,
+/// and one address per operator that was verified by its reverse DNS name.
 ///
-/// Without this file, claims could not be refuted after a restart until a genuine crawler was
+/// Without this file, claims after a restart could not be refuted until a genuine crawler is
 /// verified again.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPaths(PathBuf);
@@ -311,13 +310,12 @@ impl SavedPaths {
         (paths, Arc::new(OperatorTable::new(learned.proofs)))
     }
 
-    /// Returns the saved results whose times are not in the future. If any time is in the future,
-    /// also removes the file: once that time has passed, it could not be recognised as the time of
-    /// a wrong clock.
+    /// Returns the saved results, without those in the future. If there are any in the future, also
+    /// removes the file. Otherwise their times, which come from a wrong clock, would seem valid
+    /// when they have passed.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();
-        // X
         learned.paths.retain(|path| path.verified.max(path.signed) <= Some(second(now + CLOCK_STEP)));
         if learned.paths.len() < known {
             fs::remove_file(&self.0).map_err(|error| format!("{}: {error}", self.0.display()))?;
@@ -344,7 +342,7 @@ impl SavedPaths {
                 continue;
             }
             let (file, to_write) = (self.clone(), text.clone());
-            // The file is written on another thread, because writing to a disk blocks.
+            // Written on another thread, because writing to a disk blocks.
             let saved = tokio::task::spawn_blocking(move || write_json(&file.0, &to_write)).await;
             match saved {
                 Ok(Ok(())) => {
@@ -359,15 +357,15 @@ impl SavedPaths {
 }
 
 impl Learned {
-    /// Returns the JSON to write. It is empty if there are no results; an existing file is then not
-    /// changed.
+    /// Returns the JSON to write. It is empty if there are no results; an existing file then stays
+    /// unchanged.
     fn written(&self) -> String {
         let is_empty = self.paths.is_empty() && self.proofs.is_empty();
         if is_empty { String::new() } else { serde_json::to_string(self).unwrap_or_default() }
     }
 }
 
-/// Parses the values, and skips those that are invalid.
+/// Parses the values. Skips invalid ones.
 fn each<'v, T: Deserialize<'v>>(values: impl IntoIterator<Item = &'v Value>) -> Vec<T> {
     values.into_iter().filter_map(|value| T::deserialize(value).ok()).collect()
 }
@@ -404,7 +402,7 @@ mod tests {
         assert_eq!(judge("a", "Googlebot", VERIFIED), VERIFIED);
         assert_eq!(judge("a", "Googlebot", REFUTED), REFUTED);
         assert_eq!(paths.suspects(now), []);
-        // Sites and crawlers are counted separately.
+        // Each site and each crawler is counted separately.
         assert_eq!(judge("b", "Googlebot", REFUTED), SUSPECT);
         assert_eq!(judge("a", "bingbot", REFUTED), SUSPECT);
         assert_eq!(paths.suspects(now).len(), 2);
@@ -426,7 +424,7 @@ mod tests {
         assert_eq!(judge("real", VERIFIED, now), VERIFIED);
         flood(2 * MAX_PATHS, 1);
         assert_eq!(judge("real", REFUTED, now), REFUTED);
-        // A path with only invented claims is reported for at most a day.
+        // If all claims on a path are invented, the path is reported for at most a day.
         assert_eq!(paths.suspects(now).len(), MAX_PATHS - 1);
         assert_eq!(paths.suspects(now + DAY + DAY), []);
         // If no claim on a path was verified for a day, another path may displace it.

@@ -1,5 +1,5 @@
-//! The times when addresses that claim to be crawlers were first seen, and the bounded map that
-//! stores them and other results.
+//! When addresses that claim to be crawlers were first seen. Also contains the map of limited size
+//! that stores these times and other results.
 
 use crate::live::Mutex;
 use std::collections::HashMap;
@@ -17,11 +17,10 @@ use crate::identity::PublicAddress;
 /// Maximum number of addresses that are remembered.
 const MAX_ADDRESSES: usize = 65_536;
 
-/// Number of shards for these addresses.
+/// Number of parts of the address map, each with its own lock.
 const PARTS: usize = 256;
 
-/// For each address that claimed to be a crawler whose lists do not contain the address: when it
-/// first did so.
+/// When each address first claimed to be a crawler although the crawler's lists do not contain it.
 #[derive(Debug)]
 pub(super) struct FirstSeen {
     times: Generations<PublicAddress, SystemTime>,
@@ -31,7 +30,7 @@ pub(super) struct FirstSeen {
 
 impl Default for FirstSeen {
     fn default() -> Self {
-        // Shards are selected by network, so that many addresses of one network displace only few
+        // The network selects the shard, so that many addresses of one network displace only few
         // addresses of other networks.
         let times = Generations::in_parts(MAX_ADDRESSES, PARTS, |hasher, address: &PublicAddress| {
             hasher.hash_one(Network::around(address.get(), 24, 48))
@@ -41,7 +40,8 @@ impl Default for FirstSeen {
 }
 
 impl FirstSeen {
-    /// Returns when an address was first seen; `None` if it is new. Stores `now` for a new address.
+    /// Returns when an address was first seen. Returns `None` for a new address, and stores `now`
+    /// for it.
     pub(super) fn time(&self, address: PublicAddress, now: SystemTime) -> Option<SystemTime> {
         let known = self.times.get(&address);
         if known.is_none() {
@@ -50,8 +50,8 @@ impl FirstSeen {
         known
     }
 
-    /// Remembers an address, or marks a known address as recently used. Does so only once per
-    /// minute for each address, so that its other requests lock nothing.
+    /// Stores an address, or marks a known address as recently used. Does so only once per minute
+    /// for each address, so that its other requests lock nothing.
     pub(super) fn note(&self, address: PublicAddress, now: SystemTime) {
         if self.noted.is_new(self.hasher.hash_one((address, minute(now)))) {
             let _ = self.time(address, now);
@@ -59,12 +59,12 @@ impl FirstSeen {
     }
 }
 
-/// Default number of shards, each with a lock of its own.
+/// Default number of shards, each with its own lock.
 const SHARDS: usize = 16;
 
-/// A bounded map with two generations of entries. A new entry is added to the younger generation.
-/// When that is full, the older generation is dropped, and the younger generation becomes the older
-/// one. An entry that is looked up moves back into the younger generation. So the map never has to
+/// A map of limited size with two generations of entries. A new entry is added to the younger
+/// generation. If that is full, the older generation is dropped, and the younger one takes its
+/// place. An entry that is looked up moves back to the younger generation. So the map never has to
 /// search for its least recently used entry.
 #[derive(Debug)]
 pub(super) struct Generations<K, V> {
@@ -75,8 +75,7 @@ pub(super) struct Generations<K, V> {
     place: PlaceOf<K>,
 }
 
-/// Function that selects the shard of a key. Keys with equal results share a shard, so they
-/// displace only each other and other keys of that shard.
+/// Selects the shard of a key. A key displaces only keys of its own shard.
 type PlaceOf<K> = fn(&RandomState, &K) -> u64;
 
 #[derive(Debug)]
@@ -138,8 +137,8 @@ impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
     }
 
     fn shard(&self, key: &K) -> MutexGuard<'_, Shard<K, V>> {
-        // The upper bits of the hash select the shard, because the hash map in the shard uses the
-        // lower bits.
+        // The upper bits of the hash select the shard; the hash map in the shard uses the lower
+        // bits.
         let at = ((self.place)(&self.hasher, key) >> 48) as usize % self.shards.len();
         self.shards[at].lock()
     }

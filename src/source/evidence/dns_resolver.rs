@@ -1,5 +1,5 @@
-//! Sends DNS queries to a resolver, at a limited rate. Also contains a resolver of reverse DNS
-//! names for programs that can wait for the answers, for example to check a log.
+//! Sends DNS queries to a resolver at a limited rate. Also contains a resolver of reverse DNS names
+//! for programs that can wait, for example to check a log.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,14 +25,14 @@ pub(super) const IN_FLIGHT: usize = 32;
 /// Time limit for the response of a DNS server.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Minimum time between two queries: at most 50 are sent per second, however many requests claim to
-/// be crawlers.
+/// Minimum time between two queries. It limits them to 50 per second, even if many requests claim
+/// to be from crawlers.
 pub(super) const PACE: Duration = Duration::from_millis(20);
 
-/// Maximum number of times that a query is sent if no response arrives.
+/// How often a query is sent before it fails, if no response arrives.
 const ATTEMPTS: u32 = 2;
 
-/// A resolver for absolute names that uses neither search domains nor a hosts file.
+/// A resolver for absolute names. It uses neither search domains nor a hosts file.
 #[derive(Debug)]
 pub(super) struct DnsResolver {
     resolver: TokioResolver,
@@ -54,8 +54,8 @@ impl DnsResolver {
         Ok(Self { resolver, gate: question_gate(pace), timeout })
     }
 
-    /// Sends the queries of a check. Returns the outcome of the check, and how long the DNS records
-    /// that decide it are valid. Calls `note` for every answer.
+    /// Sends the queries that a check needs. Returns the outcome, and how long the deciding DNS
+    /// records are valid. Calls `note` for every response.
     pub(super) async fn check(
         &self,
         mut check: RdnsCheck,
@@ -74,7 +74,7 @@ impl DnsResolver {
         }
     }
 
-    /// Sends a query, and repeats it if no response arrives.
+    /// Sends a query. Sends it again if no response arrives.
     async fn ask(&self, question: &RdnsQuestion<'_>) -> (DnsAnswer, Duration) {
         let mut answer = (DnsAnswer::Timeout, Duration::ZERO);
         for _ in 0..ATTEMPTS {
@@ -96,8 +96,8 @@ impl DnsResolver {
         };
         let Ok(mut name) = name else { return failure };
         name.set_fqdn(true);
-        // This timeout limits the total time, because the resolver's own timeout applies separately
-        // to each of its servers and to UDP and TCP.
+        // This limits the total time. The resolver's own timeout applies separately to each server,
+        // and separately to UDP and TCP.
         let asked = time::timeout(4 * self.timeout, self.resolver.lookup(name, record)).await;
         let lookup = match asked {
             Ok(Ok(lookup)) => lookup,
@@ -123,10 +123,10 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
 fn restrict(options: &mut ResolverOpts, timeout: Duration) {
     options.ndots = 0;
     options.timeout = timeout;
-    // `ask` repeats queries itself, so that each attempt waits for the rate limit.
+    // `ask` itself repeats queries, so that each of them waits for the rate limit.
     options.attempts = 0;
     options.num_concurrent_reqs = 1;
-    // Responses are not cached, because the outcomes of checks are cached by address.
+    // Responses are not cached, because the outcomes of checks are cached.
     options.cache_size = 0;
     options.use_hosts_file = ResolveHosts::Never;
 }
@@ -159,11 +159,11 @@ fn answer_of(error: &NetError) -> DnsAnswer {
     }
 }
 
-/// Checks claims by the reverse DNS names of addresses.
+/// Checks who sent a request by the reverse DNS names of its address.
 ///
-/// As in a [`Verifier`](super::Verifier), at most 50 queries are sent per second, and at most 32
-/// addresses are looked up at the same time; further calls wait. Nothing is cached. The queries
-/// disclose the addresses to the resolver.
+/// At most 50 queries are sent per second, as in a [`Verifier`](super::Verifier), and at most 32
+/// addresses are looked up at the same time. Further calls wait. Nothing is cached. The resolver
+/// learns the addresses from the queries.
 #[derive(Debug)]
 pub struct NameResolver {
     pub(super) resolver: DnsResolver,
@@ -183,27 +183,27 @@ impl NameResolver {
         Ok(Self { resolver, in_flight: Semaphore::new(IN_FLIGHT) })
     }
 
-    /// Checks a claim by the reverse DNS names of an address. `patterns` match the names of the
-    /// claimed crawler's addresses.
+    /// Checks whether an address belongs to the claimed crawler. `patterns` match the reverse DNS
+    /// names of the crawler's addresses.
     ///
     /// A failed check proves something only if the resolver is known to answer queries about that
-    /// operator's names ([`RdnsCheck::through`]). `note` is called for every answer.
+    /// operator's names ([`RdnsCheck::through`]). Calls `note` for every response.
     pub async fn check(
         &self,
         address: PublicAddress,
         patterns: Arc<[NamePattern]>,
         note: impl FnMut(&RdnsQuestion<'_>, &DnsAnswer),
     ) -> MethodOutcome {
-        // This cannot fail, because the semaphore is never closed.
+        // Cannot fail, because the semaphore is never closed.
         let _permit = self.in_flight.acquire().await;
         self.resolver.check(RdnsCheck::new(address, patterns), note).await.0
     }
 }
 
-/// Creates a rate limiter that releases queries one at a time, in the order of arrival.
+/// Creates a rate limiter that allows one query at a time, in the order of arrival.
 fn question_gate(pace: Duration) -> Mutex<Interval> {
     let mut gate = time::interval(pace);
-    // Time without queries does not allow a burst later.
+    // A time without queries must not allow a burst later.
     gate.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Mutex::new(gate)
 }

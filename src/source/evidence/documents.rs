@@ -1,4 +1,4 @@
-//! The kinds of documents that are followed as evidence: lists of addresses, key directories, and
+//! The kinds of documents that contain evidence: lists of addresses, key directories, and
 //! registries. A registry contains the URLs of the other documents, so a fetched registry must pass
 //! additional checks. Also contains the copies of a list that are available without a fetch.
 
@@ -118,8 +118,8 @@ impl Document for Registry {
         self.crawlers().len()
     }
 
-    /// Compares the registry with the previous version, or the first version with the built-in
-    /// registry.
+    /// Compares the registry with the previous version. If there is none, compares it with the
+    /// built-in registry.
     fn objection(&self, before: Option<&Self>) -> Option<String> {
         let drastic_changes = before.unwrap_or_else(|| Self::builtin()).drastic_changes(self);
         let named = drastic_changes.iter().take(MAX_NAMED).map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -130,27 +130,28 @@ impl Document for Registry {
     }
 }
 
-/// A copy of a published list.
+/// A copy of a published list of addresses.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ListCopy {
     /// The parsed list.
     pub list: RangeList,
-    /// Origin of the copy: `saved` (by a process that fetched the list), `file` (the operator's own
-    /// copy) or `embedded`.
+    /// Where the copy comes from: `saved` (by a process that fetched the list), `file` (the
+    /// operator's own copy) or `embedded`.
     pub origin: &'static str,
-    /// When the list's server last confirmed the list; `None` for a copy that was not fetched.
+    /// When the list's server last confirmed that this copy is current; `None` for a copy that was
+    /// not fetched.
     pub confirmed: Option<SystemTime>,
-    /// Date when an embedded copy was fetched, such as `2026-09-02`.
+    /// When an embedded copy was fetched, as a date such as `2026-09-02`.
     pub fetched: Option<&'static str>,
 }
 
 impl ListCopy {
-    /// Returns the copies of the list at a URL in the order of precedence: the copy that a
+    /// Returns the copies of the list at a URL, the preferred one first. These are the copy that a
     /// [`Verifier`](super::Verifier) saved in the folder `saved`, the operator's file `own`, and
     /// the embedded copy. A `Verifier` uses the same order until it has fetched the list.
     ///
-    /// For an unreadable copy, the result contains the error; use the next copy then.
+    /// An unreadable copy is returned as its error; use the next copy then.
     pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
         let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()
@@ -195,8 +196,8 @@ const MAX_CRAWLERS: usize = 10_000;
 /// headers.
 const MAX_VALUE_LENGTH: usize = 512;
 
-/// `User-Agent` headers of the most common browsers. A registry must not identify any of them as a
-/// crawler.
+/// `User-Agent` headers of the most common browsers. A registry that identifies any of them as a
+/// crawler is rejected.
 const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36 Edg/142.0.0.0",
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0",
@@ -209,7 +210,7 @@ const BROWSERS: &[&str] = &[
 ];
 
 /// Converts a fetched registry to a string. Rejects it if it is not UTF-8, or if it is an HTML or
-/// XML page. These checks do not apply to an operator's own file.
+/// XML page. An operator's own file is not checked in this way.
 fn check_text(octets: &[u8]) -> Result<&str, String> {
     let text = std::str::from_utf8(octets).map_err(|error| {
         let before = &octets[..error.valid_up_to()];
@@ -222,8 +223,8 @@ fn check_text(octets: &[u8]) -> Result<&str, String> {
     Ok(text)
 }
 
-/// Checks whether a fetched registry may be used: it is not too large, its values have no control
-/// characters, its URLs are `https` URLs, and it does not identify common browsers as crawlers.
+/// Checks whether a fetched registry may be used. It must not be too large or contain control
+/// characters, its URLs must be `https` URLs, and it must not identify common browsers as crawlers.
 fn check_use(registry: &Registry) -> Result<(), String> {
     let rows = registry.crawlers().len();
     if rows > MAX_CRAWLERS {
@@ -378,7 +379,7 @@ mod tests {
         let why = |error: &str| Err(format!("{}{error}", own.display()));
         assert_eq!(origins(None, Some(&own)), [why(": No such file or directory (os error 2)"), embedded()]);
         std::fs::write(&own, "8.8.8.0/24\n").expect("written");
-        // The saved copy is used at the next start, however old it is.
+        // The saved copy is used at the next start, even if it is old.
         let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let documents = SavedDocuments::new(folder.path().to_owned());
         documents.save(GPTBOT, b"9.9.9.0/24\n", confirmed, &Validators::default()).expect("saved");

@@ -1,12 +1,14 @@
-//! The queue of addresses to look up. It shares the look-ups fairly among networks: it decides
-//! which address is looked up next, and which address is dropped if the queue is full. Also
+//! The queue of addresses to look up. It decides which address is looked up next, and which one is
+//! dropped if the queue is full, so that the lookups are shared fairly among networks. Also
 //! contains `RecentMarks`, a lock-free filter for repeated notes.
 //!
-//! The next look-up is the one that had the fewest look-ups of its own network ahead of it when it
-//! arrived. Its /24 (IPv4) or /64 (IPv6) is compared first, and then its /48 (IPv6), because one
-//! customer may have many /64 networks. If these numbers are equal, the order of arrival decides.
+//! When a lookup arrives, the lookups of its own network that are ahead of it are counted. The one
+//! with the lowest count is next. The count for its /24 (IPv4) or /64 (IPv6) is compared first, and
+//! then the count for its /48 (IPv6), because one customer may have many /64 networks. If these
+//! counts are equal, the order of arrival decides.
+//!
 //! So a client with many addresses that claim to be crawlers mainly delays its own network. It
-//! delays other networks only by its look-ups in progress.
+//! delays other networks only by its lookups in progress.
 
 use crate::live::Mutex;
 use std::sync::Arc;
@@ -18,15 +20,15 @@ use super::dns_resolver::IN_FLIGHT;
 use crate::agent::Network;
 use crate::identity::PublicAddress;
 
-/// Maximum number of addresses that wait to be looked up.
+/// Maximum number of addresses that are waiting for a lookup.
 const QUEUE: usize = 256;
 
-/// Maximum number of concurrent look-ups for one /24 or /64, and for one /48. The DNS server of a
-/// network may never respond, so that each look-up for the network takes some seconds.
+/// Maximum number of concurrent lookups for one /24 or /64, and for one /48. If the DNS server of a
+/// network never responds, each lookup for this network takes some seconds.
 const MAX_NARROW_LOOKUPS: usize = 4;
 const MAX_WIDE_LOOKUPS: usize = 8;
 
-/// The waiting look-ups, and the look-ups in progress.
+/// The waiting lookups, and the lookups in progress.
 #[derive(Debug)]
 pub(super) struct LookupQueue<T> {
     places: Mutex<Places<T>>,
@@ -35,7 +37,7 @@ pub(super) struct LookupQueue<T> {
 
 #[derive(Debug)]
 struct Places<T> {
-    /// Waiting look-ups in order of arrival.
+    /// Waiting lookups in the order of arrival.
     waiting: Vec<Waiting<T>>,
     in_flight: Vec<Networks>,
 }
@@ -43,17 +45,17 @@ struct Places<T> {
 #[derive(Debug)]
 struct Waiting<T> {
     networks: Networks,
-    /// Number of look-ups of the same narrow network, and of the same wide network, that were
-    /// waiting or in progress when this look-up arrived.
+    /// Number of lookups that were waiting or in progress when this lookup arrived: in the same
+    /// narrow network, and in the same wide network.
     ahead: [usize; 2],
     lookup: T,
 }
 
-/// The narrow and the wide network of an address. For IPv4, the two are the same.
+/// The narrow and the wide network of an address. They are the same for IPv4.
 #[derive(Clone, Copy, Debug)]
 struct Networks([Network; 2]);
 
-/// A guard of a look-up in progress. Dropping it ends the look-up.
+/// A guard for a lookup in progress. Dropping it ends the lookup.
 #[derive(Debug)]
 pub(super) struct InFlight<T> {
     queue: Arc<LookupQueue<T>>,
@@ -65,8 +67,8 @@ impl Networks {
         Self([64, 48].map(|length| Network::around(address.get(), 24, length)))
     }
 
-    /// Returns how many of `others` are in the same narrow network, and how many in the same wide
-    /// network.
+    /// Returns how many of `others` are in the same narrow network, and how many are in the same
+    /// wide network.
     fn count<'a>(self, others: impl Iterator<Item = &'a Self>) -> [usize; 2] {
         others.fold([0, 0], |[narrow, wide], other| {
             [narrow + usize::from(other.0[0] == self.0[0]), wide + usize::from(other.0[1] == self.0[1])]
@@ -80,8 +82,8 @@ impl<T> LookupQueue<T> {
         Arc::new(Self { places: Mutex::new(places), changed: Notify::new() })
     }
 
-    /// Adds a look-up to the queue. If the queue is full, removes and returns the look-up that had
-    /// the most look-ups of its networks ahead of it, which may be the new one.
+    /// Adds a lookup to the queue. If the queue is full, a lookup is removed and returned, which
+    /// may be the new one. It is the lookup with the most lookups of its own networks ahead of it.
     pub(super) fn push(&self, address: PublicAddress, lookup: T) -> Option<T> {
         let mut places = self.places.lock();
         let networks = Networks::of(address);
@@ -99,7 +101,7 @@ impl<T> LookupQueue<T> {
         left_out
     }
 
-    /// Waits until a look-up may start, and returns it.
+    /// Waits until a lookup may start, and returns it.
     pub(super) async fn next(self: &Arc<Self>) -> (T, InFlight<T>) {
         loop {
             if let Some((networks, lookup)) = self.places.lock().next() {
@@ -109,7 +111,7 @@ impl<T> LookupQueue<T> {
         }
     }
 
-    /// Returns the number of waiting look-ups.
+    /// Returns the number of waiting lookups.
     pub(super) fn waiting(&self) -> usize {
         self.places.lock().waiting.len()
     }
@@ -146,12 +148,12 @@ impl<T> Drop for InFlight<T> {
 /// Number of marks that are remembered, a power of two.
 const SLOTS: usize = 8_192;
 
-/// Remembers the hashes of recent notes, to skip repeated notes. A note is an update that need not
-/// be repeated within a short time.
+/// Remembers the hashes of recent notes, so that repeated notes can be skipped. A note is an update
+/// that need not be repeated within a short time.
 ///
-/// A hash (mark) is forgotten when another mark is stored in the same slot; the note is then
-/// repeated. If two different notes have the same mark, one of them is skipped. So use this only
-/// for notes that may be lost.
+/// The hash of a note is its mark. A mark is forgotten when another one is stored in the same slot;
+/// the note is then repeated. If two different notes have the same mark, one of them is skipped. So
+/// use this only for notes that may be lost.
 #[derive(Debug)]
 pub(super) struct RecentMarks(Box<[AtomicU64]>);
 
@@ -162,14 +164,14 @@ impl Default for RecentMarks {
 }
 
 impl RecentMarks {
-    /// Reports whether a mark is new, and remembers the mark.
+    /// Stores a mark, and reports whether it was new.
     pub(super) fn is_new(&self, mark: u64) -> bool {
-        // The upper bits select the slot. The lowest bit is set, because the value 0 means an empty
+        // The upper bits select the slot. The lowest bit is always set, because 0 means an empty
         // slot.
         let (mark, at) = (mark | 1, (mark >> 51) as usize % SLOTS);
         let Some(slot) = self.0.get(at) else { return true };
-        // The slot is loaded first and written only if necessary: a cache line that no core writes
-        // stays in the cache of every core.
+        // The slot is written only if necessary. A cache line that no core writes stays in the
+        // cache of every core.
         slot.load(Ordering::Relaxed) != mark && slot.swap(mark, Ordering::Relaxed) != mark
     }
 }
@@ -205,7 +207,7 @@ mod tests {
         }
     }
 
-    /// Starts look-ups until no more may start, and returns them all.
+    /// Starts lookups until no more may start, and returns them all.
     fn all(queue: &Queue) -> (Vec<IpAddr>, Vec<InFlight<IpAddr>>) {
         std::iter::from_fn(|| next(queue)).unzip()
     }
@@ -222,7 +224,7 @@ mod tests {
             assert_eq!((left_out, queue.waiting()), (flood.len() - QUEUE.min(flood.len()), QUEUE.min(flood.len())));
             let (taken, under_way) = all(&queue);
             assert_eq!(taken, flood[..most]);
-            // An address of another network is looked up next, although others wait longer, and
+            // Next is an address of another network, although others have waited longer. It also
             // displaces one of the waiting addresses.
             while queue.waiting() < QUEUE {
                 push(&queue, flood[1]);
@@ -230,7 +232,7 @@ mod tests {
             let left_out = push(&queue, v6(2, 1, 1)).expect("one of the flood");
             assert!(flood.contains(&left_out), "{left_out}");
             assert_eq!(next(&queue).map(|(address, _)| address), Some(v6(2, 1, 1)));
-            // When a look-up ends, another look-up of the same network may start.
+            // When a lookup ends, another one for the same network may start.
             drop(under_way.into_iter().next());
         }
     }
@@ -244,8 +246,8 @@ mod tests {
         assert_eq!(taken[..2], [v6(1, 1, 0), v6(1, 2, 1)]);
     }
 
-    /// The number of networks is not limited: if each address is in another network, all concurrent
-    /// look-ups can be used.
+    /// The number of networks is not limited. If each address is in another network, all concurrent
+    /// lookups can be used.
     #[test]
     fn as_many_networks_as_there_are_places_take_all() {
         let queue = LookupQueue::new();
@@ -253,7 +255,7 @@ mod tests {
         assert_eq!(push(&queue, v4(1, 1)), Some(v4(1, 1)));
         let (taken, mut under_way) = all(&queue);
         assert_eq!(taken.len(), IN_FLIGHT);
-        // Another address is looked up after a look-up has ended.
+        // After a lookup has ended, another address is looked up.
         under_way.pop();
         assert_eq!(push(&queue, v4(1, 1)), None);
         let rest = std::iter::from_fn(|| next(&queue).map(|(address, _)| address));

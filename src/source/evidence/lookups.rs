@@ -1,4 +1,4 @@
-//! Checks of addresses by their reverse DNS names: kept outcomes, and look-ups in progress.
+//! Checks of addresses by their reverse DNS names: stored outcomes, and lookups in progress.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -15,44 +15,44 @@ use crate::agent::{Network, UndecidedReason};
 use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
 use crate::live::{Clock, Mutex};
 
-/// How long outcomes are kept. A verified outcome is kept as long as its DNS records are valid,
-/// within these limits.
+/// How long outcomes are stored. The outcome for a verified address is stored as long as its DNS
+/// records are valid, within these limits.
 const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
 const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 const FAILED: Duration = Duration::from_secs(60 * 60);
 const UNDECIDED: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a look-up. A look-up that has not ended by then is considered lost.
+/// Maximum duration of a lookup. If it takes longer, it counts as lost.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
-/// How long after its last response a resolver is considered reachable although queries fail.
+/// If queries fail, how long the resolver still counts as reachable after its last response.
 const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
-/// Minimum time, in seconds, between two look-ups of a verified address that test whether the
-/// resolver answers.
+/// Minimum time, in seconds, between two lookups of the same verified address. These lookups test
+/// whether the resolver answers.
 const PROOF_PAUSE: u64 = 60;
 
-/// Patterns of the reverse DNS names of one operator's addresses, and the proof that the resolver
-/// answers queries about these names.
+/// Patterns for the reverse DNS names of one operator's addresses. Also contains the evidence that
+/// the resolver answers queries about these names.
 #[derive(Debug, Default)]
 pub(super) struct OperatorNames {
-    /// Number of the operator in cache keys.
+    /// Number that represents the operator in cache keys.
     number: u32,
     pub(super) patterns: Arc<[NamePattern]>,
-    /// When an address was last verified by these names, in seconds since the epoch; 0 if never.
+    /// When these names last verified an address, in seconds since the epoch; 0 if never.
     last_verified: AtomicU64,
-    /// The address that was last verified by these names.
+    /// The address that these names verified last.
     proof: Mutex<Option<PublicAddress>>,
-    /// When a look-up of `proof` was last requested, in seconds since the epoch.
+    /// When `proof` was last queued for a lookup, in seconds since the epoch.
     proof_asked: AtomicU64,
 }
 
-/// The look-ups of a process, and their outcomes.
+/// The lookups of a process, and their outcomes.
 #[derive(Debug)]
 pub(super) struct Lookups {
     pub(super) known: KnownNames,
     pub(super) queue: Arc<LookupQueue<Lookup>>,
-    /// Wakes the tasks that wait until any look-up ends.
+    /// Wakes the tasks that wait until any lookup ends.
     pub(super) ended: Notify,
     /// When the resolver last answered a query, in seconds since the epoch; 0 if never.
     answered: AtomicU64,
@@ -62,7 +62,7 @@ pub(super) struct Lookups {
     version: EvidenceVersion,
 }
 
-/// An address to look up, and the names to compare with its reverse DNS names.
+/// An address to look up, and the operator's names that it should have.
 #[derive(Debug)]
 pub(super) struct Lookup {
     address: PublicAddress,
@@ -71,12 +71,12 @@ pub(super) struct Lookup {
 
 impl OperatorNames {
     /// Creates the names of an operator. `proof` is an address that an earlier process verified by
-    /// these names; this process has not looked it up yet.
+    /// these names, but this process has not looked up yet.
     pub(super) fn new(number: u32, patterns: Arc<[NamePattern]>, proof: Option<PublicAddress>) -> Self {
         Self { number, patterns, proof: Mutex::new(proof), ..Self::default() }
     }
 
-    /// Returns an address that was verified by these names, if any.
+    /// Returns an address that these names have verified, if any.
     pub(super) fn proof(&self) -> Option<PublicAddress> {
         *self.proof.lock()
     }
@@ -93,7 +93,7 @@ impl OperatorNames {
         *self.proof.lock() = Some(address);
     }
 
-    /// Returns the address that was verified before, if it is due to be looked up again.
+    /// Returns the previously verified address if it is time to look it up again.
     fn proof_due(&self, now: SystemTime) -> Option<PublicAddress> {
         let (now, asked) = (second(now), self.proof_asked.load(Ordering::Relaxed));
         if asked <= now && now - asked < PROOF_PAUSE {
@@ -112,8 +112,8 @@ impl Lookups {
         Arc::new(Self { known, queue, ended, answered, failed, clock, version })
     }
 
-    /// Returns whether the reverse DNS names of an address are those of this operator. If the
-    /// outcome is not known, queues the address to be looked up once.
+    /// Returns whether the reverse DNS names of an address belong to this operator. If that is not
+    /// known, queues the address, unless it is already queued.
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let known = self.known.get(&key).filter(|known| holds(known.until, now));
@@ -125,8 +125,8 @@ impl Lookups {
         let meant = RdnsCheck::through(outcome, names.last_verified(), now);
         if meant != outcome {
             // No address of this operator was verified within the last hour, so the resolver may
-            // not answer queries about its names. Looking up an address that was verified before
-            // shows whether it does.
+            // not answer queries about its names. Looking up a previously verified address shows
+            // whether the resolver answers them.
             if let Some(proof) = names.proof_due(now) {
                 self.enqueue(proof, names);
             }
@@ -137,21 +137,20 @@ impl Lookups {
     fn look_up(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
-        // This is stored before the address is queued, so that no other request queues the same
-        // address.
+        // Stored before the address is queued, so that no other request queues it, too.
         self.known.insert(key, Known { outcome: None, until: now + PENDING_MOST, was_verified });
         let has_room = self.enqueue(address, names);
         MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })
     }
 
-    /// Queues an address, which may displace another address. Reports whether the address is in the
-    /// queue afterwards.
+    /// Queues an address, which may displace another one. Reports whether the address is in the
+    /// queue now.
     fn enqueue(&self, address: PublicAddress, names: &Arc<OperatorNames>) -> bool {
         let Some(left_out) = self.queue.push(address, Lookup { address, names: names.clone() }) else { return true };
         let key = (left_out.address, left_out.names.number);
         match self.known.get(&key) {
-            // The displaced address is not looked up now. The entry stays, because its
-            // `was_verified` is still needed when the address is looked up later.
+            // The displaced address is not looked up now. Its entry stays, because `was_verified`
+            // is needed when the address is looked up later.
             Some(Known { outcome: None, was_verified: true, .. }) => {
                 self.known.insert(key, Known { outcome: None, until: SystemTime::UNIX_EPOCH, was_verified: true });
             }
@@ -161,8 +160,8 @@ impl Lookups {
         key != (address, names.number)
     }
 
-    /// Processes the queue. Never returns; if the future is dropped, the waiting addresses are not
-    /// looked up.
+    /// Runs the queued lookups. Never returns. If the future is dropped, the waiting addresses are
+    /// not looked up.
     pub(super) async fn run(self: Arc<Self>, resolver: DnsResolver) {
         let resolver = Arc::new(resolver);
         loop {
@@ -183,9 +182,9 @@ impl Lookups {
         last.store(second(self.clock.now()), Ordering::Relaxed);
     }
 
-    /// Reports whether the resolver answers; `None` if no query was sent. After a response, the
-    /// resolver is considered to answer until a query fails more than [`ANSWERS`] later, because a
-    /// single response may be lost, and because a time without queries proves nothing.
+    /// Reports whether the resolver answers; `None` if no query was sent. After a response, this is
+    /// true until a query fails more than [`ANSWERS`] later. A single response may be lost, and a
+    /// time without queries proves nothing.
     pub(super) fn is_answered(&self) -> Option<bool> {
         let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
         let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();
@@ -213,12 +212,12 @@ impl Lookups {
     }
 }
 
-/// Reports whether an outcome is still valid. It is not if the clock was set back since.
+/// Reports whether an outcome is still valid. It is not valid if the clock was set back.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
     until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
 }
 
-/// Maximum number of outcomes that are kept, for verified addresses and for others.
+/// Maximum number of stored outcomes, for verified addresses and for other addresses.
 const MAX_VERIFIED: usize = 32_768;
 const MAX_UNVERIFIED: usize = 32_768;
 
@@ -228,26 +227,26 @@ const PARTS: usize = 256;
 /// An address, and the number of the claimed operator.
 type NameKey = (PublicAddress, u32);
 
-/// Outcomes of checks by reverse DNS names, by address.
+/// The outcomes of checks by reverse DNS names. The key is the address with the operator.
 ///
-/// Verified addresses are kept separately. Only operators can assign reverse DNS names that verify
-/// an address, so other clients cannot displace these entries. The other addresses are divided into
-/// 256 shards by their network (/24 or /48). So the addresses of a network with many addresses
-/// displace only the few other networks in the same shard.
+/// Verified addresses are stored separately. Only operators can assign the reverse DNS names that
+/// verify an address, so other clients cannot displace these entries. The other addresses are
+/// divided into 256 shards by their network (/24 or /48). So the addresses of a large network
+/// displace only those of the few other networks in the same shard.
 #[derive(Debug)]
 pub(super) struct KnownNames {
     verified: Generations<NameKey, Known>,
     others: Generations<NameKey, Known>,
 }
 
-/// Outcome of the check of an address, or a look-up in progress.
+/// The outcome for an address, or a lookup in progress.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// `None` until the look-up has finished.
+    /// `None` until the lookup has finished.
     outcome: Option<MethodOutcome>,
     until: SystemTime,
-    /// Whether the last finished look-up verified the address. The value is kept while the address
-    /// is looked up again.
+    /// Whether the last finished lookup verified the address. The value stays while the address is
+    /// looked up again.
     was_verified: bool,
 }
 
@@ -277,7 +276,7 @@ impl KnownNames {
         self.others.remove(key);
     }
 
-    /// Returns the number of outcomes that are kept.
+    /// Returns the number of stored outcomes.
     pub(super) fn len(&self) -> usize {
         self.verified.len() + self.others.len()
     }
@@ -306,8 +305,8 @@ mod tests {
         assert_eq!([failed, failed].map(conclude), [1; 2]);
     }
 
-    /// After the outcome has expired, the address is looked up again: at once, or later if the
-    /// queue is full.
+    /// After an outcome has expired, the address is looked up again: at once, or later if the queue
+    /// is full.
     #[test]
     fn a_name_that_is_looked_up_again_and_verifies_no_more_is_other_evidence() {
         let version = EvidenceVersion::default();
@@ -335,7 +334,7 @@ mod tests {
         assert_eq!(version.current(), 1);
     }
 
-    /// Returns the next waiting look-up, if it may start at once, and ends it immediately.
+    /// Returns the next waiting lookup if it may start at once, and ends it immediately.
     fn next(lookups: &Lookups) -> Option<Lookup> {
         let mut next = std::pin::pin!(lookups.queue.next());
         match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -348,7 +347,7 @@ mod tests {
         (PublicAddress::of(Some(address), |_| false).expect("a public address"), 0)
     }
 
-    /// Simulates an hour with 50 look-ups per second, all for one /48.
+    /// Simulates an hour with 50 lookups per second, all for one /48.
     #[test]
     fn a_network_full_of_addresses_displaces_no_name_that_verified_and_few_others() {
         let names = KnownNames::default();

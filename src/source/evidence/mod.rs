@@ -1,23 +1,24 @@
-//! Evidence about the identity of crawlers: published lists, key directories, and reverse DNS names
-//! of addresses. It is kept up to date on a separate thread, for applications whose policy depends
-//! on the identity of crawlers.
+//! Evidence about who sent a request: published lists, key directories, and reverse DNS names of
+//! addresses. For applications whose policy depends on the identity of crawlers. The evidence is
+//! kept up to date on its own thread.
 //!
 //! The module `identity` decides about claims; this module provides the evidence. No request waits
-//! for evidence: if evidence is missing, the claim is undecided, and the evidence is fetched for
+//! for evidence. If evidence is missing, the claim is undecided, and the evidence is fetched for
 //! later requests.
 //!
 //! 1. Lists and key directories are followed as [`FollowedDocument`] (`documents`). They are
 //!    fetched with conditional requests, and their format is checked. If a fetch fails, the last
 //!    copy is kept.
 //! 2. Reverse DNS names are looked up when a request needs them (`lookups`, `lookup_queue`). The
-//!    number of look-ups is limited, and the limit is shared fairly among networks.
-//! 3. Results of signature checks are kept until they expire, and the rate of failing checks is
+//!    number of lookups is limited, and they are shared fairly among networks.
+//! 3. The result of checking a signature is stored until it expires. The rate of failing checks is
 //!    limited for each client (`signature_results`).
-//! 4. A claim that was verified by an address is not checked again within the minute, unless the
-//!    evidence has changed (`verified_claims`).
-//! 5. The outcomes of claims are counted by path. The times when crawlers were last verified on
-//!    each path are saved for the next process (`claim_paths`).
-//! 6. Documents that cannot be fetched are reported together, once for each cause
+//! 4. An address that was verified for a crawler is not checked again within the same minute,
+//!    unless the evidence has changed (`verified_claims`).
+//! 5. Requests take different paths through proxies to this process. The outcomes of checks are
+//!    counted separately for each path. The times when crawlers were last verified on each path are
+//!    saved for the next process (`claim_paths`).
+//! 6. If several documents cannot be fetched for the same reason, this is reported only once
 //!    ([`VerifierStatus`]).
 //!
 //! A registry of crawlers, which contains the URLs of lists and key directories, can be followed in

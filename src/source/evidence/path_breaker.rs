@@ -1,5 +1,5 @@
-//! A circuit breaker that detects when so many claims fail that the cause is probably the path of
-//! the requests, not impostors.
+//! A circuit breaker for checks of who sent a request. If very many checks fail, the cause is
+//! probably the path of the requests through proxies, and not impostors.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,72 +8,72 @@ use std::time::{Duration, SystemTime};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::PublicAddress;
 
-/// Length of a time slot. An hour has five slots, and a day has few enough that an integer has a
-/// bit for each.
+/// Length of a time slot. An hour has five slots, and a day has so few that the bits of an integer
+/// can represent them.
 const SLOT: Duration = Duration::from_secs(12 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Tolerance for a clock that is set back a little.
+/// How far the clock may be set back without discarding the counts.
 const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
-/// Minimum number of refuted requests in an hour that can make the path suspect.
+/// Minimum number of refuted requests per hour that can make the path suspect.
 const FEW: u32 = 10;
 
-/// Counts the outcomes of one crawler's claims at one listener of one site, and decides whether
-/// their path is suspect.
+/// Counts the outcomes of checks for one crawler at one listener of one site. Decides whether the
+/// path is suspect.
 ///
-/// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler appears to have the
-/// CDN's address, so all checks of addresses fail. Behind a proxy that changes `Host`, or with a
-/// wrong clock, all checks of signatures fail. So claims are not refuted in these cases:
+/// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler seems to have an
+/// address of the CDN, so all checks of addresses fail. Behind a proxy that changes `Host`, or with
+/// a wrong clock, all checks of signatures fail. In these two cases, the path is suspect and claims
+/// are not refuted:
 ///
-/// - No claim was verified within 24 hours. There is then no proof that this path preserves the
-///   crawler's own address or its signature.
-/// - Within an hour, more clients were refuted than verified, unlike in the day before. This case
-///   ends when verified clients are in the majority again. It also ends after a day if the crawler
-///   was verified in that time, because the site then really has many impostors.
+/// - No claim was verified within 24 hours, so there is no proof that this path preserves the
+///   crawler's address or signature.
+/// - More clients were refuted than verified within an hour, unlike in the day before. This ends
+///   when verified clients are in the majority again. It also ends after a day if the crawler was
+///   verified in that time, because the site then really has many impostors.
 ///
-/// The breaker counts each client once per window, however many requests it sends; refuted clients
-/// are counted by their networks (`/24`, `/48`). So an impostor cannot open the breaker with a
-/// thousand requests, or with all addresses of its network, while the genuine crawler visits. An
-/// impostor thus cannot cause its own claims to be undecided.
+/// The breaker counts each client once per window, however many requests it sends. Refuted clients
+/// are counted by network (`/24`, `/48`). So while the genuine crawler visits, an impostor cannot
+/// open the breaker with a thousand requests, or with all addresses of its network. It thus cannot
+/// make its own claims undecided.
 ///
-/// A signature proves nothing about the address of a request, and the address proves nothing about
-/// the signature. So the two methods are counted separately.
+/// Counts for addresses and for signatures are separate, because a valid signature proves nothing
+/// about the address, and the reverse.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathBreaker {
-    /// Counts for addresses, then for signatures.
+    /// The counts for addresses, and the counts for signatures.
     methods: [MethodBreaker; 2],
     /// Number of the current slot since the epoch.
     current: u64,
 }
 
-/// Counts for addresses, or for signatures.
+/// The counts for one method: addresses or signatures.
 #[derive(Clone, Debug, Default)]
 struct MethodBreaker {
     verified: RecentAddresses,
     refuted: RecentAddresses,
-    /// Number of refuted requests in each slot of the hour; the current slot is first.
+    /// Number of refuted requests in each slot of the last hour. The current slot is first.
     refuted_requests: [u32; SLOTS_OF_AN_HOUR as usize],
     last_verified: Option<SystemTime>,
     open_since: Option<SystemTime>,
 }
 
 impl PathBreaker {
-    /// Creates a breaker without counts. `last_verified` and `last_signed` are the times when the
-    /// crawler was last verified on this path by its address and by a signature, if known from an
-    /// earlier process.
+    /// Creates a breaker without counts. The times are when an earlier process last verified the
+    /// crawler on this path, by its address and by a signature.
     pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
         let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
         Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
     }
 
-    /// Counts the outcome of the claim of a request from this address. Call this before
+    /// Counts the result of checking the sender of a request from this address. Call this before
     /// [`applied_to`](Self::applied_to).
     pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
         self.turn_to(now);
-        // All requests without a usable address are counted as one client. Only their signatures
-        // are checked.
+        // Without a usable address, only signatures are checked, and all such requests are counted
+        // as one client.
         let client = |v4, v6| {
             address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), v4, v6).first())
         };
@@ -84,20 +84,18 @@ impl PathBreaker {
         }
     }
 
-    /// Reports whether claims must not be refuted by this method now.
+    /// Reports whether a failed check by this method must not refute a claim now.
     pub(super) fn is_suspect(&self, method: IdentityMethod, now: SystemTime) -> bool {
         let counts = &self.methods[place(method)];
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
-            // If the time is further in the future, the clock is or was wrong, so the time proves
-            // nothing.
+            // A time that is further in the future comes from a wrong clock, so it proves nothing.
             Err(ahead) => ahead.duration() <= CLOCK_STEP,
         });
         !is_verified || counts.open_since.is_some()
     }
 
-    /// Returns the identity that applies: a refuted identity becomes undecided while the path is
-    /// suspect.
+    /// Returns the identity to use. A refuted identity becomes undecided while the path is suspect.
     pub(super) fn applied_to(&self, identity: Identity, now: SystemTime) -> Identity {
         match identity {
             Identity::Refuted(refutation) if self.is_suspect(refutation.method(), now) => {
@@ -107,14 +105,14 @@ impl PathBreaker {
         }
     }
 
-    /// Returns when this method last verified the crawler on this path.
+    /// Returns when the crawler was last verified on this path by this method.
     pub(super) fn last_verified(&self, method: IdentityMethod) -> Option<SystemTime> {
         self.methods[place(method)].last_verified
     }
 
-    /// Returns up to three networks of clients whose claims this method refuted in the last day. If
-    /// checks of addresses fail on a suspect path, one of these networks is probably that of a
-    /// proxy that is missing in `trusted_proxies`.
+    /// Returns up to three networks of clients that this method refuted in the last day. If checks
+    /// of addresses fail on a suspect path, one of these networks probably belongs to a proxy that
+    /// is missing in `trusted_proxies`.
     pub(super) fn refuted_networks(&self, method: IdentityMethod) -> Vec<Network> {
         let mut networks: Vec<Network> =
             self.methods[place(method)].refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
@@ -126,12 +124,12 @@ impl PathBreaker {
     /// Makes the slot of `now` the current slot.
     fn turn_to(&mut self, now: SystemTime) {
         let slot = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / SLOT.as_secs());
-        // If the clock is set back a little, the current slot continues.
+        // If the clock is set back a little, the current slot does not change.
         if slot == self.current || slot + 1 == self.current {
             return;
         }
         if slot < self.current {
-            // The clock was wrong before or is wrong now, so all counts and times are discarded.
+            // The clock was wrong before or is wrong now, so nothing that was counted is reliable.
             *self = Self::default();
         }
         let steps = u32::try_from(slot - self.current).unwrap_or(u32::MAX);
@@ -140,8 +138,8 @@ impl PathBreaker {
     }
 }
 
-/// Returns the index of a method's counts. Checks by lists and by reverse DNS names are both
-/// counted as checks of addresses.
+/// Returns the index of a method's counts. Lists and reverse DNS names have the same counts,
+/// because both check addresses.
 fn place(method: IdentityMethod) -> usize {
     usize::from(method == IdentityMethod::Signature)
 }
@@ -165,8 +163,8 @@ impl MethodBreaker {
         }
     }
 
-    /// Reports whether more clients are refuted than verified in this hour, unlike in the day
-    /// before.
+    /// Reports whether more clients are refuted than verified in this hour, if that was different
+    /// in the day before.
     fn has_jumped(&self) -> bool {
         let requests = self.refuted_requests.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
         let was_so = || self.refuted.in_the_day_before() > self.verified.in_the_day_before();
@@ -177,7 +175,7 @@ impl MethodBreaker {
         self.refuted.in_the_hour() > self.verified.in_the_hour()
     }
 
-    /// Reports whether a breaker that opened at `since` closes.
+    /// Reports whether a breaker that opened at `since` has closed.
     fn is_over(&self, since: SystemTime, now: SystemTime) -> bool {
         let is_calm = !self.is_above_half() && self.verified.in_the_hour() > 0;
         let is_old = now.duration_since(since).is_ok_and(|open| open >= DAY);
@@ -197,11 +195,11 @@ impl MethodBreaker {
 const SLOTS_OF_A_DAY: u32 = 120;
 const SLOTS_OF_AN_HOUR: u32 = 5;
 
-/// Maximum number of different addresses, for the last hour and for the day before that hour.
+/// Maximum number of different addresses, separately for the last hour and for the day before it.
 /// Further addresses are ignored.
 const MAX_ADDRESSES: usize = 64;
 
-/// Addresses of the last day, with the slots of their requests.
+/// The addresses of the last day, with the time slots of their requests.
 #[derive(Clone, Debug, Default)]
 struct RecentAddresses {
     seen: HashMap<IpAddr, SeenSlots>,
@@ -209,15 +207,15 @@ struct RecentAddresses {
     in_hour: usize,
 }
 
-/// A bit for each slot; bit 0 is the current slot.
+/// One bit per slot; bit 0 is the current slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeenSlots(u128);
 
 const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
 
 impl RecentAddresses {
-    /// Records that an address was seen in the current slot. Addresses beyond the limit for an hour
-    /// are ignored.
+    /// Records that an address was seen in the current slot. If the last hour already has the
+    /// maximum number of addresses, ignores a new address.
     fn see(&mut self, address: IpAddr) {
         if let Some(slots) = self.seen.get_mut(&address) {
             self.in_hour += usize::from(!slots.is_in_hour());
@@ -237,7 +235,7 @@ impl RecentAddresses {
         self.in_hour += 1;
     }
 
-    /// Advances the current slot.
+    /// Shifts all bits by this number of slots, because time has passed.
     fn advance(&mut self, slots: u32) {
         self.seen.retain(|_, seen| seen.advance(slots));
         self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
@@ -248,7 +246,7 @@ impl RecentAddresses {
         self.in_hour.min(MAX_ADDRESSES)
     }
 
-    /// Returns how many addresses were seen in the day before that hour, at most
+    /// Returns how many addresses were seen in the day before the last hour, at most
     /// [`MAX_ADDRESSES`].
     fn in_the_day_before(&self) -> usize {
         self.seen.values().filter(|seen| seen.0 & !HOUR != 0).count().min(MAX_ADDRESSES)
@@ -270,7 +268,8 @@ impl SeenSlots {
         self.0.trailing_zeros()
     }
 
-    /// Advances the current slot. Reports whether the address was seen within the last day.
+    /// Shifts the bits, because time has passed. Reports whether the address was seen within the
+    /// last day.
     fn advance(&mut self, slots: u32) -> bool {
         const MASK: u128 = (1 << SLOTS_OF_A_DAY) - 1;
         self.0 = self.0.checked_shl(slots).unwrap_or_default() & MASK;
@@ -291,7 +290,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 / SLOT.as_secs() * SLOT.as_secs() + minutes * 60)
     }
 
-    /// Returns an address. Different numbers result in different networks.
+    /// Returns the address with this number. Each number is in another network.
     fn address(number: u32) -> Option<PublicAddress> {
         let address = IpAddr::from((0x0808_0000 + (number << 8)).to_be_bytes());
         Some(PublicAddress::of(Some(address), |_| false).expect("public"))
@@ -304,8 +303,8 @@ mod tests {
             Self(PathBreaker::default())
         }
 
-        /// Records requests from `count` addresses in one minute. Returns the identity that applies
-        /// to the last one.
+        /// Records requests from `count` addresses in one minute. Returns the identity for the last
+        /// request.
         fn requests(&mut self, identity: Identity, count: u32, minute: u64) -> Identity {
             for number in 0..count {
                 self.0.record(identity, address(number), at(minute));
@@ -340,10 +339,11 @@ mod tests {
     fn a_share_that_jumps_above_one_half_opens_it() {
         let mut path = Path::new();
         path.requests(VERIFIED, 20, 0);
-        // At first, half of the 40 addresses are refuted, then one more than half.
+        // First, half of the 40 addresses are refuted. Another refuted address then opens the
+        // breaker.
         assert_eq!(path.requests(REFUTED, 20, 1), REFUTED);
         assert_eq!(path.requests(REFUTED, 21, 1), SUSPECT);
-        // The breaker stays open while more than half are refuted, and closes when the crawler
+        // The breaker stays open while more than half are refuted. It closes when the crawler
         // visits again.
         assert_eq!(path.requests(REFUTED, 5, 90), SUSPECT);
         assert_eq!(path.requests(VERIFIED, 4, 91), VERIFIED);
@@ -379,7 +379,7 @@ mod tests {
             }
             path.requests(VERIFIED, 1, minute);
         }
-        // An impostor that uses all addresses of a network cannot open the breaker, either.
+        // An impostor with all addresses of a network cannot open the breaker, either.
         for (first, step) in [(0x2001_4860_u128 << 96, 1_u128 << 64), (0xFFFF_0808_0800_u128, 1)] {
             let mut path = Path::new();
             path.requests(VERIFIED, 1, 0);
@@ -432,8 +432,8 @@ mod tests {
             path.requests(VERIFIED, 2, minute);
         }
         assert_eq!(path.0.methods[0].verified.in_the_day_before(), 2);
-        // There were already more impostors than crawlers before, so the same share later is not a
-        // change.
+        // Impostors were already in the majority before. If they are still in the majority later,
+        // this is not a change, so the breaker does not open.
         for _ in 0..10 {
             assert_eq!(path.requests(REFUTED, 5, 23 * 60), REFUTED);
         }
@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(refuted(24 * 60, 0), SUSPECT);
     }
 
-    /// The clock may be ahead or behind, and the wrong time may be noticed at once or later.
+    /// The clock may be ahead or behind. The wrong time may be noticed at once or later.
     #[test]
     fn a_clock_that_is_off_by_a_day_refutes_nothing_until_the_crawler_verifies() {
         for (before, after) in [(48 * 60, 72 * 60), (48 * 60, 24 * 60)] {

@@ -1,4 +1,4 @@
-//! The results of signature checks, which are kept until they expire, and a rate limit for failing
+//! Stores the results of checking signatures until they expire, and limits the rate of failing
 //! checks.
 
 use std::hash::BuildHasher;
@@ -17,42 +17,41 @@ use crate::identity::{
     DirectoryUrl, KeySet, MessageHead, MethodOutcome, PublicAddress, RequiredComponent, SignatureCheck,
 };
 
-/// Maximum number of results that are kept for requests with valid signatures, by their signature
-/// fields. A result takes about 1 KiB, at most about 10 KiB.
+/// Maximum number of stored results for valid signatures. The key is the signature fields of a
+/// request. A result usually takes about 1 KiB, and at most about 10 KiB.
 const MAX_VALID: usize = 4_096;
 
-/// Maximum number of results that are kept for requests whose signatures failed, by their signature
-/// fields and target.
+/// Maximum number of stored results for failed signatures. The key is the signature fields and the
+/// target of a request.
 const MAX_FAILED: usize = 1_024;
 
-/// Maximum number of failing checks per client and second, which take half a millisecond of CPU
+/// Maximum number of failing checks per client and second. They take half a millisecond of CPU
 /// time. Further checks are skipped.
 const MAX_PER_SECOND: u32 = 10;
 
 /// Maximum number of clients whose failing checks are counted.
 const MAX_ADDRESSES: usize = 16_384;
 
-/// Results of signature checks. One check takes about 50 µs.
+/// The results of checking signatures. One check takes about 50 µs.
 ///
-/// A kept result applies to requests with the same lines of `Signature`, `Signature-Input` and
+/// A stored result applies to a request with the same lines of `Signature`, `Signature-Input` and
 /// `Signature-Agent`, and with the same values for all covered components. It applies as long as
-/// the signature is valid and the keys of its directory do not change. A request that replays the
-/// signature for another site or path has other values for these components, so the result does not
-/// apply to it.
+/// the signature is valid and the keys of its directory do not change. If a signature is replayed
+/// for another site or path, the values of covered components differ, so the result does not apply.
 #[derive(Debug)]
 pub(super) struct SignatureResults {
-    /// Components that a signature must cover to verify a claim.
+    /// What a signature must cover, so that it can verify who sent the request.
     required: Vec<RequiredComponent>,
     valid: Generations<u64, Arc<KeptChecks>>,
     failed: Generations<u64, Arc<KeptChecks>>,
-    /// Number of failed checks in a second, for each IPv4 address and each IPv6 /64. Requests whose
-    /// address does not identify the client are counted as one client.
+    /// Number of failed checks in the current second, for each IPv4 address and each IPv6 /64. All
+    /// requests whose address does not identify the client are counted as one client.
     failing: Generations<IpAddr, (u64, u32)>,
     hasher: RandomState,
 }
 
 impl SignatureResults {
-    /// Creates an empty cache for signatures that must cover these components.
+    /// Creates an empty store. Signatures must cover these components.
     pub(super) fn requiring(required: Vec<RequiredComponent>) -> Self {
         Self {
             required,
@@ -63,7 +62,7 @@ impl SignatureResults {
         }
     }
 
-    /// Checks the signatures of a request from this address, or returns kept results.
+    /// Checks the signatures of a request from this address, or returns the stored results.
     pub(super) fn check(
         &self,
         message: &MessageHead<'_>,
@@ -79,8 +78,8 @@ impl SignatureResults {
         if let Some(checks) = find(&self.valid, key) {
             return Some(checks);
         }
-        // The target is part of the key for failed signatures: if a valid signature is replayed for
-        // other targets, the failures must not replace its valid result.
+        // A valid signature may be replayed for other targets and fail there. The target is part of
+        // the key, so that such a failure does not replace the valid result.
         let key_for_target = KeptChecks::key_for_target(&lines, message, &self.hasher);
         if let Some(checks) = find(&self.failed, key_for_target) {
             return Some(checks);
@@ -108,7 +107,7 @@ impl SignatureResults {
         counted.map_or(0, |(_, failed)| failed)
     }
 
-    /// Returns the number of results that are kept.
+    /// Returns the number of stored results.
     pub(super) fn known(&self) -> usize {
         self.valid.len() + self.failed.len()
     }

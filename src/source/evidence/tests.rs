@@ -1,5 +1,5 @@
-//! Tests of the evidence of a whole process, with real sockets, a clock that the test controls, and
-//! simulated servers.
+//! Tests of all evidence in one process, with real sockets, simulated servers, and a clock that the
+//! test sets.
 
 mod broken_networks;
 mod certificate;
@@ -22,10 +22,10 @@ use crate::agent::{Category, Crawler, Registry};
 use crate::identity::{ClaimEvidence, MethodOutcome, PublicAddress};
 use crate::live::{Mutex, TestClock};
 
-/// Time between two DNS queries, in tests that do not depend on it.
+/// Time between two DNS queries. For tests in which this time does not matter.
 pub(crate) const PACE: Duration = Duration::from_millis(1);
 
-/// Time limit for responses, in tests without timeouts.
+/// Time limit for responses. For tests without timeouts.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -37,8 +37,8 @@ fn registry(change: impl FnOnce(Crawler) -> Crawler) -> Arc<Registry> {
     Arc::new(only(row))
 }
 
-/// Returns a registry that contains only this crawler, so that tests do not contact the servers of
-/// other crawlers.
+/// Returns a registry with only this crawler, so that tests do not contact the servers of other
+/// crawlers.
 pub(crate) fn only(row: Crawler) -> Registry {
     let builtin = Registry::builtin();
     let removed = builtin.crawlers().map(|crawler| crate::agent::RegistryRow::Remove(crawler.name.clone()));
@@ -53,7 +53,7 @@ fn public(address: &str) -> PublicAddress {
     PublicAddress::of(Some(address.parse().expect(address)), |_| false).expect("a public address")
 }
 
-/// Polls until `look` returns a value.
+/// Calls `look` repeatedly until it returns a value.
 fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

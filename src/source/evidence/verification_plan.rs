@@ -1,5 +1,5 @@
-//! The methods to verify the crawlers of a registry, with parsed URLs and patterns, and the reverse
-//! DNS names of each operator.
+//! How the crawlers of a registry are verified: the parsed URLs and patterns of each, and the
+//! reverse DNS names of each operator.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -14,16 +14,16 @@ use crate::live::Mutex;
 use crate::source::fetch::FetchUrl;
 use crate::source::follow::{FollowError, FollowedDocument};
 
-/// The methods to verify the crawlers of a registry, with parsed URLs and patterns.
+/// How the crawlers of a registry are verified, with parsed URLs and patterns.
 #[derive(Debug)]
 pub(super) struct VerificationPlan {
     pub(super) rows: Vec<CrawlerPlan>,
-    /// All lists, keyed by their URLs.
+    /// All lists; the key is the URL.
     pub(super) lists: BTreeMap<String, FetchUrl>,
     pub(super) directories: HashMap<DirectoryUrl, FetchUrl>,
 }
 
-/// The methods to verify one crawler.
+/// How one crawler can be verified.
 #[derive(Debug)]
 pub(super) struct CrawlerPlan {
     pub(super) name: Box<str>,
@@ -32,8 +32,8 @@ pub(super) struct CrawlerPlan {
 }
 
 impl VerificationPlan {
-    /// Parses the URLs and patterns of a registry, and adds the separately configured key
-    /// directories.
+    /// Parses the URLs and patterns of a registry, and adds the key directories that are configured
+    /// separately.
     pub(super) fn of(registry: &Registry, directories: &[DirectoryUrl]) -> Result<Self, FollowError> {
         let mut plan = Self { rows: Vec::new(), lists: BTreeMap::new(), directories: HashMap::new() };
         for directory in directories {
@@ -76,39 +76,39 @@ impl VerificationPlan {
     }
 }
 
-/// Maximum number of proofs that are read from a file. There are fewer operators.
+/// Maximum number of proofs that are read from a file. There are fewer operators than this.
 const MAX_PROOFS: usize = 1_024;
 
-/// Reverse DNS names of all operators, without duplicates.
+/// The reverse DNS names of all operators, without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct OperatorTable(Mutex<Operators>);
 
 #[derive(Debug, Default)]
 struct Operators {
-    /// The names of all registries since the start. Names are never removed, because their numbers
-    /// are part of cache keys.
+    /// The names of all registries since the start. No names are removed, because their numbers are
+    /// part of cache keys.
     names: Vec<Arc<OperatorNames>>,
-    /// Proofs of an earlier process.
+    /// Verified addresses that an earlier process has saved.
     proofs: Vec<ResolverProof>,
 }
 
-/// An address that was verified by its reverse DNS name. It is looked up again to test whether the
-/// resolver answers, before a failed look-up refutes a claim.
+/// An address that was verified by its reverse DNS name. Before a failed lookup refutes a claim,
+/// this address is looked up again, to test whether the resolver answers.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct ResolverProof {
     address: IpAddr,
-    /// Patterns of the operator.
+    /// The operator's patterns for reverse DNS names.
     patterns: String,
 }
 
 impl OperatorTable {
-    /// Creates a table with the proofs of an earlier process.
+    /// Creates a table with the verified addresses of an earlier process.
     pub(super) fn new(mut proofs: Vec<ResolverProof>) -> Self {
         proofs.truncate(MAX_PROOFS);
         Self(Mutex::new(Operators { names: Vec::new(), proofs }))
     }
 
-    /// Returns the names with these patterns; adds them if they are new.
+    /// Returns the names with these patterns. Adds them if they are new.
     pub(super) fn names_of(&self, patterns: Vec<NamePattern>) -> Arc<OperatorNames> {
         let mut operators = self.0.lock();
         if let Some(names) = operators.names.iter().find(|names| *names.patterns == patterns[..]) {
@@ -123,7 +123,7 @@ impl OperatorTable {
         names
     }
 
-    /// Returns the proofs of all operators that have one.
+    /// Returns a verified address for each operator that has one.
     pub(super) fn proofs(&self) -> Vec<ResolverProof> {
         let proof = |names: &Arc<OperatorNames>| {
             Some(ResolverProof { address: names.proof()?.get(), patterns: written(&names.patterns) })
@@ -137,12 +137,12 @@ fn written(patterns: &[NamePattern]) -> String {
     patterns.join(" ")
 }
 
-/// The evidence to check the claims of one crawler.
+/// The evidence that can verify or refute one crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerMethods {
     pub(super) lists: Box<[FollowedDocument<RangeList>]>,
     pub(super) names: Option<Arc<OperatorNames>>,
 }
 
-/// The evidence for every crawler with at least one method, by its name in the registry.
+/// The evidence for each crawler that can be verified, by its name in the registry.
 pub(super) type MethodTable = HashMap<Box<str>, CrawlerMethods, foldhash::fast::RandomState>;

@@ -1,4 +1,4 @@
-//! A lock-free cache of claims that were verified within the current minute.
+//! A lock-free cache of clients that were verified within the current minute.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -11,42 +11,43 @@ use robots_core::internals::bits;
 
 use crate::agent::IdentityMethod;
 
-/// Number of claims that are remembered, a power of two.
+/// Number of entries in the cache, a power of two.
 const SLOTS: usize = 2_048;
 
-/// Version number of the current evidence. It changes whenever the evidence changes so that a claim
-/// that was verified before might not be verified now. Clones share the number.
+/// Version number of the current evidence. It changes when a change of the evidence could make a
+/// verified claim invalid. Clones share the number.
 #[derive(Clone, Debug, Default)]
 pub struct EvidenceVersion(Arc<AtomicU64>);
 
-/// Remembers clients that were verified by an address, so that their next requests are not checked
+/// Stores which clients were verified by their address, so that their next requests are not checked
 /// again.
 ///
 /// Address, minute and evidence version are compared in full, so that no client is verified because
 /// of another client's address. Path and crawler are compared by a 64-bit hash, because clients do
-/// not choose them. An entry is valid until the end of the minute, so that a breaker counts each
-/// client once per minute, and an expired name is looked up again. A change of the evidence also
-/// invalidates all entries.
+/// not choose them. An entry expires at the end of the minute. So a breaker counts each client in
+/// each minute, and an expired name is looked up again. A change of the evidence also invalidates
+/// all entries.
 #[derive(Debug)]
 pub(super) struct VerifiedClaims {
     slots: Box<[Slot]>,
-    /// The hasher has a random seed, so that clients cannot predict which addresses share a slot.
+    /// Has a random seed, so that clients cannot predict which addresses share a slot.
     hasher: RandomState,
 }
 
-/// Key of a claim.
+/// What identifies a verified claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimKey {
-    /// Hash of the path and the crawler. Both are configured, so clients cannot choose them freely.
+    /// Hash of the path and the crawler. Clients cannot choose these freely, because both are
+    /// configured.
     path: u64,
     client: u128,
     minute: u64,
     version: u64,
 }
 
-/// A claim, stored as words that are written one after the other. The sequence number shows a
-/// reader whether all words belong to the same claim: it is odd while the words are being written,
-/// and is different after that.
+/// A claim, stored as words that are written one after the other. The sequence number is odd during
+/// a write, and has a new value after it. So a reader notices whether all words belong to the same
+/// claim.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot {
@@ -55,12 +56,12 @@ struct Slot {
 }
 
 impl EvidenceVersion {
-    /// Returns the current version. Call this before the evidence is read.
+    /// Returns the current version. Call this before reading the evidence.
     pub(super) fn current(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Changes the version. Call this after the evidence has changed.
+    /// Changes the version. Call this after changing the evidence.
     pub(super) fn change(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
@@ -83,14 +84,14 @@ impl Default for VerifiedClaims {
 }
 
 impl VerifiedClaims {
-    /// Returns the method that verified this claim within this minute, if any.
+    /// Returns the method that verified this claim in this minute, if any.
     pub(super) fn find(&self, key: &ClaimKey) -> Option<IdentityMethod> {
         let found = self.slot(key)?.read()?;
         [IdentityMethod::Range, IdentityMethod::Rdns].into_iter().find(|method| found == key.words(*method))
     }
 
-    /// Remembers a claim that was verified by its address. A claim that was verified by a signature
-    /// is not remembered, because a signature applies to a single request.
+    /// Stores a claim that was verified by its address. A claim that was verified by a signature is
+    /// not stored, because a signature applies only to one request.
     pub(super) fn note(&self, key: &ClaimKey, method: IdentityMethod) {
         if method != IdentityMethod::Signature
             && let Some(slot) = self.slot(key)
@@ -109,14 +110,14 @@ impl Slot {
     fn read(&self) -> Option<[u64; 5]> {
         let before = self.sequence.load(Ordering::Acquire);
         let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        // If one of the words was stored by a concurrent write, this thread also sees the sequence
-        // number that was stored before that word.
+        // If a concurrent write has stored one of the words, this thread also sees the sequence
+        // number that was stored before it.
         fence(Ordering::Acquire);
         (before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
     }
 
-    /// Writes the words. If another thread is writing, writes nothing; the claim is then checked
-    /// again at the next request.
+    /// Writes the words, unless another thread is writing. If nothing is written, the claim is
+    /// checked again at the next request.
     fn write(&self, words: [u64; 5]) {
         let before = self.sequence.load(Ordering::Relaxed);
         let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! The [`Verifier`], which requests use to check claims.
+//! The [`Verifier`], which checks who sent a request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -25,11 +25,11 @@ use crate::live::Mutex;
 use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{DocumentStatus, FollowBuilder, FollowError, FollowedDocument, Following, Held};
 
-/// Keeps the evidence about crawlers up to date, and uses it to verify or refute the claims of
-/// requests.
+/// Keeps the evidence about crawlers up to date, and uses it to verify or refute what requests
+/// claim about their sender.
 ///
-/// Lists are fetched regularly; key directories are fetched and reverse DNS names are looked up
-/// when a request needs them. All of this happens on separate threads: a request uses the current
+/// Lists are fetched regularly. Key directories are fetched, and reverse DNS names are looked up,
+/// when a request needs them. All of this happens on separate threads. A request uses the current
 /// evidence and never waits.
 ///
 /// Cheap to clone; clones share the evidence. Dropping the last clone stops the threads.
@@ -38,11 +38,11 @@ pub struct Verifier {
     pub(super) inner: Arc<Evidence>,
 }
 
-/// Time limit for the first fetches. After that time, missing evidence is reported even if the
-/// first fetches have not finished.
+/// Time limit for the first fetches. After this time, missing evidence is reported even if these
+/// fetches have not finished.
 pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
 
-/// Cause that is reported if nothing can refute a claim.
+/// The cause in problems if no evidence can refute a claim.
 pub(super) const NOTHING: &str = "nothing";
 
 pub(super) struct Evidence {
@@ -50,8 +50,8 @@ pub(super) struct Evidence {
     pub(super) following: Following,
     pub(super) configured: Configured,
     pub(super) trusted_proxies: ArcSwap<RangeSet>,
-    /// Lists by URL. If the registry is replaced, the lists that the new registry also contains are
-    /// kept. Locked while the registry is replaced.
+    /// The lists that are fetched, by URL. If the registry is replaced, the lists that the new one
+    /// also contains are kept. Locked while the registry is replaced.
     pub(super) lists: Mutex<BTreeMap<String, FollowedDocument<RangeList>>>,
     pub(super) methods: ArcSwap<MethodTable>,
     pub(super) directories: ArcSwap<DirectoryTable>,
@@ -63,11 +63,11 @@ pub(super) struct Evidence {
     pub(super) verified: VerifiedClaims,
     pub(super) first_seen: FirstSeen,
     pub(super) signatures: SignatureResults,
-    /// Tasks that run until the last verifier is dropped.
+    /// Tasks that run until the last clone of the verifier is dropped.
     pub(super) _tasks: Vec<FetcherTask>,
 }
 
-/// Lists and directories that are configured in addition to the registry.
+/// Lists and directories that are configured separately, not in the registry.
 #[derive(Debug, Default)]
 pub(super) struct Configured {
     /// Copies of lists, by URL.
@@ -76,7 +76,7 @@ pub(super) struct Configured {
 }
 
 impl Configured {
-    /// Returns a message for each copy of a list whose URL is not in `urls`.
+    /// Returns a message for each copy of a list that the registry does not contain.
     fn unnamed<'u>(&self, urls: impl Iterator<Item = &'u String> + Clone) -> Vec<String> {
         let mut unnamed: Vec<_> = self.copies.keys().filter(|url| !urls.clone().any(|known| known == *url)).collect();
         unnamed.sort();
@@ -95,7 +95,7 @@ impl Configured {
 pub(super) type DirectoryTable = HashMap<DirectoryUrl, FollowedDocument<KeySet>, RandomState>;
 
 impl Verifier {
-    /// Checks whether [`follow`](Self::follow) would accept a registry, without changing anything.
+    /// Checks whether [`follow`](Self::follow) would accept a registry. Changes nothing.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Verifier {
     }
 
     /// Replaces the registry, and uses the lists, reverse DNS names and key directories of the new
-    /// registry. Evidence that is in both registries is kept.
+    /// one. Evidence that both registries contain is kept.
     ///
     /// # Errors
     ///
@@ -147,22 +147,23 @@ impl Verifier {
         self.inner.version.change();
     }
 
-    /// Returns the client's address for checking claims; `None` if the address does not identify
-    /// the client ([`PublicAddress::of`]). For example, the address of a trusted proxy that did not
-    /// forward the client's address does not identify the client.
+    /// Returns the client's address, for checking who sent a request. `None` if the address does
+    /// not identify the client ([`PublicAddress::of`]). An example is the address of a trusted
+    /// proxy that did not forward the client's.
     pub fn public_address(&self, address: Option<IpAddr>) -> Option<PublicAddress> {
         let proxies = self.inner.trusted_proxies.load();
         PublicAddress::of(address, |address| proxies.contains(address)).ok()
     }
 
-    /// Identifies the sender of a request that arrived on this path, using the current evidence.
+    /// Identifies the sender of a request with the current evidence. `path` is the way that the
+    /// request took to this process.
     ///
-    /// Missing evidence is fetched or looked up for later requests. If many claims fail on a path,
-    /// the path is treated as unreliable, and claims on it are not refuted.
+    /// Missing evidence is fetched or looked up for later requests. If many checks fail on a path,
+    /// the path is probably unreliable, so claims on it are not refuted.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let mut identified = request.identify(self, now);
-        // Signed requests that do not claim to be from a registered crawler are counted together,
-        // so that clients cannot add entries with invented names.
+        // Signed requests that do not name a registered crawler are counted together. Otherwise
+        // clients could add entries with invented names.
         let crawler = identified.registered.unwrap_or_default();
         let paths = &self.inner.paths;
         let claims = paths.of_crawler(path, crawler);
@@ -170,8 +171,8 @@ impl Verifier {
         identified
     }
 
-    /// Identifies the sender of a request without a signature, given the address that the server
-    /// sees. A crawler that was verified within the minute is not checked again.
+    /// Identifies the sender of a request without a signature. `address` is the address that the
+    /// server sees. A crawler that was verified in this minute is not checked again.
     pub fn identify_unsigned(
         &self,
         agents: &[Agent],
@@ -181,8 +182,8 @@ impl Verifier {
     ) -> Identity {
         let evidence = &*self.inner;
         let ([agent], Some(client)) = (agents, address) else {
-            // This shortcut is only for a single agent with an address. If there are several
-            // agents, the strictest result applies, so all must be checked.
+            // This shortcut is only for a request with a single agent and an address. If there are
+            // several agents, all must be checked, because the strictest result applies.
             return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity;
         };
         let paths = &evidence.paths;
@@ -200,13 +201,13 @@ impl Verifier {
         identity
     }
 
-    /// Returns the operators of each key directory.
+    /// Returns which operators use each key directory.
     pub fn signers(&self) -> Arc<Signers> {
         self.inner.signers.load_full()
     }
 
-    /// Reports whether the result is undecided because a look-up of the sender's address is
-    /// pending. Does not count the claim.
+    /// Reports whether the result is undecided only because a lookup of the sender's address is
+    /// still pending. Does not count the claim.
     pub(crate) fn is_awaited(&self, request: &IdentityRequest<'_>, now: SystemTime) -> bool {
         request.identify(self, now).identity == Identity::Undecided(UndecidedReason::Pending)
     }
@@ -216,13 +217,12 @@ impl Verifier {
         self.inner.following.clock.now()
     }
 
-    /// Requests a new fetch of every list. A list is fetched at the earliest an hour after its last
-    /// fetch.
+    /// Requests a new fetch of every list. Each list is fetched at most once an hour.
     pub fn refresh(&self) {
         self.inner.lists.lock().values().for_each(|list| list.want());
     }
 
-    /// Waits until the next look-up ends. Never completes if look-ups are disabled.
+    /// Waits until the next lookup ends. Never completes if lookups are disabled.
     pub(crate) async fn looked_up(&self) {
         match &self.inner.lookups {
             Some(lookups) => lookups.ended.notified().await,
@@ -263,13 +263,14 @@ impl Verifier {
         }
     }
 
-    /// Reports whether every list was fetched at least once, successfully or not.
+    /// Reports whether a fetch of every list was tried at least once.
     pub(super) fn has_asked(&self) -> bool {
         self.inner.lists.lock().values().all(|list| list.was_asked())
     }
 }
 
-/// If evidence is missing, it is requested for later requests, and the claim is undecided.
+/// If evidence is missing, the claim is undecided, and the evidence is requested for later
+/// requests.
 impl ClaimEvidence for Verifier {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let methods = self.inner.methods.load();
@@ -294,8 +295,8 @@ impl ClaimEvidence for Verifier {
         Ok(keys)
     }
 
-    /// Checks each valid signature once, and limits the number of failing checks per client and
-    /// second.
+    /// Checks each valid signature only once, and limits the number of failing checks per client
+    /// and second.
     fn signatures(
         &self,
         message: &MessageHead<'_>,
@@ -310,8 +311,8 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
         let text = url.to_string();
-        // A saved copy, which `FollowedDocument::start` loads, takes precedence over this copy.
-        // `ListCopy::all` returns the copies in the same order.
+        // `FollowedDocument::start` prefers a saved copy to this one. `ListCopy::all` returns the
+        // copies in the same order.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
         FollowedDocument::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
@@ -330,8 +331,8 @@ impl Evidence {
         let outcome = examine(None);
         match outcome {
             MethodOutcome::Verified => outcome,
-            // A fresh list that lacks the address refutes the claim, no matter when the address was
-            // first seen.
+            // A fresh list that lacks the address refutes the claim, even if the address has just
+            // been seen for the first time.
             MethodOutcome::Failed(_) => {
                 self.first_seen.note(address, now);
                 outcome
@@ -352,7 +353,7 @@ impl Evidence {
 
 robots_core::debug_as!(|it| Verifier { status: it.status() });
 
-/// Current evidence of a [`Verifier`].
+/// The status of the evidence of a [`Verifier`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerifierStatus {
@@ -360,45 +361,45 @@ pub struct VerifierStatus {
     pub lists: Vec<DocumentStatus>,
     /// Key directories, sorted by URL. A directory is fetched when a request needs it.
     pub directories: Vec<DocumentStatus>,
-    /// Messages about copies of lists whose URL is not in the registry, each with the URL that was
-    /// probably meant. Such copies have no effect.
+    /// Messages about copies of lists that the registry does not contain. Each suggests the URL
+    /// that was probably meant. Such copies have no effect.
     pub unnamed_lists: Vec<String>,
-    /// Whether any evidence can refute claims: a list that its server confirmed within a day, or a
-    /// resolver that answers. `None` until all lists were fetched, at most for the first minute.
+    /// Whether any evidence can refute claims. This can be a list that its server has confirmed
+    /// within a day, or a resolver that answers. `None` until all lists were fetched, but at most
+    /// for the first minute.
     pub can_refute: Option<bool>,
-    /// Whether any list was confirmed by its server within a day. `None` if there are no lists, and
-    /// until all lists were fetched, at most for the first minute.
+    /// Whether at least one list was confirmed by its server within a day. `None` if there are no
+    /// lists. Also `None` until all lists were fetched, but at most for the first minute.
     pub is_list_fresh: Option<bool>,
-    /// Whether the DNS resolver answers. This is true if it has answered a query, and no query has
-    /// failed an hour or more after the last answer. `None` if no query was sent.
+    /// Whether the DNS resolver answers. True if it has answered a query. False again if a query
+    /// fails more than an hour after the resolver's last response. `None` if no query was sent.
     pub are_names_answered: Option<bool>,
-    /// Number of look-up results that are kept, at most 65,536; `None` if look-ups are disabled.
+    /// Number of stored lookup results, at most 65,536; `None` if lookups are disabled.
     pub known_names: Option<usize>,
-    /// Number of addresses that wait to be looked up, at most 256.
+    /// Number of addresses that are waiting for a lookup, at most 256.
     pub waiting_names: usize,
-    /// Number of results of signature checks that are kept, at most 5,120.
+    /// Number of stored results of checking signatures, at most 5,120.
     pub known_signatures: usize,
-    /// Suspect paths. Failed claims there are not refuted, because the path may change addresses or
-    /// signatures.
+    /// Paths that may change addresses or signatures. Failed claims on them are not refuted.
     pub suspects: Vec<SuspectPath>,
-    /// Why the results for paths cannot be saved, or why the results of an earlier process could
-    /// not be loaded. Without these results, a new process does not refute the claims on a path
-    /// until crawlers are verified there.
+    /// Why the times when crawlers were last verified on each path cannot be saved, or why the
+    /// times of an earlier process could not be loaded. Without these times, a new process does not
+    /// refute claims until a crawler is verified on the same path.
     pub paths_problem: Option<Arc<str>>,
 }
 
 impl VerifierStatus {
-    /// Returns the problems of the evidence, one line per cause. A line contains the number of
-    /// affected lists and directories, and the URL of one of them as an example. One of the lines
-    /// reports if no claim can be refuted.
+    /// Returns the problems with the evidence, one line per cause. A line contains the number of
+    /// affected lists and directories, and the URL of one of them as an example. If no claim can be
+    /// refuted, one line reports that.
     pub fn problems(&self) -> Vec<String> {
         self.by_cause().into_values().collect()
     }
 
-    /// Returns why impostors pass, whatever the policy: no evidence can refute claims, or only
-    /// reverse DNS names can, so that claims to be a crawler without such names are never refuted.
-    /// `None` if claims can be refuted, and until all lists were fetched, at most for the first
-    /// minute.
+    /// Returns why impostors pass, whatever the policy. Either no evidence can refute claims, or
+    /// only reverse DNS names can, so that claims to be a crawler without such names are never
+    /// refuted. `None` if claims can be refuted. Also `None` until all lists were fetched, but at
+    /// most for the first minute.
     pub fn ineffective_reason(&self) -> Option<String> {
         let of_lists = || {
             let unconfirmed = "no list was confirmed by its server within a day, so lists cannot refute claims, and impostors of crawlers \
@@ -408,8 +409,8 @@ impl VerifierStatus {
         self.by_cause().remove(NOTHING).or_else(of_lists)
     }
 
-    /// Returns the problems by cause. The cause of a problem is the beginning of its message, up to
-    /// the first ": ". So if the network is down, there is one line for all lists.
+    /// Returns the problems by cause. The cause is the beginning of a message, up to the first
+    /// colon. So if the network is down, there is only one line for all lists.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.problem.as_deref()?, true)));
         let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.problem.as_deref()?, false)));

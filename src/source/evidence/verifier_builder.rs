@@ -31,7 +31,7 @@ pub struct VerifierSettings {
     configured: Configured,
     resolvers: Vec<SocketAddr>,
     looks_names_up: bool,
-    /// Minimum time between two DNS queries, and time limit for a response.
+    /// Minimum time between two DNS queries, and the time limit for a response.
     question_times: (Duration, Duration),
     trusted_proxies: Vec<Network>,
     required: Vec<RequiredComponent>,
@@ -39,7 +39,7 @@ pub struct VerifierSettings {
 }
 
 impl Verifier {
-    /// Prepares a verifier for the crawlers of a registry. Nothing is fetched before
+    /// Returns a builder for a verifier of the crawlers in a registry. Nothing is fetched before
     /// [`start`](FollowBuilder::start).
     pub fn builder(registry: &Arc<Registry>) -> FollowBuilder<VerifierSettings> {
         let settings = VerifierSettings {
@@ -57,9 +57,9 @@ impl Verifier {
 }
 
 impl FollowBuilder<VerifierSettings> {
-    /// Adds a file with a copy of the list at a URL, for a start without a network. The copy can
-    /// verify claims, but cannot refute claims until the list itself is fetched. A second call adds
-    /// a file.
+    /// Adds a file with a copy of the list at a URL, for a start without network access. The copy
+    /// can verify claims, but cannot refute claims until the list itself is fetched. A second call
+    /// adds another file.
     ///
     /// # Errors
     ///
@@ -70,8 +70,8 @@ impl FollowBuilder<VerifierSettings> {
         Ok(self)
     }
 
-    /// Adds a key directory whose signatures are accepted, in addition to the directories in the
-    /// registry. A second call adds a directory.
+    /// Adds a key directory that is not in the registry. Signatures with its keys are accepted. A
+    /// second call adds another directory.
     ///
     /// # Errors
     ///
@@ -83,10 +83,10 @@ impl FollowBuilder<VerifierSettings> {
         Ok(self)
     }
 
-    /// Sets the components that a signature must cover in addition to its authority. A signature
-    /// that does not cover one of them neither verifies nor refutes the claim. Default: none. With
-    /// the default, a signature that covers only `@authority` is valid for every path of the site
-    /// until it expires, so anyone who intercepts it can use it. A second call adds components.
+    /// Sets what a signature must cover in addition to its authority. A signature that does not
+    /// cover one of these components neither verifies nor refutes the claim. Default: none. A
+    /// signature that covers only `@authority` is valid for every path of the site until it
+    /// expires, so anyone who intercepts it can use it. A second call adds components.
     pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
         self.followed.required.extend(components);
         self
@@ -98,7 +98,7 @@ impl FollowBuilder<VerifierSettings> {
         self
     }
 
-    /// Disables look-ups of reverse DNS names, so that no resolver learns which addresses claim to
+    /// Disables lookups of reverse DNS names, so that no resolver learns which addresses claim to
     /// be crawlers.
     pub const fn without_names(mut self) -> Self {
         self.followed.looks_names_up = false;
@@ -112,26 +112,26 @@ impl FollowBuilder<VerifierSettings> {
         self
     }
 
-    /// Sets the networks of the proxies that are trusted to forward the client's address. If the
-    /// address of a request is that of such a proxy, the client's address is unknown, and the
-    /// address is not used to check claims ([`public_address`](Verifier::public_address)). Default:
-    /// none. A second call adds networks.
+    /// Sets the networks of the proxies that are trusted to forward the client's address. If a
+    /// request seems to come from such a proxy, the client's address is unknown, and the address is
+    /// not used to check claims ([`public_address`](Verifier::public_address)). Default: none. A
+    /// second call adds networks.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
         self.followed.trusted_proxies.extend(networks);
         self
     }
 
     /// Adds a callback for missing evidence. It is called once for each new line of
-    /// [`problems`](super::VerifierStatus::problems), and once when no evidence is missing any
-    /// more. It runs on the fetcher's thread and must not block. With the feature `tracing`, these
-    /// events are also logged with the target `tower_robots::evidence`. Panics are caught. A second
-    /// call adds a callback.
+    /// [`problems`](super::VerifierStatus::problems), and once when evidence is complete again. It
+    /// runs on the fetcher's thread and must not block. With the feature `tracing`, these events
+    /// are also logged with the target `tower_robots::evidence`. Panics are caught. A second call
+    /// adds a callback.
     pub fn on_event(mut self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) -> Self {
         self.followed.listeners.push(Box::new(listener));
         self
     }
 
-    /// Starts fetching on a separate thread.
+    /// Starts to fetch on a separate thread.
     ///
     /// # Errors
     ///
@@ -192,12 +192,12 @@ impl FollowBuilder<VerifierSettings> {
     }
 }
 
-/// Time between two checks for missing evidence, during the first fetches and after them.
+/// Interval between checks for missing evidence: during the first fetches, and after them.
 const SOON: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 500 });
 const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
-/// Notifies the listeners of every new cause, and when no evidence is missing any more. Returns
-/// when the evidence is dropped.
+/// Notifies the listeners of every new cause, and when evidence is complete again. Returns when the
+/// evidence is dropped.
 async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
     let began = Instant::now();
     let mut said: BTreeMap<String, String> = BTreeMap::new();
@@ -216,7 +216,7 @@ async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
                     notify(&listeners, &ProblemEvent { site: None, text, is_over: true });
                 }
                 if found.is_empty() && !said.is_empty() {
-                    let text = "no evidence is missing any more: lists and key directories are loaded, and claims can be refuted";
+                    let text = "the evidence is complete again: lists and key directories are loaded, and claims can be refuted";
                     notify(&listeners, &ProblemEvent { site: None, text, is_over: true });
                 }
                 said = found;

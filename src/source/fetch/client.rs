@@ -1,4 +1,5 @@
-//! The HTTP client: follows redirects, sends conditional requests, and rejects invalid responses.
+//! The HTTP client. It follows redirects, sends conditional requests, and rejects invalid
+//! responses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -36,22 +37,23 @@ pub(in crate::source) struct Client {
     pub(in crate::source) permits: Semaphore,
 }
 
-/// A document to fetch: its URL, the mode of the fetch, and the servers to connect to.
+/// What to fetch: the URL, who fetches it, and the servers to connect to.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct FetchTarget {
     pub(super) url: FetchUrl,
-    /// Servers to connect to instead of the URL's host: the site's upstreams. Empty to connect to
-    /// the host.
+    /// Upstreams of the site, to connect to instead of the URL's host. If empty, the client
+    /// connects to the host.
     pub(super) via: Arc<[Peer]>,
-    /// Name to expect in an upstream's certificate; by default, the host in the upstream's URL.
+    /// The name that an upstream's certificate must contain. By default, this is the host in the
+    /// upstream's URL.
     pub(super) server_name: Option<Arc<str>>,
     pub(super) mode: FetchMode,
     /// Maximum number of body bytes to read.
     pub(super) most: u64,
-    /// Validators of the known copy, so that the server may answer with 304.
+    /// Validators of the copy that the caller has, so that the server can respond with 304.
     pub(in crate::source) known: Validators,
     /// Number of consecutive failures. It selects the upstream to try first, so that each retry
-    /// starts with another one.
+    /// starts with another upstream.
     pub(super) turn: usize,
 }
 
@@ -62,16 +64,16 @@ impl FetchTarget {
     }
 }
 
-/// Who fetches a document, which determines the redirects that are followed.
+/// Who fetches a document. This determines which redirects are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchMode {
     /// A crawler: redirects may lead to any host.
     Crawler,
-    /// The site itself: redirects must not lead from https to http, and redirects of an upstream
+    /// The site itself: redirects must not lead from https to http. A redirect from an upstream
     /// must stay on the site.
     Site,
-    /// A verifier that fetches keys: redirects are not followed, because the keys of a host must
-    /// come from its own server.
+    /// A verifier that fetches keys: redirects are not followed, because only a host's own server
+    /// may provide its keys.
     Direct,
 }
 
@@ -81,8 +83,8 @@ impl Client {
         self.in_time(self.follow(target)).await.unwrap_or_else(FetchOutcome::Failed)
     }
 
-    /// Fetches in a separate task, so that a panic while a response is processed counts as a failed
-    /// fetch. Dropping the future stops the task.
+    /// Fetches in a separate task, so that a panic counts as a failed fetch. Dropping the future
+    /// stops the task.
     pub(in crate::source) async fn fetch_apart(self: &Arc<Self>, target: FetchTarget) -> FetchOutcome {
         let client = self.clone();
         let mut fetching = JoinSet::new();
@@ -94,20 +96,20 @@ impl Client {
         }
     }
 
-    /// Sends one request. A redirect is returned like any other response.
+    /// Sends one request. If the response is a redirect, returns it.
     pub(super) async fn exchange(&self, request: &FetchRequest) -> Result<FetchAnswer, FetchError> {
         let mut address = None;
         let answering = async {
             let stream = self.connect_to(&request.url, None, request.led_from, &mut address).await?;
             let head = request.head(&self.user_agent)?;
-            // One byte more than the limit is read, to detect whether the body is longer.
+            // Reads one byte more than the limit, to notice if the body is longer.
             let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
             Ok::<_, FetchError>(FetchAnswer::new(response, request.most, address))
         };
         self.in_time(answering).await.map_err(|error| FetchError { address, ..error })
     }
 
-    /// Sends one request. Sends the head of the response to `answered`, and then the parts of the
+    /// Sends one request. Passes the head of the response to `answered`, and then the parts of the
     /// body to `parts` as they arrive.
     pub(super) async fn stream(
         &self,
@@ -120,8 +122,8 @@ impl Client {
             let stream = self.connect_to(&request.url, None, request.led_from, &mut address).await?;
             let hand_over = |head| {
                 let answer = FetchAnswer::new(Response::from_parts(head, Vec::new()), request.most, address);
-                // Errors are ignored: if the caller has dropped the receiver, nobody needs the
-                // response.
+                // Errors are ignored. If the caller has dropped the receiver, the response is not
+                // needed.
                 if let Some(answered) = answered.take() {
                     drop(answered.send(Ok(answer)));
                 }
@@ -135,7 +137,7 @@ impl Client {
         }
     }
 
-    /// Limits the time of a whole fetch. Returns an error if the fetch takes longer.
+    /// Limits the time of a whole fetch. If it takes longer, returns an error.
     async fn in_time<T>(&self, fetch: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
         let late = |_| Err(FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total)));
         timeout(self.total, fetch).await.unwrap_or_else(late)
@@ -143,7 +145,7 @@ impl Client {
 
     async fn follow(&self, target: &FetchTarget) -> Result<FetchOutcome, FetchError> {
         let (mut url, mode) = (target.url.clone(), target.mode);
-        // The operator configured the first URL, so its host may have any address, including a
+        // The operator has configured the first URL, so its host may have any address, even a
         // private one.
         let mut led_from = None;
         for _ in 0..=HOPS {
@@ -156,7 +158,7 @@ impl Client {
             url = match (url.join(location.as_bytes()), mode) {
                 (Ok(to), FetchMode::Crawler) => to,
                 (Ok(to), _) => resolver::of_site(&target.url, &target.via, &url, to)?,
-                // For a crawler, an invalid `Location` has the same effect as too many redirects.
+                // A crawler treats an invalid `Location` like too many redirects.
                 (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
                 (Err(error), _) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),
             };
@@ -164,9 +166,9 @@ impl Client {
         Ok(FetchOutcome::Redirected)
     }
 
-    /// Sends one request, and stores the address of the server in `led_from`, which restricts the
-    /// target of a redirect. For an upstream, `led_from` stays `None`, because the operator
-    /// configured the upstream, and its redirects are requested from the upstream itself.
+    /// Sends one request, and stores the address of the server in `led_from`, which limits where a
+    /// redirect may lead. For an upstream, `led_from` stays `None`: the operator has configured the
+    /// upstream, and the target of its redirect is requested from the same upstream.
     async fn request_once(
         &self,
         target: &FetchTarget,
@@ -187,8 +189,8 @@ impl Client {
     fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {
         let mut request = FetchRequest::new(url.clone());
         request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        // Validators are sent only to the URL that they came from, because another URL may use the
-        // same entity tag for other content.
+        // Validators are sent only to the URL that has returned them. Another URL may use the same
+        // entity tag for other content.
         if known.of.as_ref().is_none_or(|of| of == url) {
             for (name, value) in [(IF_NONE_MATCH, &known.etag), (IF_MODIFIED_SINCE, &known.last_modified)] {
                 if let Some(value) = value {
@@ -199,7 +201,7 @@ impl Client {
         request.head(&self.user_agent)
     }
 
-    /// Connects to the first reachable upstream, starting with the upstream that `turn` selects.
+    /// Connects to the first reachable upstream. Starts with the one that `turn` selects.
     async fn connect_upstream(&self, target: &FetchTarget) -> Result<Box<dyn Stream>, FetchError> {
         let FetchTarget { via, server_name, turn, .. } = target;
         let mut last = FetchError::new(FetchErrorKind::Connect);
@@ -217,9 +219,8 @@ impl Client {
         Err(last)
     }
 
-    /// Connects to a server, with TLS if its URL is an `https` URL. Stores the address of the
-    /// server as soon as the connection is established, so that the address is known even if the
-    /// TLS handshake fails.
+    /// Connects to a server, with TLS for an `https` URL. Stores the address of the server as soon
+    /// as the connection is established, so that it is known even if the TLS handshake fails.
     async fn connect_to(
         &self,
         server: &FetchUrl,
@@ -265,8 +266,8 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
 
 /// A GET request for one URL, for [`Fetcher::exchange`](super::Fetcher::exchange).
 ///
-/// The request does not accept content codings unless `headers` contains `Accept-Encoding`. The
-/// body is never decoded.
+/// The response may use content codings only if `headers` contains `Accept-Encoding`. The body is
+/// never decoded.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
     /// URL to request.
@@ -276,13 +277,12 @@ pub struct FetchRequest {
     pub headers: HeaderMap,
     /// Maximum number of body bytes to read. Default: [`LiveRobots::MAX_FILE`].
     pub most: u64,
-    /// If the URL comes from the response of another server, the address of that server. If that
-    /// address is public, the URL's host must not have a loopback or private address. Default:
-    /// none.
+    /// Address of the server whose response contained this URL, if any. If this address is public,
+    /// the URL's host must not have a loopback or private address. Default: none.
     pub led_from: Option<IpAddr>,
 }
 
-/// Response of a server to a [`FetchRequest`].
+/// The response to a [`FetchRequest`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchAnswer {
@@ -292,7 +292,8 @@ pub struct FetchAnswer {
     pub status: StatusCode,
     /// Header fields.
     pub headers: HeaderMap,
-    /// Body as it was sent, without decoding; the body of a redirect is not read.
+    /// The body as it was sent, without decoding. Empty for a redirect, because its body is not
+    /// read.
     pub body: Vec<u8>,
     /// Whether the body was longer than the limit.
     pub is_cut: bool,
@@ -320,8 +321,8 @@ impl FetchRequest {
 }
 
 impl FetchAnswer {
-    /// Builds the answer from a body that was read up to one byte beyond the limit. If the extra
-    /// byte exists, the body is cut.
+    /// Creates the answer. The body was read up to one byte beyond the limit; if that byte exists,
+    /// the body is cut.
     fn new(response: Response<Vec<u8>>, most: u64, address: Option<SocketAddr>) -> Self {
         let (head, mut body) = response.into_parts();
         let most = usize::try_from(most).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! How a crawler interprets responses to a request for robots.txt (RFC 9309, sections 2.3.1 and
+//! The meaning of responses for crawlers that request robots.txt (RFC 9309, sections 2.3.1 and
 //! 2.4). The caller provides the current time.
 
 use std::sync::{Arc, OnceLock};
@@ -12,13 +12,13 @@ use super::outcome::{FetchOutcome, Validators};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How long a response is used without `Cache-Control` (RFC 9309, section 2.4).
+/// How long a response without `Cache-Control` is used (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
-/// How long everything is disallowed while all fetches fail (section 2.3.1.4).
+/// If all fetches fail, how long everything is disallowed (section 2.3.1.4).
 const GIVE_UP: Duration = DAY.saturating_mul(30);
 
-/// First and maximum pause before a failed fetch is retried.
+/// The first and the longest pause before a failed fetch is retried.
 const RETRY_FIRST: Duration = Duration::from_secs(60);
 const RETRY_MOST: Duration = Duration::from_secs(3600);
 
@@ -39,10 +39,10 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// | no address, no connection, or an incomplete response | as 5xx |
 /// | the same for over 30 days | the last copy's rules; without a copy, everything is allowed |
 ///
-/// A response is used for 24 hours, or for the time in `Cache-Control: max-age`; `no-cache` and
-/// `no-store` require a fetch before the next use. A failed fetch changes nothing while the
-/// previous response is fresh. The last copy is kept while fetches fail, unless its response had
-/// `no-store`. A 4xx or too many redirects remove the copy.
+/// A response is used for 24 hours, or for the time in `Cache-Control: max-age`. With `no-cache` or
+/// `no-store`, the file must be fetched before the next use. A failed fetch changes nothing while
+/// the previous response is fresh. The last copy is kept while fetches fail, unless its response
+/// had `no-store`. A 4xx or too many redirects remove the copy.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -63,10 +63,10 @@ pub struct CrawlerCache {
     known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
-    /// The compiled rules of the copy for the agent of the first `allows` call.
+    /// The rules of the copy, compiled for the agent of the first `allows` call.
     rules: OnceLock<Arc<(Box<[u8]>, AgentRules)>>,
-    /// Whether the last copy, if any, is used while fetches fail, as RFC 9309 permits (section
-    /// 2.4). Default: `false`, so everything is disallowed while fetches fail, for up to 30 days
+    /// Whether the last copy is used while fetches fail, which RFC 9309 permits (section 2.4).
+    /// Default: `false`. Everything is then disallowed while fetches fail, but for at most 30 days
     /// (section 2.3.1.4).
     pub goes_by_last_copy: bool,
 }
@@ -95,13 +95,13 @@ struct Failing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrawlerReading<'a> {
-    /// Unknown, because the file was not fetched yet. The crawler must fetch it first.
+    /// Nothing is known, because the file was not fetched yet. The crawler must fetch it first.
     Unknown,
-    /// The paths that these bytes allow, parsed as a robots.txt.
+    /// The paths that a robots.txt with these bytes allows.
     Rules(&'a Arc<[u8]>),
     /// All paths.
     AllowAll,
-    /// No path, until a fetch succeeds or has failed for 30 days.
+    /// No path, until a fetch succeeds or all fetches have failed for 30 days.
     DisallowAll,
 }
 
@@ -122,7 +122,7 @@ impl CrawlerCache {
                 self.learn(CachedAnswer::Nowhere, freshness, now);
             }
             FetchOutcome::Status { retry_after, .. } => self.fail(retry_after, now),
-            // A 304 is an error here: there is no copy, so the request was unconditional.
+            // Without a copy, the request was unconditional, so a 304 is an error.
             FetchOutcome::NotModified(_) | FetchOutcome::Failed(_) => self.fail(None, now),
         }
     }
@@ -146,12 +146,12 @@ impl CrawlerCache {
         }
     }
 
-    /// Reports whether a crawler may fetch a path, or a whole URL of this site, now. The crawler
-    /// may always fetch the site's `/robots.txt` (RFC 9309, section 2.2.2). Until the first outcome
-    /// is recorded, it may not fetch anything else.
+    /// Reports whether the crawler may fetch a path or URL of this site now. It may always fetch
+    /// the site's `/robots.txt` (RFC 9309, section 2.2.2). It may fetch nothing else until the
+    /// first outcome is recorded.
     ///
     /// `agent` and `url` are interpreted as by [`RobotsTxt::for_agent`] and [`AgentRules::allows`].
-    /// The rules for the first agent are compiled once. The rules for any other agent are compiled
+    /// The rules for the first agent are compiled only once. For any other agent, they are compiled
     /// at each call.
     pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
         let (agent, url) = (agent.as_ref(), url.as_ref());
@@ -176,13 +176,13 @@ impl CrawlerCache {
         self.next_fetch().is_none_or(|next| next <= now)
     }
 
-    /// Returns the time since which all fetches have failed; `None` if the last fetch succeeded.
+    /// Returns when the fetches began to fail; `None` if the last fetch succeeded.
     pub fn failing_since(&self) -> Option<SystemTime> {
         self.failing.map(|failing| failing.since)
     }
 
-    /// Returns the validators for the next request; `None` if there is no copy, or if the copy has
-    /// no validators.
+    /// Returns the validators for the next request; `None` if there is no copy, or if its response
+    /// had no validators.
     pub const fn validators(&self) -> Option<&Validators> {
         match &self.known {
             CachedAnswer::Copy { validators, .. } if !validators.is_empty() => Some(validators),
@@ -207,7 +207,7 @@ impl CrawlerCache {
     }
 }
 
-/// Reports whether `status` is a client error. 429 is excluded, because it only asks clients to
+/// Reports whether `status` is a client error. Returns `false` for 429, which only asks clients to
 /// retry later.
 fn is_client_error(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS

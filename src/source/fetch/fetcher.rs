@@ -1,4 +1,5 @@
-//! The fetcher. It has one thread for many sites, separate from the threads that serve requests.
+//! The fetcher. Its thread fetches for many sites, and is separate from the threads that serve
+//! requests.
 
 use std::future::Future;
 use std::io;
@@ -18,11 +19,11 @@ use super::{
 };
 use crate::live::LiveRobots;
 
-/// Maximum number of additional threads that resolve names and compile fetched files. They end when
-/// they are idle.
+/// Maximum number of additional threads, which resolve names and compile fetched files. Idle
+/// threads end.
 const HELPERS: usize = 16;
 
-/// Fetches robots.txt files on a thread of its own, for one site or for thousands.
+/// Fetches robots.txt files on its own thread, for one site or for thousands.
 ///
 /// Cheap to clone; clones share the thread and its limits. The thread ends when the last clone and
 /// the last [`LiveRobots`] that uses it are dropped.
@@ -33,7 +34,7 @@ const HELPERS: usize = 16;
 pub struct Fetcher {
     pub(in crate::source) handle: Handle,
     pub(in crate::source) client: Arc<Client>,
-    /// Keeps the thread running. The thread ends when the last clone of this sender is dropped.
+    /// Keeps the thread running. The thread ends when the last clone of the fetcher is dropped.
     _stop: Arc<oneshot::Sender<()>>,
 }
 
@@ -75,9 +76,9 @@ impl Fetcher {
         FetcherBuilder { client }
     }
 
-    /// Fetches a robots.txt as a crawler does. Redirects may lead to any host, but not from a
+    /// Fetches a robots.txt as a crawler does. A redirect may lead to any host, but not from a
     /// server with a public address to a loopback or private address. A body that exceeds the limit
-    /// is truncated. With the validators of a `known` copy, the server may answer with 304.
+    /// is truncated. If `known` contains validators, the server can respond with 304.
     ///
     /// Any executor can poll the future.
     pub fn fetch(
@@ -91,8 +92,8 @@ impl Fetcher {
         async { fetched.await.unwrap_or_else(|_| FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped))) }
     }
 
-    /// Sends one request and follows no redirect, for programs that show how a server answers.
-    /// [`Fetcher::fetch`] interprets a response as a crawler does.
+    /// Sends one request and follows no redirect. This is meant for programs that show how a server
+    /// responds. [`Fetcher::fetch`] handles the response as a crawler does.
     ///
     /// Any executor can poll the future.
     pub fn exchange(
@@ -102,11 +103,11 @@ impl Fetcher {
         exchanged(self.spawn(async move |client| client.exchange(&request).await))
     }
 
-    /// Sends one request like [`Fetcher::exchange`], for a body that may be large. The future
+    /// Sends one request like [`Fetcher::exchange`], but for a body that may be large. The future
     /// returns the response without its body; the [`FetchBody`] returns the body in parts of some
-    /// KiB. Parts are read from the server only as fast as [`FetchBody::part`] is called, and at
-    /// most [`FetchRequest::most`] bytes are read. As long as a body is neither read nor dropped,
-    /// it counts as one of the fetcher's concurrent fetches.
+    /// KiB. A part is read from the server only when [`FetchBody::part`] is called, and at most
+    /// [`FetchRequest::most`] bytes are read in total. Until the body is read or dropped, this is
+    /// one of the fetcher's concurrent fetches.
     ///
     /// ```no_run
     /// use tower_robots::source::fetch::FetchRequest;
@@ -134,8 +135,8 @@ impl Fetcher {
         (exchanged(answer), FetchBody(body))
     }
 
-    /// Runs a task with the client on the fetcher's thread, as soon as a permit is available. The
-    /// task continues even if its result is not awaited.
+    /// Runs a task with the client on the fetcher's thread, as soon as there are fewer than the
+    /// maximum number of fetches. The task continues even if its result is not awaited.
     fn spawn<T, W>(&self, work: impl FnOnce(Arc<Client>) -> W + Send + 'static) -> oneshot::Receiver<T>
     where
         T: Send + 'static,
@@ -151,8 +152,7 @@ impl Fetcher {
     }
 }
 
-/// A task on a fetcher's thread. The task keeps the thread running. Dropping this value stops the
-/// task.
+/// A task on a fetcher's thread. It keeps the thread running. Dropping this value stops the task.
 #[derive(Debug)]
 pub(in crate::source) struct FetcherTask {
     task: AbortHandle,
@@ -179,8 +179,8 @@ impl FetcherBuilder {
         self
     }
 
-    /// Sets the time limit for connecting, and separately for the TLS handshake. Default: ten
-    /// seconds each. A second call replaces the first.
+    /// Sets the time limit for connecting. The same limit applies to the TLS handshake after it.
+    /// Default: ten seconds. A second call replaces the first.
     pub fn connect_within(mut self, time: Duration) -> Self {
         self.client.connect = time;
         self
@@ -194,9 +194,9 @@ impl FetcherBuilder {
     }
 
     /// Connects to another host and port if `place` returns them for the host and port of a URL.
-    /// This makes it possible to test a server before the DNS name refers to it. The certificate
-    /// must still be valid for the URL's host. A redirect to such a host may also lead to a private
-    /// address. A second call replaces the first.
+    /// Use this to test a server before the DNS name refers to it. The certificate must still be
+    /// valid for the URL's host. A redirect to such a host may also lead to a private address. A
+    /// second call replaces the first.
     pub fn connect_to(mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) -> Self {
         self.client.network.connect_to(place);
         self
@@ -248,9 +248,9 @@ impl FetcherBuilder {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
-            // This waits until the channel is closed, because nothing is ever sent.
+            // Waits until the channel is closed, because nothing is ever sent.
             let _ = runtime.block_on(stopped);
-            // This does not wait for names that are still being resolved.
+            // Does not wait for names that are still being resolved.
             runtime.shutdown_background();
         })?;
         Ok(Fetcher { handle, client: Arc::new(self.client), _stop: Arc::new(stop) })

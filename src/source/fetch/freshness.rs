@@ -1,21 +1,20 @@
-//! How long a response may be used without a new fetch (RFC 9111), as far as a robots.txt needs it.
-//! This is not taken from a crate, because HTTP cache crates implement whole caches, while a
-//! robots.txt needs only four directives.
+//! How long a response may be used without a new fetch (RFC 9111). Existing crates for this
+//! implement whole HTTP caches, while a robots.txt needs only four directives.
 
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL};
 
-/// The value of numbers that are too large (RFC 9111, section 1.2.2).
+/// Numbers that are too large are replaced by this one (RFC 9111, section 1.2.2).
 const MAX_SECONDS: u64 = 1 << 31;
 
 /// How long a response may be used, according to `Cache-Control` and `Age`.
 ///
-/// `no-cache` and `no-store` require a new fetch before every use. If a directive is repeated, the
-/// first one counts. An invalid number counts as 0, so the response is stale (RFC 9111, section
-/// 4.2.1). `Expires` is ignored, because RFC 9309 mentions only `Cache-Control`, and because
-/// applications often send dates in the past.
+/// With `no-cache` or `no-store`, a new fetch is needed before every use. If a directive is
+/// repeated, the first one applies. An invalid number is treated as 0, so the response is stale
+/// (RFC 9111, section 4.2.1). `Expires` is ignored, because RFC 9309 mentions only `Cache-Control`,
+/// and because applications often send dates in the past.
 ///
 /// ```
 /// use std::time::Duration;
@@ -52,18 +51,18 @@ impl Freshness {
     }
 
     /// Returns how long a private cache, such as a crawler's, may use the response from now on;
-    /// `None` if the header fields do not specify it.
+    /// `None` if no header field determines it.
     pub fn private(&self) -> Option<Duration> {
         self.rest(self.max_age)
     }
 
-    /// Returns how long a shared cache may use the response from now on; `s-maxage` takes
+    /// Returns how long a shared cache may use the response from now on. `s-maxage` takes
     /// precedence over `max-age`.
     pub fn shared(&self) -> Option<Duration> {
         self.rest(self.shared_max_age.or(self.max_age))
     }
 
-    /// Reports whether the response may be stored, that is, does not have `no-store`.
+    /// Reports whether the response may be stored. It may not if it has `no-store`.
     pub(super) const fn is_storable(&self) -> bool {
         !self.is_unstorable
     }
@@ -93,8 +92,8 @@ impl Freshness {
         } else if name.eq_ignore_ascii_case(b"no-store") {
             self.is_unstorable = true;
         } else if name.eq_ignore_ascii_case(b"no-cache") && value.is_none() {
-            // A `no-cache` with a value is ignored, because it applies only to the listed fields
-            // (section 5.2.2.4).
+            // A `no-cache` with a value applies only to the fields in the value (section 5.2.2.4),
+            // so it is ignored.
             self.is_unusable = true;
         }
     }
@@ -109,7 +108,7 @@ pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
     Some(Duration::from_secs(text.parse().map_or(MAX_SECONDS, |seconds: u64| seconds.min(MAX_SECONDS))))
 }
 
-/// Splits a comma-separated list into its members. Commas in quotes are not separators.
+/// Splits a comma-separated list. Commas in quotes are not separators.
 fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let parts = move |octet: &u8| {
@@ -125,28 +124,27 @@ fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(parts).map(<[u8]>::trim_ascii)
 }
 
-/// Returns the pause after a number of failures: `first` after one failure, doubled after each
-/// further failure, and at most `most`.
+/// Returns the pause after this number of failures. It is `first` after one failure, is doubled
+/// after each further failure, and is at most `most`.
 pub(super) fn after(failures: u32, first: Duration, most: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(most)
 }
 
-/// Returns a random time in the second half of a pause, so that clients that failed together do not
-/// retry together.
+/// Returns a random time in the second half of a pause, so that clients that failed at the same
+/// time do not retry at the same time.
 fn jittered(pause: Duration, roll: u32) -> Duration {
     let half = pause / 2;
     half.saturating_add(half.mul_f64(f64::from(roll) / f64::from(u32::MAX))).min(pause)
 }
 
-/// Returns `now` plus a pause. The pause is limited to a hundred years, so that the addition does
-/// not overflow.
+/// Returns `now` plus a pause. The pause is limited to a hundred years, to avoid an overflow.
 pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
     let century = Duration::from_secs(100 * 365 * 24 * 3600);
     now.checked_add(pause.min(century)).unwrap_or(now)
 }
 
-/// When a site's robots.txt is fetched again, and how long it must be missing until it is no longer
-/// enforced.
+/// When a site's robots.txt is fetched again, and how long it is still enforced if it is missing at
+/// its source.
 ///
 /// ```
 /// use std::time::Duration;
@@ -158,21 +156,22 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// Fetch interval without `Cache-Control`. Default: one hour.
+    /// Fetch interval if the response has no `Cache-Control`. Default: one hour.
     pub every: Duration,
-    /// Minimum of the interval from `Cache-Control` (`s-maxage`, or else `max-age`, less `Age`).
-    /// Also the interval for `no-cache` and `no-store`. Default: one minute.
+    /// Minimum interval, whatever the `Cache-Control`. Also the interval for `no-cache` and
+    /// `no-store`. The interval in `Cache-Control` is `s-maxage` (or else `max-age`) minus `Age`.
+    /// Default: one minute.
     pub least: Duration,
-    /// Maximum of the interval from `Cache-Control`. Default: 24 hours.
+    /// Maximum interval, whatever the `Cache-Control`. Default: 24 hours.
     pub most: Duration,
-    /// Pause after a first failure. The pause doubles with each further failure, and is reduced by
-    /// up to half at random. Default: five seconds.
+    /// Pause after the first failure. The pause doubles with each further failure. It is then
+    /// reduced at random by up to half. Default: five seconds.
     pub retry_first: Duration,
     /// Maximum pause after failures. With `Retry-After`, the pause may be up to four times as long.
     /// Default: 15 minutes.
     pub retry_most: Duration,
-    /// How long a robots.txt that existed stays in force after the server began to answer with 404
-    /// or another 4xx. Default: 24 hours.
+    /// How long a robots.txt is still enforced after the server began to respond with 404 or
+    /// another 4xx. Default: 24 hours.
     pub hold: Duration,
 }
 
@@ -183,7 +182,7 @@ impl Schedule {
         wanted.clamp(self.least.min(self.most), self.most).max(FLOOR)
     }
 
-    /// Returns the time until the next fetch after this number of failures in a row.
+    /// Returns the time until the next fetch after this number of consecutive failures.
     pub(in crate::source) fn pause(&self, failures: u32, retry_after: Option<Duration>, roll: u32) -> Duration {
         let pause = jittered(after(failures, self.retry_first, self.retry_most), roll);
         let asked_for = retry_after.unwrap_or_default().min(self.retry_most.saturating_mul(4));
@@ -191,7 +190,7 @@ impl Schedule {
     }
 }
 
-/// Minimum pause, whatever the settings are.
+/// Minimum pause with any settings.
 const FLOOR: Duration = Duration::from_millis(10);
 
 impl Default for Schedule {

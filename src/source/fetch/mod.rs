@@ -1,18 +1,20 @@
-//! Fetches robots.txt files over HTTP, and interprets the responses: for sites whose robots.txt is
-//! on another server, and for authors of crawlers.
+//! Fetches robots.txt files over HTTP, and handles the responses. For sites whose robots.txt is on
+//! another server, and for authors of crawlers.
 //!
-//! Crawlers and sites interpret a response differently. A *crawler* needs to know whether it may
-//! fetch pages: if the server fails, it must not; if the file is missing, it may. [`CrawlerCache`]
-//! implements this for authors of crawlers. A *site* needs to know its own rules, and a server that
-//! fails does not provide them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
-//! [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version while fetches fail,
-//! and never disallow everything because of a failure. If a file is missing, they stop enforcing it
-//! only after a day.
+//! Crawlers and sites need different information from a response.
+//!
+//! - A *crawler* needs to know whether it may fetch pages. If the server fails, it may not; if the
+//!   file is missing, it may. [`CrawlerCache`] implements this for authors of crawlers.
+//! - A *site* needs to know its own rules, and a failing server does not provide them. So
+//!   [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
+//!   [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version while fetches
+//!   fail, and never disallow everything because of a failure. If the file is missing, they stop
+//!   enforcing it only after a day.
 //!
 //! A [`Fetcher`] fetches the files. It has one thread for all sites that share it, separate from
 //! the threads that serve requests.
 //!
-//! This module contains only the client side; it does not serve requests or check rules.
+//! This module contains only the client side. It does not serve requests or check rules.
 
 pub(crate) mod client;
 mod crawler;

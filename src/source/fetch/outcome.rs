@@ -13,8 +13,8 @@ use robots_core::keyword_enum;
 use super::freshness::{Freshness, seconds};
 use super::url::FetchUrl;
 
-/// The outcome of a request for a robots.txt, after redirects. A
-/// [`CrawlerCache`](super::CrawlerCache) returns what the outcome permits a crawler.
+/// The outcome of a request for a robots.txt, after redirects.
+/// [`CrawlerCache`](super::CrawlerCache) decides what it permits a crawler to fetch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FetchOutcome {
@@ -42,14 +42,14 @@ pub enum FetchOutcome {
         status: StatusCode,
         /// How long this response may be used.
         freshness: Freshness,
-        /// Pause that the server requests (`Retry-After`).
+        /// The pause that the server requests (`Retry-After`).
         retry_after: Option<Duration>,
     },
-    /// No response, or an unreadable one.
+    /// There was no response, or it could not be read.
     Failed(FetchError),
 }
 
-/// Validators that let a server determine whether its file has changed (RFC 9110, section 8.8).
+/// Values that let a server find out whether its file has changed (RFC 9110, section 8.8).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Validators {
@@ -57,18 +57,18 @@ pub struct Validators {
     pub etag: Option<HeaderValue>,
     /// Value for `If-Modified-Since`.
     pub last_modified: Option<HeaderValue>,
-    /// URL of the response, if known. The validators must not be sent to other URLs, because
-    /// another resource may use the same values.
+    /// The URL of the response, if known. The validators must not be sent to other URLs, because
+    /// these may use the same values for other content.
     pub(in crate::source) of: Option<FetchUrl>,
 }
 
 impl FetchOutcome {
-    /// Interprets a response that was not received through a [`Fetcher`](super::Fetcher).
+    /// Converts a response that was not received through a [`Fetcher`](super::Fetcher).
     ///
-    /// Follow at least five redirects first (RFC 9309, section 2.3.1.2). For a response with status
-    /// 301, 302, 303, 307 or 308, the outcome is [`FetchOutcome::Failed`], because the file at the
-    /// target is unknown. If you stop following redirects, or if a redirect has no valid target,
-    /// record [`FetchOutcome::Redirected`] instead.
+    /// Before calling this, follow at least five redirects (RFC 9309, section 2.3.1.2). For a
+    /// response with status 301, 302, 303, 307 or 308, the outcome is [`FetchOutcome::Failed`],
+    /// because the file at the target is unknown. If there are too many redirects, or if a redirect
+    /// has no valid target, record [`FetchOutcome::Redirected`] instead.
     pub fn of(status: StatusCode, headers: &HeaderMap, body: impl Into<Arc<[u8]>>, now: SystemTime) -> Self {
         let freshness = Freshness::of(headers);
         if status.is_success() {
@@ -83,7 +83,7 @@ impl FetchOutcome {
         } else if status.is_redirection() {
             Self::Redirected
         } else if status.is_informational() || status.as_u16() >= 600 {
-            // A response with such a status is not a valid final response (RFC 9110, section 15).
+            // No final response can have such a status (RFC 9110, section 15).
             Self::Failed(FetchError::with_cause(FetchErrorKind::BadResponse, format!("the status is {status}")))
         } else {
             Self::Status { status, freshness, retry_after: retry_after(headers, now) }
@@ -124,8 +124,8 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 pub struct FetchError {
     /// Kind of failure.
     pub kind: FetchErrorKind,
-    /// Address of the server, for a single request; `None` if the connection failed, or if the
-    /// fetch followed redirects.
+    /// Address of the server, for a single request. `None` if the connection failed, or if
+    /// redirects were followed.
     pub address: Option<SocketAddr>,
     pub(super) cause: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -143,19 +143,19 @@ keyword_enum! {
         Timeout = "timeout",
         /// The connection ended before the response was complete.
         Broken = "broken",
-        /// The response is not valid HTTP, or not a valid response to the request.
+        /// The response is not valid HTTP, or does not fit the request.
         BadResponse = "bad-response",
         /// The server sent too many interim responses (1xx) without a final one.
         InterimAnswers = "interim-answers",
-        /// A redirect was not followed, because its target is not permitted or because redirects
-        /// are not followed.
+        /// A redirect was not followed, because its target is not permitted, or because redirects
+        /// are never followed in this fetch.
         Redirect = "redirect",
-        /// The target of a redirect has an address of a forbidden class, for example a loopback
+        /// The target of a redirect has an address of a forbidden class. An example is a loopback
         /// address if the redirecting server has a public address.
         RedirectAddress = "redirect-address",
         /// The body exceeds [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
         TooLarge = "too-large",
-        /// The fetcher was dropped, or a panic interrupted the fetch.
+        /// The fetcher was dropped, or the fetch panicked.
         Stopped = "stopped",
     }
 }

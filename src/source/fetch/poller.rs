@@ -14,13 +14,13 @@ use crate::live::{
     Reloading, Site, Version,
 };
 
-/// Maximum time between fetches of a site, regardless of its schedule.
+/// Maximum time between two fetches of the same site, even if its schedule has a longer interval.
 const MAX_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The task that polls a site. Dropping this value stops the task.
 #[derive(Debug)]
 pub(super) struct SitePoller {
-    /// Requests an immediate fetch, whose outcome is sent to the completion.
+    /// Each message requests an immediate fetch. The outcome is sent to the completion in it.
     requests: UnboundedSender<Arc<Completion>>,
     status: Arc<Mutex<FetchStatus>>,
     _task: FetcherTask,
@@ -30,7 +30,7 @@ struct PollTask {
     target: FetchTarget,
     site: Weak<Site>,
     clock: Clock,
-    /// The version that was fetched and published last. It is used if the server answers with 304.
+    /// The version that was fetched and published last. A 304 response refers to it.
     last: Option<Version>,
     origin: Arc<str>,
     state: SiteFreshness,
@@ -40,7 +40,8 @@ struct PollTask {
 }
 
 impl SitePoller {
-    /// Starts to fetch immediately. Also returns a future of the outcome of the first fetch.
+    /// Starts the task, which fetches at once. Also returns a future that resolves to the outcome
+    /// of the first fetch.
     pub(super) fn start(
         target: FetchTarget,
         schedule: Schedule,
@@ -69,8 +70,8 @@ impl SitePoller {
 
     /// Requests an immediate fetch. `completion` receives the outcome.
     pub(super) fn reload(&self, completion: Arc<Completion>) {
-        // This fails if the task has ended. The completion is then dropped, which reports an
-        // interrupted reload.
+        // Sending fails if the task has ended. The completion is then dropped, so the caller gets
+        // an interrupted reload.
         let _ = self.requests.send(completion);
     }
 
@@ -84,8 +85,8 @@ impl PollTask {
         let mut waiting = vec![first];
         let mut cause = self.opened_by;
         loop {
-            // The task sleeps for a bounded duration, not until a date, so that the fetch is not
-            // delayed for years if the clock is set back.
+            // The task sleeps for a limited duration, and not until a date. Otherwise, setting the
+            // clock back could delay the fetch for years.
             let pause = self.state.status().next_fetch.duration_since(self.clock.now()).unwrap_or_default();
             if waiting.is_empty() && !pause.is_zero() {
                 match timeout(pause.min(MAX_SLEEP), inbox.recv()).await {
@@ -113,7 +114,7 @@ impl PollTask {
         }
     }
 
-    /// Applies a response to the site; `None` if the site was dropped.
+    /// Applies a response to the site. Returns `None` if the site was dropped.
     async fn conclude(&mut self, answer: FetchOutcome, cause: Cause) -> Option<Reload> {
         let live = self.site.upgrade()?.live();
         self.state.observe(live);
@@ -129,8 +130,8 @@ impl PollTask {
                 let version = Version::new(bytes, &self.origin, modified);
                 (Candidate::Version(version.clone()), Some((version, *validators, interval)))
             }
-            // The confirmed version is offered again: it may not be live, because it was rolled
-            // back or is held by the gate, so the site must decide about it.
+            // The confirmed version may not be live, because it was rolled back or the gate holds
+            // it. So it is passed to the site, which decides.
             Step::Confirm => match &self.last {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),
@@ -154,7 +155,7 @@ impl PollTask {
         Some(reload)
     }
 
-    /// Offers a candidate to the site on another thread, because compiling the file and running the
+    /// Passes a candidate to the site on another thread, because compiling the file and running the
     /// callbacks would delay the other sites.
     async fn offer(&self, cause: Cause, candidate: Candidate) -> Option<Reload> {
         let site = self.site.upgrade()?;

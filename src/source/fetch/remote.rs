@@ -21,7 +21,7 @@ pub struct RemoteSource {
     fetcher: Option<Fetcher>,
 }
 
-/// The poller of an open site.
+/// The robots.txt of an open site that fetches.
 #[derive(Debug)]
 struct Polled {
     origin: Arc<str>,
@@ -30,17 +30,16 @@ struct Polled {
 
 impl LiveRobots {
     /// Prepares a site whose robots.txt is at an `http` or `https` URL on any host. The file is
-    /// fetched when the site is opened, and is fetched again when its `Cache-Control` requires it.
+    /// fetched when the site is opened, and then again at times that depend on its `Cache-Control`.
     ///
     /// Until the first fetch succeeds, nothing is enforced, and `/robots.txt` is answered with 503
-    /// (change this with [`WhenMissing`]). After that, the last good version stays live while
-    /// fetches fail. If the server answers with 404 or another 4xx from the start, or for 24 hours,
-    /// the site has no robots.txt: nothing is enforced, and requests for `/robots.txt` are
+    /// (change this with [`WhenMissing`]). Later, the last good version stays live while fetches
+    /// fail. If the server responds with 404 or another 4xx from the start, or for 24 hours, the
+    /// site has no robots.txt. Nothing is enforced then, and requests for `/robots.txt` are
     /// forwarded to the application.
     ///
-    /// Up to five redirects are followed, but none from https to http. If a server with a public
-    /// address redirects to a loopback, private or link-local address, the redirect is not
-    /// followed, either.
+    /// Up to five redirects are followed. A redirect is not followed if it leads from https to
+    /// http, or from a server with a public address to a loopback, private or link-local address.
     ///
     /// # Errors
     ///
@@ -62,19 +61,19 @@ impl LiveRobots {
         Ok(LiveBuilder::new(RemoteSource::at(target)).when_missing(WhenMissing::Unavailable))
     }
 
-    /// Prepares a site whose robots.txt is provided by the application behind a proxy. The file is
-    /// fetched from `/robots.txt` of an upstream when the site is opened, and is fetched again when
-    /// its `Cache-Control` requires it. The proxy then enforces the rules and serves the file.
+    /// Prepares a site behind a proxy, whose robots.txt is provided by the application. The file is
+    /// fetched from `/robots.txt` of an upstream when the site is opened, and then again at times
+    /// that depend on its `Cache-Control`. The proxy then enforces the rules and serves the file.
     ///
-    /// Upstreams are written as `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal`
-    /// or `unix:/run/app.sock`. If there are several, the next upstream is used after a failure.
-    /// `host` is the value of the `Host` field: the host of the site, with the port if it is not
-    /// the default port.
+    /// An upstream is written as `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal`
+    /// or `unix:/run/app.sock`. If there are several, the next one is used after a failure. `host`
+    /// is the value of the `Host` field: the host of the site, with the port unless it is the
+    /// default port.
     ///
     /// Until the first fetch succeeds, nothing is enforced, and the upstream itself answers
-    /// `/robots.txt` (change this with [`WhenMissing`]). After that, the last good version stays
-    /// live while fetches fail. If the upstream answers with 404 or another 4xx from the start, or
-    /// for 24 hours, the site has no robots.txt: nothing is enforced, and the upstream's own
+    /// `/robots.txt` (change this with [`WhenMissing`]). Later, the last good version stays live
+    /// while fetches fail. If the upstream responds with 404 or another 4xx from the start, or for
+    /// 24 hours, the site has no robots.txt. Nothing is enforced then, and the upstream's own
     /// response is forwarded.
     ///
     /// Up to five redirects are followed, if their targets are on the same site.
@@ -100,10 +99,10 @@ impl LiveRobots {
 }
 
 impl LiveBuilder<RemoteSource> {
-    /// Sets the fetcher. Default: a new [`Fetcher`] with its own thread. If you have many sites,
-    /// use one fetcher for all. A second call replaces the first.
+    /// Sets the fetcher. If you have many sites, use the same fetcher for all. Default: a new
+    /// [`Fetcher`] with its own thread. A second call replaces the first.
     ///
-    /// Only sites with a fetched robots.txt have this setting. The following does not compile:
+    /// Only sites that fetch their robots.txt have this setting, so the following does not compile:
     ///
     /// ```compile_fail
     /// # use tower_robots::live::LiveRobots;
@@ -115,8 +114,8 @@ impl LiveBuilder<RemoteSource> {
         self.with_source(|source| source.fetcher = Some(fetcher.clone()))
     }
 
-    /// Sets when the file is fetched again, and how long it must be missing until it is no longer
-    /// enforced. Default: [`Schedule::default`]. A second call replaces the first.
+    /// Sets when the file is fetched again, and how long it is still enforced if it is missing at
+    /// its source. Default: [`Schedule::default`]. A second call replaces the first.
     pub fn schedule(self, schedule: Schedule) -> Self {
         self.with_source(|source| source.schedule = schedule)
     }
@@ -124,8 +123,8 @@ impl LiveBuilder<RemoteSource> {
 
 #[cfg(feature = "tls")]
 impl LiveBuilder<RemoteSource> {
-    /// Sets the name to expect in the certificate of an `https` server. Default: the host in its
-    /// URL. A second call replaces the first.
+    /// Sets the name that the certificate of an `https` server must contain. Default: the host in
+    /// its URL. A second call replaces the first.
     pub fn server_name(self, name: &str) -> Self {
         self.with_source(|source| source.target.server_name = Some(name.into()))
     }
@@ -150,7 +149,7 @@ impl SiteSource for RemoteSource {
             None => Fetcher::new().map_err(|error| Rejection::io(error, &origin))?,
         };
         let (poller, first) = SitePoller::start(source.target, source.schedule, fetcher, &site, &origin);
-        // This cannot fail, because `poller` is set only here.
+        // Cannot fail, because `poller` is set only here.
         let _ = polled.poller.set(poller);
         if site.live().is_none() && must_have_one {
             let first = first.wait();
@@ -165,7 +164,7 @@ impl SiteSource for RemoteSource {
 }
 
 impl Source for Polled {
-    /// Always returns an error, because the poller offers each fetched version itself.
+    /// Always returns an error, because the poller passes each fetched version to the site itself.
     fn load(&self) -> Loaded {
         Err(Rejection::new(RejectionKind::NotFetched, &self.origin))
     }

@@ -1,8 +1,8 @@
-//! Resolves host names, determines the server to connect to, and checks the targets of redirects.
+//! Resolves host names, finds the server to connect to, and checks where redirects lead.
 //!
-//! **A redirect is checked by the class of its target's address** (`identity::address_class`), not
-//! by its URL. Otherwise, a server could use a redirect to reach hosts inside the operator's
-//! network. A configured URL is not checked.
+//! **A redirect is checked by the address of its target** (`identity::address_class`), not by its
+//! URL. Otherwise, a server could use a redirect to reach hosts inside the operator's network. A
+//! URL that is configured by the operator is not checked.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct Resolver {
     pub(super) played: Option<Arc<super::tests::PlayedNetwork>>,
 }
 
-/// Returns the host and port to connect to instead of the given host and port, if any.
+/// Returns another host and port to connect to, if any.
 type PlaceOf = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
 
 impl Resolver {
@@ -35,8 +35,7 @@ impl Resolver {
         self.elsewhere = Some(Arc::new(place));
     }
 
-    /// Returns the host and port to connect to instead of the given ones, if the callback returns
-    /// any.
+    /// Returns the host and port that the callback returns instead of the given ones, if any.
     pub(super) fn place_of(&self, host: &str, port: u16) -> Option<(String, u16)> {
         self.elsewhere.as_ref().and_then(|place| place(host, port))
     }
@@ -98,7 +97,7 @@ impl Peer {
         }
     }
 
-    /// Reports whether a URL has this upstream's host and port.
+    /// Reports whether a URL has the host and port of this upstream.
     pub(super) fn is_at(&self, url: &FetchUrl) -> bool {
         match self {
             Self::Server(server) => server.authority() == url.authority(),
@@ -133,8 +132,8 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
             "{to} is another site; if the file is kept there, configure its URL instead of the upstream"
         ));
     }
-    // Only the scheme or the port differs. They do not matter for the upstream, which would send
-    // the same redirect again.
+    // Only the scheme or the port differs, which an upstream ignores, so it would send the same
+    // redirect again.
     if to.target() == from.target() {
         return refused(format!("{to} differs only in scheme or port, so the upstream would redirect again"));
     }
@@ -146,7 +145,7 @@ pub(super) fn leads_nowhere() -> FetchError {
     FetchError::with_cause(FetchErrorKind::Redirect, "it has no target, or there are too many redirects")
 }
 
-/// Returns the error for a redirect to `url` whose `address` has a forbidden class. `from` is the
+/// Returns the error for a redirect to `url`, whose `address` has a forbidden class. `from` is the
 /// class of the redirecting server's address.
 pub(super) fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
     let cause = format!(

@@ -1,8 +1,8 @@
-//! Interprets the responses to a site's own requests for its robots.txt. Failures and missing files
-//! are interpreted cautiously, because the result decides which rules the site enforces.
+//! The meaning of responses for sites that fetch their own robots.txt. Failures and missing files
+//! are handled with care, because the result decides which rules the site enforces.
 //!
-//! This is a state machine without a clock. It returns the next step after a response, and the time
-//! of the next fetch.
+//! A state machine without a clock. After a response, it returns what to do next, and when to fetch
+//! again.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,11 +17,12 @@ use crate::live::{FetchStatus, RejectionKind, VersionHash};
 pub(super) struct SiteFreshness {
     pub(super) schedule: Schedule,
     known: LastKnown,
-    /// When the server first answered that the robots.txt is missing, if it existed before.
+    /// When the server began to respond that the robots.txt is missing. `Some` only if there was
+    /// one before.
     missed_since: Option<SystemTime>,
     pub(super) validators: Validators,
-    /// Status of the fetches. `failures` counts consecutive failures of any kind, including
-    /// versions that were offered to the site but not published.
+    /// Status of the fetches. `failures` counts consecutive failures of any kind, including fetched
+    /// versions that the site did not publish.
     status: FetchStatus,
 }
 
@@ -37,14 +38,14 @@ enum LastKnown {
 /// What to do after a response.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Offer the file to the site. The caller must then call [`SiteFreshness::taken`] or
+    /// Pass the file to the site. The caller must then call [`SiteFreshness::taken`] or
     /// [`SiteFreshness::refused`].
     Offer { bytes: Arc<[u8]>, validators: Box<Validators>, interval: Duration },
     /// The live version was confirmed.
     Confirm,
     /// There is no robots.txt, so nothing is enforced.
     Open(StatusCode),
-    /// Change nothing until this time, although the response is a 4xx.
+    /// Change nothing until this time, although the server responds that there is no robots.txt.
     Hold(StatusCode, SystemTime),
     /// Change nothing: the fetch failed for this reason.
     Keep(RejectionKind, String),
@@ -63,8 +64,7 @@ impl SiteFreshness {
         FetchStatus { held_until: self.held_until(), ..self.status }
     }
 
-    /// Returns the time until which the live version stays in force although it is missing at its
-    /// source.
+    /// If the robots.txt is missing at its source, returns until when the live version is enforced.
     fn held_until(&self) -> Option<SystemTime> {
         match self.known {
             LastKnown::Good => self.missed_since.map(|since| later(since, self.schedule.hold)),
@@ -72,8 +72,8 @@ impl SiteFreshness {
         }
     }
 
-    /// Records which version is live. This may have changed without a fetch: the site may have
-    /// restored an earlier version, or an operator may have accepted a pending version.
+    /// Records which version is live. It may have changed without a fetch, because the site has
+    /// restored an earlier version or an operator has accepted a pending one.
     pub(super) fn observe(&mut self, live: Option<VersionHash>) {
         self.known = match (live, self.known) {
             (Some(_), _) => LastKnown::Good,
@@ -82,14 +82,15 @@ impl SiteFreshness {
         };
     }
 
-    /// Returns the step after a response. `roll` is a random number that spreads out the retries.
+    /// Returns what to do after a response. `roll` is a random number, which varies the time of
+    /// retries.
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
             FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => {
                 self.fail(&bad("the response is partial (206), but the whole file was requested"), now, roll)
             }
             FetchOutcome::Found { bytes, freshness, validators, .. } => {
-                // This counts as a failure until the caller calls `taken`.
+                // Counts as a failure until the caller calls `taken`.
                 self.wait(None, now, roll);
                 Step::Offer { bytes, validators: validators.into(), interval: self.schedule.interval(freshness) }
             }
@@ -113,7 +114,7 @@ impl SiteFreshness {
         }
     }
 
-    /// Records that the offered version is live, with the validators of its response and the
+    /// Records that the fetched version is live. Stores the validators of its response, and the
     /// interval until the next fetch.
     pub(super) fn taken(&mut self, validators: Validators, interval: Duration, now: SystemTime) {
         self.known = LastKnown::Good;
@@ -121,8 +122,8 @@ impl SiteFreshness {
         self.succeed(interval, now);
     }
 
-    /// Records that the offered version is not live. Removes the validators, because the next
-    /// response must contain the whole file: a 304 would confirm the wrong version.
+    /// Records that the fetched version is not live. Removes the validators, so that the next
+    /// response contains the whole file. A 304 would confirm the wrong version.
     pub(super) fn refused(&mut self) {
         self.validators = Validators::default();
     }
@@ -133,7 +134,7 @@ impl SiteFreshness {
         self.status = FetchStatus { confirmed, failing_since: None, failures: 0, held_until: None, next_fetch };
     }
 
-    /// Counts a failure, and postpones the next fetch.
+    /// Counts a failure, and sets a later time for the next fetch.
     fn wait(&mut self, retry_after: Option<Duration>, now: SystemTime, roll: u32) {
         self.status.failures = self.status.failures.saturating_add(1);
         self.status.failing_since.get_or_insert(now);
@@ -152,8 +153,8 @@ impl SiteFreshness {
         match self.held_until() {
             Some(until) if now < until => {
                 self.wait(None, now, roll);
-                // The next fetch must not be later than the end of the hold, to find out whether
-                // the file is still missing then.
+                // The next fetch must not be later than this time, because it shows whether the
+                // file is still missing then.
                 self.status.next_fetch = self.status.next_fetch.min(until);
                 Step::Hold(status, until)
             }
@@ -167,8 +168,8 @@ impl SiteFreshness {
     }
 }
 
-/// Reports whether a status means that there is no robots.txt. This is false for statuses that ask
-/// the client to retry.
+/// Reports whether a status means that there is no robots.txt. Returns `false` for a status that
+/// asks the client to retry.
 fn is_missing(status: StatusCode) -> bool {
     let demands_retry = [
         StatusCode::REQUEST_TIMEOUT,

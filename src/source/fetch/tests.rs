@@ -1,5 +1,5 @@
-//! Simulates a whole day of a site, with the state machine, the task and the snapshot, and with a
-//! clock that the test moves.
+//! Simulates a whole day of a site: the state machine, the task and the snapshot, with a clock that
+//! the test sets.
 
 mod redirects;
 
@@ -118,7 +118,7 @@ fn the_thread_of_a_fetcher_ends_with_its_last_user() {
         assert!(start.elapsed() < Duration::from_secs(60), "the client is still in use");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // A task that is spawned after its runtime has ended is cancelled.
+    // If a task is spawned after its runtime has ended, it is cancelled.
     let spawned = handle.spawn(std::future::pending::<()>());
     while !spawned.is_finished() {
         assert!(start.elapsed() < Duration::from_secs(60), "the thread is still there");

@@ -1,4 +1,4 @@
-//! TLS connections, and messages about certificates that are not accepted.
+//! TLS connections, and messages about certificates that are rejected.
 
 use std::io;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use super::outcome::{FetchError, FetchErrorKind};
 use super::wire::Stream;
 
-/// The trusted root certificates, that is, the certificates of the system and those that were
-/// added. They are loaded when the first TLS connection is established.
+/// The trusted root certificates: those of the system and those that were added. They are loaded
+/// for the first TLS connection.
 #[derive(Default)]
 pub(super) struct Tls {
     added: Vec<TrustAnchor<'static>>,
@@ -58,7 +58,7 @@ impl Tls {
 
     async fn connector(&self) -> Result<TlsConnector, FetchError> {
         let (mut roots, ignores_system) = (RootCertStore { roots: self.added.clone() }, self.ignores_system);
-        // Reading the system's roots blocks, because they are in files.
+        // Done on another thread, because the system's roots are in files, and reading them blocks.
         let built = tokio::task::spawn_blocking(move || {
             if !ignores_system {
                 match system_roots() {
@@ -74,8 +74,8 @@ impl Tls {
     }
 }
 
-/// Parses the certificates of trusted authorities in a PEM file. The error is a clause without a
-/// subject, for a message that begins with the name of the file.
+/// Parses a PEM file with certificates of trusted authorities. The error is a clause without a
+/// subject, because the caller puts the name of the file before it.
 pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -93,7 +93,7 @@ pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
 pub fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Invalid certificates are skipped, because systems may contain outdated ones.
+    // Invalid certificates are skipped, because a system may contain outdated ones.
     roots.add_parsable_certificates(found.certs);
     if !roots.is_empty() {
         return Ok(roots);
@@ -105,8 +105,7 @@ pub fn system_roots() -> Result<RootCertStore, String> {
 /// Returns the TLS settings of an HTTP/1.1 client that trusts these authorities. The error is a
 /// message for operators.
 pub fn client_config(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
-    // The provider is passed instead of installed, because an installed provider is global to the
-    // process.
+    // The provider is passed here. Installing it would affect the whole process.
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?
@@ -152,8 +151,8 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
                 .to_owned()
         }
         fault => {
-            // The message contains the name of the variant, split into words, because the names are
-            // English in camel case.
+            // The message contains the name of the variant, split into words. The names are English
+            // in camel case.
             let text = match fault {
                 CertificateError::Other(error) => error.to_string(),
                 fault => format!("{fault:?}"),

@@ -1,8 +1,8 @@
 //! The URL of a robots.txt.
 //!
-//! The `url` crate is not used here, because it silently corrects typing errors of operators and
-//! accepts URLs that cannot be fetched here. Only three operations are needed: parsing, resolving a
-//! `Location`, and displaying a URL without its secrets.
+//! The `url` crate is not used. It silently corrects typing errors of operators, and accepts URLs
+//! that cannot be fetched here. Only three operations are needed: parsing, resolving a `Location`,
+//! and displaying a URL without its secrets.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -63,7 +63,7 @@ impl FetchUrl {
         &self.target
     }
 
-    /// Returns host and port as in a `Host` field: without the port if it is the scheme's default.
+    /// Returns host and port as in a `Host` field. The scheme's default port is omitted.
     pub fn authority(&self) -> String {
         if self.port == self.scheme.port() { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
@@ -173,8 +173,8 @@ const PORT: &str = "has an invalid port: write a number from 1 to 65535";
 const TARGET: &str = "has a path that cannot be requested";
 const NO_TLS: &str = "cannot be fetched: https needs the feature `tls` of this crate";
 
-/// Creates the error for an invalid URL. In the quoted URL, user information and query are replaced
-/// by `…`, because they may contain secrets.
+/// Creates the error for an invalid URL. The message quotes the URL, with `…` instead of user
+/// information and query, because these may contain secrets.
 pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
     ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), what)
 }
@@ -183,8 +183,8 @@ pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    // If a password contains a delimiter such as `/`, its beginning looks like an invalid port. The
-    // `@` is then searched in the whole rest of the URL.
+    // A password may contain a delimiter such as `/`. Its beginning then looks like an invalid
+    // port, so the `@` is searched in the whole rest of the URL.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
     let shown = match (if is_cut { rest } else { authority }).rfind('@') {
@@ -202,7 +202,8 @@ fn has_scheme(reference: &str) -> bool {
 }
 
 /// Reports whether the URL has an unsupported scheme, as in `javascript:`. A name with a port, such
-/// as `localhost:3000`, looks similar but has no scheme. `http:/example.com` only lacks a slash.
+/// as `localhost:3000`, looks similar but has no scheme. In `http:/example.com`, only a slash is
+/// missing.
 fn has_other_scheme(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once(':') else { return false };
     let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
@@ -218,8 +219,7 @@ fn is_host(host: &str) -> bool {
     (1..=255).contains(&host.len()) && host.bytes().all(is_fine) && !host.starts_with('.')
 }
 
-/// Percent-encodes bytes that are not allowed in a URL, because some servers send them in
-/// `Location`.
+/// Percent-encodes bytes that are not allowed in a URL. Some servers send such bytes in `Location`.
 fn escaped(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for octet in octets {
@@ -257,7 +257,7 @@ mod tests {
         text.parse().expect(text)
     }
 
-    /// Returns the message without the quoted string.
+    /// Returns the message without the quoted URL.
     fn said(error: &ValueError) -> String {
         let quoted = format!("{:?} ", error.text());
         error.to_string().strip_prefix(&quoted).expect("a text that is quoted").to_owned()

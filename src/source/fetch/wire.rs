@@ -1,9 +1,9 @@
-//! Opens a connection and sends one request on it, with a limit for interim responses. The commands
-//! and webhooks of robotsd use the same functions on their own connections.
+//! Opens a connection and sends one request on it, with a limit for interim responses (1xx). The
+//! commands and webhooks of robotsd use the same functions for their own connections.
 //!
-//! This uses hyper's low-level connections. Its pooled clients resolve names, retry and keep
-//! connections on their own, while a fetch has to limit the time of every step and to select
-//! addresses by their class.
+//! This module uses hyper's low-level connections. Clients with a connection pool resolve names,
+//! retry and keep connections by themselves. A fetch, however, has to limit the time of every step
+//! and to select addresses by their class.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -46,11 +46,10 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// How to handle a body that exceeds the limit.
+/// What to do with a body that exceeds the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
-    /// Keep the first bytes, because crawlers obey the part that they have read (RFC 9309, section
-    /// 2.5).
+    /// Keep the first bytes. Crawlers obey the part that they have read (RFC 9309, section 2.5).
     Drop,
     /// Return an error.
     Refuse,
@@ -69,10 +68,10 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
     }
 }
 
-/// Connects to one of the addresses of a URL's host. Returns the connection with its address. If
-/// the URL comes from the response of a server at the address `led_from`, only addresses that such
-/// a server may refer to are tried. Each address gets an equal share of the time `within`; the
-/// caller limits the total time.
+/// Connects to one of the addresses of a URL's host. Returns the connection and the address.
+/// `led_from` is the address of the server whose response contained the URL, if any; addresses that
+/// such a server must not redirect to are skipped. Each address gets an equal share of the time
+/// `within`. The caller limits the total time.
 pub(super) async fn dial(
     url: &FetchUrl,
     network: &Resolver,
@@ -81,7 +80,7 @@ pub(super) async fn dial(
 ) -> Result<(TcpStream, SocketAddr), FetchError> {
     let unknown = |error| FetchError::with_cause(FetchErrorKind::Name, error);
     let (resolved, led_from) = match network.place_of(url.host(), url.port()) {
-        // The caller configured this host, so it may have any address, including a private one.
+        // The caller has configured this host, so it may have any address, even a private one.
         Some((host, port)) => (network.resolve(&host, port).await, None),
         None => (network.resolve(url.host(), url.port()).await, led_from),
     };
@@ -93,7 +92,7 @@ pub(super) async fn dial(
         (Some(from), Some(first)) => resolver::wrong_class(url, from, first.ip(), network.class(first.ip())),
         _ => unknown(io::Error::new(io::ErrorKind::NotFound, "no address")),
     };
-    // The time is divided, so that an address that does not respond leaves time for the others.
+    // An address that does not respond must leave time for the others.
     let share = within / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     for address in addresses {
         let failed = |error: io::Error| {
@@ -122,8 +121,8 @@ pub async fn exchange(
     send(stream, request, read).await
 }
 
-/// Sends a request. Passes the head of the response to `hand_over`, and then sends the parts of the
-/// body to `parts` as they arrive. Waits if the channel is full, and stops if the receiver was
+/// Sends a request. Passes the head of the response to `hand_over`, and then the parts of the body
+/// to `parts` as they arrive. Waits while the channel is full, and stops if the receiver was
 /// dropped.
 pub(super) async fn stream(
     stream: Box<dyn Stream>,
@@ -156,13 +155,13 @@ pub(super) async fn stream(
 /// (Continue) and 103 (Early Hints).
 const MAX_INTERIM: usize = 16;
 
-/// Sends a request, and processes its response while driving the connection in the same task. So if
-/// the future is dropped, the connection is closed at once.
+/// Sends a request, and processes the response and the connection in the same task. So if the
+/// future is dropped, the connection is closed at once.
 ///
 /// Any number of interim responses (1xx) may precede the final response (RFC 9110, section 15.2),
-/// and hyper does not limit their number. A server that sends only interim responses would keep the
-/// thread busy until the time limit. So interim responses are counted, and if there are too many,
-/// the exchange ends when the poll of the connection returns.
+/// and hyper does not limit it. A server that sends only interim responses would keep the thread
+/// busy until the time limit. Therefore they are counted. If there are too many, the exchange ends
+/// when the poll of the connection returns.
 pub async fn send<B, T, F>(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     mut request: Request<B>,
@@ -187,7 +186,7 @@ where
     let mut is_open = true;
     poll_fn(|context| {
         // The connection is polled a second time, because `work` may have passed data to it. The
-        // second poll also lets `work` see why the connection has ended.
+        // second poll also shows `work` why the connection has ended.
         for _ in 0..2 {
             is_open = is_open && connection.as_mut().poll(context).is_pending();
             if interim.load(Ordering::Relaxed) > MAX_INTERIM {

@@ -1,4 +1,4 @@
-//! The builder of a followed document.
+//! The builder for a document that is fetched regularly.
 
 use std::io;
 use std::path::PathBuf;
@@ -30,21 +30,21 @@ impl<F> FollowBuilder<F> {
         Self { fetcher: Some(fetcher.clone()), ..self }
     }
 
-    /// Sets the folder for saving the last fetched version, which the next process uses until its
-    /// first fetch. A `Verifier` also saves when crawlers were last verified on each network path.
+    /// Sets a folder for saving the last fetched version. The next process uses it until its first
+    /// fetch. A `Verifier` also saves when crawlers were last verified on each network path.
     /// Default: none. A second call replaces the first.
     pub fn saved_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
 
-    /// Sets the clock, for tests. Default: the system's clock. For a `Verifier`, this is a clock
-    /// that may be some milliseconds behind, on systems where such a clock is cheaper to read. A
-    /// second call replaces the first.
+    /// Sets the clock, for tests. Default: the system's clock. If the system has a clock that is
+    /// cheaper to read, but some milliseconds late, a `Verifier` uses that one. A second call
+    /// replaces the first.
     pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self { clock: Clock::new(clock), ..self }
     }
 
-    /// Returns the configured document, and the parts needed to follow it.
+    /// Splits the builder into the configured document and the settings for following it.
     pub(in crate::source) fn into_parts(self) -> io::Result<(F, Following)> {
         let fetcher = self.fetcher.map_or_else(Fetcher::new, Ok)?;
         Ok((self.followed, Following { fetcher, clock: self.clock, saved: self.folder.map(SavedDocuments::new) }))
@@ -52,9 +52,9 @@ impl<F> FollowBuilder<F> {
 }
 
 impl FollowedDocument<Fragment> {
-    /// Follows the fragment at a URL, such as a list of AI crawlers. `title` identifies the
-    /// fragment in comments of the served robots.txt. A file that does not contain rules for
-    /// crawlers is rejected.
+    /// Follows the fragment at a URL, such as a list of AI crawlers. `title` is the name of the
+    /// fragment in comments of the served robots.txt. A file without rules for crawlers is
+    /// rejected.
     pub fn builder(url: FetchUrl, title: &str) -> FollowBuilder<DocumentSettings<Fragment>> {
         FollowBuilder::of(url, title.into())
     }
@@ -66,8 +66,8 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         Self::new(followed, Clock::default())
     }
 
-    /// Sets versions that are used without further acceptance, however much they change. Default:
-    /// none. A second call adds versions.
+    /// Sets versions that are used without being accepted, however much they change. Default: none.
+    /// A second call adds versions.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.followed.accepted.extend(hashes.into_iter().map(Into::into));
         self
@@ -80,7 +80,8 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         self
     }
 
-    /// Returns the version that another process saved in the folder, if any. Does not fetch.
+    /// Returns the version that another process has saved in the folder, if any. Nothing is
+    /// fetched.
     ///
     /// # Errors
     ///
@@ -92,8 +93,7 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         saved.map(|saved| read(&saved.octets)).transpose()
     }
 
-    /// Starts to follow the document. If there is a saved copy that cannot be used, also returns
-    /// the reason.
+    /// Starts to follow the document. If the saved copy cannot be used, also returns why.
     ///
     /// # Errors
     ///

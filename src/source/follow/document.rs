@@ -11,7 +11,7 @@ pub(in crate::source) const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// A kind of document that can be followed.
 pub trait Document: Sized + Send + Sync + 'static {
-    /// Noun for the document in messages.
+    /// Name of this kind of document in messages.
     const NOUN: &'static str;
     /// How redirects are followed.
     const MODE: FetchMode = FetchMode::Site;
@@ -21,13 +21,13 @@ pub trait Document: Sized + Send + Sync + 'static {
     const ONLY_HTTPS: bool = false;
     /// When the document is fetched.
     const DEMAND: Demand = Demand::Always;
-    /// Minimum time between two fetches, even if more are requested.
+    /// Minimum time between two fetches, even if fetches are requested more often.
     const GAP: Duration;
-    /// Context needed to parse the document's bytes.
+    /// The data that is needed to parse the document.
     type Reading: Send + Sync + 'static;
 
-    /// Returns when the document is fetched again after a success and after a failure. Default: the
-    /// same schedule as for a robots.txt.
+    /// Returns how long to wait for the next fetch after a success, and after a failure. Default:
+    /// the same schedule as for a robots.txt.
     fn schedule() -> Schedule {
         Schedule::default()
     }
@@ -43,14 +43,14 @@ pub trait Document: Sized + Send + Sync + 'static {
         }
     }
 
-    /// Checks a new version of the document by comparing it with the previous version. Returns why
-    /// the new version must not be used, if so.
+    /// Compares a new version of the document with the previous one. Returns an error if the new
+    /// version must not be used.
     fn check_after(&self, _before: &Self) -> Result<(), String> {
         Ok(())
     }
 
     /// Returns why the document must be accepted before it replaces the previous version; `None` if
-    /// it needs no acceptance.
+    /// it can be used at once.
     fn objection(&self, _before: Option<&Self>) -> Option<String> {
         None
     }
@@ -63,16 +63,16 @@ pub trait Document: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Is called after a new version was fetched or the current version was confirmed.
+    /// Called after each fetch that returned a new version or confirmed the current one.
     fn renewed(_reading: &Self::Reading) {}
 }
 
 /// When a document is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// At the start, and again whenever it is due.
+    /// At the start, and then according to the schedule.
     Always,
-    /// When a request needs it.
+    /// Only if a request needs it.
     OnRequest,
 }
 

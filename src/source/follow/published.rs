@@ -1,4 +1,5 @@
-//! A followed document: its current copy, the time of its next fetch, and the task that fetches it.
+//! A document that is fetched regularly: its current copy, the time of its next fetch, and the task
+//! that fetches it.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -20,13 +21,14 @@ use crate::source::fetch::{
 /// A [`Registry`](crate::agent::Registry) or a [`Fragment`](crate::rules::Fragment) that is
 /// published at a URL and kept up to date on the thread of a [`Fetcher`].
 ///
-/// 1. The document is fetched with conditional requests, when its `Cache-Control` requires it:
-///    registries about daily and at most hourly, fragments about hourly. At most 1 MiB of a
-///    response is read.
-/// 2. After a failure or an unusable response, the last good version stays in force. If a folder is
-///    set, this version is also available after a restart without network access.
-/// 3. A registry that changes much ([`Registry::drastic_changes`](crate::agent::Registry::drastic_changes)) is
-///    held until its hash is [accepted](Self::accept).
+/// 1. The document is fetched again with conditional requests, at times that depend on its
+///    `Cache-Control`: registries about daily and at most hourly, fragments about hourly. At most 1
+///    MiB of a response is read.
+/// 2. If a fetch fails or the response is unusable, the last good version stays in use. If a folder
+///    is set, this version is also available after a restart without network access.
+/// 3. A registry that changes much
+///    ([`Registry::drastic_changes`](crate::agent::Registry::drastic_changes)) is held until its
+///    hash is [accepted](Self::accept).
 ///
 /// A `Verifier` follows its lists and key directories in the same way.
 ///
@@ -37,7 +39,7 @@ pub struct FollowedDocument<D: Document> {
     _task: Arc<FetcherTask>,
 }
 
-/// The document to follow, and its event callback.
+/// A document that is to be followed, and its event callback.
 #[expect(missing_debug_implementations, reason = "the builder around it has one")]
 pub struct DocumentSettings<D: Document> {
     pub(super) url: FetchUrl,
@@ -48,7 +50,7 @@ pub struct DocumentSettings<D: Document> {
 
 type OnEvent<D> = dyn Fn(&DocumentEvent<D>) + Send + Sync;
 
-/// The fetcher, the clock and the folder of a followed document.
+/// The fetcher, the clock and the folder for following a document.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct Following {
     pub(in crate::source) fetcher: Fetcher,
@@ -56,7 +58,7 @@ pub(in crate::source) struct Following {
     pub(in crate::source) saved: Option<SavedDocuments>,
 }
 
-/// One document. Requests read it, and the task that fetches it updates it.
+/// A followed document. Requests read it, and its task updates it.
 struct Followed<D: Document> {
     url: FetchUrl,
     reading: D::Reading,
@@ -66,7 +68,7 @@ struct Followed<D: Document> {
     schedule: Schedule,
     is_wanted: AtomicBool,
     wanted: Notify,
-    /// Start time of the last fetch whose outcome has been applied.
+    /// When the last fetch began whose outcome has been applied.
     concluded: watch::Sender<Instant>,
     clock: Clock,
     saved: Option<SavedDocuments>,
@@ -77,36 +79,37 @@ struct Followed<D: Document> {
 pub(in crate::source) struct Held<D> {
     pub(in crate::source) document: Arc<D>,
     pub(in crate::source) origin: &'static str,
-    /// When the operator's server last confirmed the document.
+    /// When the document's server last confirmed that this copy is current.
     pub(in crate::source) confirmed: Option<SystemTime>,
-    /// Hash of the document's bytes, if this or an earlier process fetched it.
+    /// Hash of the document's bytes. `Some` only if this or an earlier process has fetched it.
     hash: Option<VersionHash>,
-    /// Until when the document may be used without revalidation, according to its `Cache-Control`.
+    /// Until then, the document may be used without asking its server again, according to its
+    /// `Cache-Control`.
     fresh_until: SystemTime,
 }
 
-/// Origins of a current document.
+/// Names of where a current document may come from.
 pub(in crate::source) const FETCHED: &str = "fetched";
 pub(in crate::source) const SAVED: &str = "saved";
 pub(in crate::source) const OWN_FILE: &str = "file";
 pub(in crate::source) const EMBEDDED: &str = "embedded";
 
-/// A change in the state of a document. Each change is reported once, not at every fetch.
+/// A change of a followed document. It is reported once, not after every fetch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DocumentEvent<D> {
-    /// A new version is in force.
+    /// A new version is in use.
     Changed(Arc<D>, VersionHash),
-    /// A version has drastic changes, and is pending until it is accepted.
+    /// A version has drastic changes, and is held until it is accepted.
     Waiting {
         /// The hash of the version, which is required to accept it.
         hash: VersionHash,
         /// The changes.
         changes: String,
     },
-    /// The document cannot be fetched or used; the previous version stays in force.
+    /// The document cannot be fetched or used, so the previous version stays in use.
     Failed(Arc<str>),
-    /// The document could be fetched again, and is unchanged.
+    /// The document can be fetched again, and has not changed.
     Recovered,
 }
 
@@ -116,41 +119,41 @@ pub enum DocumentEvent<D> {
 pub struct DocumentStatus {
     /// URL of the document, without its query.
     pub url: String,
-    /// Origin of the current version: `fetched` (by this process), `saved` (by an earlier process),
-    /// `file` (the operator's own copy) or `embedded`; `None` if there is no version.
+    /// Where the current version comes from: `fetched` (by this process), `saved` (by an earlier
+    /// process), `file` (the operator's own copy) or `embedded`. `None` if there is no version.
     pub origin: Option<&'static str>,
     /// Number of crawlers, groups, prefixes or keys in the document, depending on its kind.
     pub entries: Option<usize>,
-    /// The creation time of the document, if the document contains it, as some lists of addresses
-    /// do.
+    /// When the document was created, according to the document itself. Some lists of addresses
+    /// contain this.
     pub created: Option<String>,
     /// Hash of the current version.
     pub hash: Option<VersionHash>,
-    /// When the server last confirmed that the document is unchanged, or sent it. A list without
+    /// When the server last sent the document, or confirmed that it has not changed. A list without
     /// such a time can verify claims but cannot refute them.
     pub confirmed: Option<SystemTime>,
-    /// Hash of the pending version, and what it changes.
+    /// Hash of the pending version, and its drastic changes.
     pub waiting: Option<(VersionHash, String)>,
     /// Why the last fetch failed.
     pub problem: Option<Arc<str>>,
 }
 
-/// State of the fetches.
+/// What is known about the fetches of a document.
 #[derive(Debug)]
 struct Progress {
     validators: Validators,
-    /// When the document was last requested, successfully or not.
+    /// When the document's server was last asked, successfully or not.
     asked: Option<SystemTime>,
     next: SystemTime,
     failures: u32,
     problem: Option<Arc<str>>,
     accepted: Vec<VersionHashPrefix>,
     waiting: Option<(VersionHash, String)>,
-    /// The state that was last reported: the version in force, and the problem, if any.
+    /// What was reported last: the hash of the version in use, and the problem, if any.
     said: (Option<VersionHash>, Option<Arc<str>>),
 }
 
-/// Effect of a response.
+/// The meaning of a response for the current document.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
     /// The response is a new document with these bytes.
@@ -163,17 +166,16 @@ enum Taken {
 
 impl<D> Held<D> {
     pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
-        // `fresh_until` is in the past, so that a document that was not fetched is requested
-        // immediately.
+        // In the past, so that a document that was never fetched is requested at once.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
 
 impl<D: Document> FollowedDocument<D> {
-    /// Starts to follow a document. Until it is fetched, the saved copy is used or, if there is
+    /// Starts to follow a document. Until the first fetch, uses the saved copy or, if there is
     /// none, `copy`.
     ///
-    /// If there is a saved copy that cannot be used, also returns the reason.
+    /// If the saved copy cannot be used, also returns why.
     pub(in crate::source) fn start(
         settings: DocumentSettings<D>,
         copy: Option<Held<D>>,
@@ -222,8 +224,8 @@ impl<D: Document> FollowedDocument<D> {
         self.with_held(|held| held.map(|held| held.document.clone()))
     }
 
-    /// Replaces the list of versions that are used without further acceptance, however much they
-    /// change. If the pending version is among them, the document is fetched again immediately.
+    /// Replaces the list of versions that are used without being accepted. If the pending version
+    /// is in the new list, the document is fetched again at once.
     pub fn accept(&self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) {
         let is_accepted = {
             let mut progress = self.followed.progress.lock();
@@ -235,12 +237,13 @@ impl<D: Document> FollowedDocument<D> {
         }
     }
 
-    /// Fetches the document again now, even if it is not due. Returns when the outcome is in force,
-    /// or when [`status`](Self::status) contains the reason for a failure, at the latest after the
-    /// time limit for fetches.
+    /// Fetches the document again now, even if it is not due. Returns when the outcome has been
+    /// applied, or when [`status`](Self::status) contains the reason for a failure. Waits at most
+    /// for the time limit of fetches.
     pub async fn fetch_again(&self) {
         let (asked, mut concluded) = (Instant::now(), self.followed.concluded.subscribe());
-        // A fetch that began before this call does not count, because its response may be older.
+        // The response to a fetch that began before this call may be older, so another fetch is
+        // needed.
         while *concluded.borrow_and_update() < asked {
             self.fetch_now();
             let _ = concluded.changed().await;
@@ -276,18 +279,18 @@ impl<D: Document> FollowedDocument<D> {
         }
     }
 
-    /// Calls `read` with the current copy.
+    /// Calls `read` with the current copy, if there is one.
     pub(in crate::source) fn with_held<R>(&self, read: impl FnOnce(Option<&Held<D>>) -> R) -> R {
         read(self.followed.held.load().as_deref())
     }
 
-    /// Reports whether the document was requested from its server, successfully or not.
+    /// Reports whether the document's server was ever asked, successfully or not.
     pub(in crate::source) fn was_asked(&self) -> bool {
         self.followed.progress.lock().asked.is_some()
     }
 
-    /// Records that a request needs the document and that the current copy is missing or
-    /// insufficient. The document is fetched as soon as [`Document::GAP`] allows it.
+    /// Records that a request needs the document, but the current copy is missing or insufficient.
+    /// The document is fetched as soon as [`Document::GAP`] allows it.
     pub(in crate::source) fn want(&self) {
         let Followed { is_wanted, wanted, .. } = &*self.followed;
         if !is_wanted.load(Ordering::Relaxed) && !is_wanted.swap(true, Ordering::AcqRel) {
@@ -295,7 +298,7 @@ impl<D: Document> FollowedDocument<D> {
         }
     }
 
-    /// Calls [`want`](Self::want) if HTTP requires revalidation.
+    /// Calls [`want`](Self::want) if the copy must be revalidated according to its `Cache-Control`.
     pub(in crate::source) fn want_if_stale(&self, now: SystemTime) {
         if self.with_held(|held| held.is_none_or(|held| held.fresh_until <= now)) {
             self.want();
@@ -305,11 +308,11 @@ impl<D: Document> FollowedDocument<D> {
 
 robots_core::debug_as!(|it| [D: Document] FollowedDocument::<D> { url: it.followed.url.to_string() });
 
-/// Maximum plausible time until the next fetch. If the time of the next fetch is later, it was
-/// computed with a wrong clock.
+/// Maximum plausible time until the next fetch. If it is longer, it was computed with a wrong
+/// clock.
 const MAX_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Maximum time of one sleep. The time is then checked again, because the clock may have been set.
+/// Maximum length of one sleep. After it, the clock is read again, because it may have been set.
 const MAX_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 impl<D: Document> Followed<D> {
@@ -326,10 +329,10 @@ impl<D: Document> Followed<D> {
             drop(permit);
             let (followed, now) = (self.clone(), self.clock.now());
             let roll = dice.hash_one(now) as u32;
-            // The outcome is applied on another thread, because parsing a list of 1 MiB and writing
-            // it to disk block.
+            // The outcome is applied on another thread, because that blocks: it parses up to 1 MiB
+            // and writes to the disk.
             let concluded = tokio::task::spawn_blocking(move || followed.conclude(outcome, now, roll));
-            // If applying the outcome panics, the task continues.
+            // If that panics, the task continues.
             let _ = concluded.await;
             self.concluded.send_replace(begun);
         }
@@ -349,7 +352,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns when the next fetch is due; `None` if the document is fetched on request and no
+    /// Returns when the next fetch is due; `None` if the document is only fetched on request and no
     /// request needs it.
     fn due(&self) -> Option<SystemTime> {
         let progress = self.progress.lock();
@@ -363,7 +366,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns the validators for the next request. They are empty if the current copy was not
+    /// Returns the validators for the next request. There are none if the current copy was not
     /// fetched, because a 304 response could not confirm it.
     fn validators(&self) -> Validators {
         let held = self.held.load();
@@ -375,7 +378,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Applies the outcome of a fetch, saves a new version, and reports changes.
+    /// Applies the outcome of a fetch: saves a new version, and reports changes.
     fn conclude(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) {
         let taken = self.take(outcome, now, roll);
         if let Some(saved) = &self.saved {
@@ -396,7 +399,7 @@ impl<D: Document> Followed<D> {
     }
 
     fn take(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) -> Taken {
-        // Requests from now on may cause another fetch.
+        // Requests may now ask for another fetch.
         self.is_wanted.store(false, Ordering::Release);
         let retry_after = match &outcome {
             FetchOutcome::Status { retry_after, .. } => *retry_after,
@@ -446,7 +449,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Parses a document, and uses it as the current version unless it must be accepted first.
+    /// Parses a document. Uses it as the current version, or holds it until it is accepted.
     fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
         let document = D::read(&self.reading, octets)?;
         let held = self.held.load_full();

@@ -1,4 +1,5 @@
-//! Saved copies of fetched documents in a folder, and the error type for followed documents.
+//! Saved copies of fetched documents in a folder, and the error type for documents that are fetched
+//! regularly.
 
 use std::error::Error;
 use std::io::{self, Read};
@@ -13,8 +14,8 @@ use crate::live::state::replacement::put;
 use crate::live::{Durability, VersionHash};
 use crate::source::fetch::{FetchUrl, Validators};
 
-/// A folder that contains one file per document. The file's name is the hash of the document's URL.
-/// The files are used at the next start, in case the network is not available then.
+/// A folder with one file per document, which is used at the next start if the network is not
+/// available. The name of a file is the hash of the document's URL.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct SavedDocuments(PathBuf);
 
@@ -27,8 +28,8 @@ pub(in crate::source) struct SavedDocument {
     last_modified: Option<String>,
 }
 
-/// Maximum number of bytes that are read from a file. The largest document as a JSON string, and
-/// the file with the maximum number of claim paths, are smaller.
+/// Maximum size of a file that is read, in bytes. The largest document as a JSON string is smaller,
+/// and so is the file with the maximum number of claim paths.
 const MAX_BYTES: u64 = 8 << 20;
 
 impl SavedDocuments {
@@ -98,7 +99,7 @@ impl SavedDocument {
     }
 }
 
-/// Replaces a file atomically, so that the previous file stays intact if the process or the machine
+/// Replaces a file atomically, so that the previous one stays intact if the process or the machine
 /// stops. Only the owner can read the file, because the URL in it may contain a secret.
 pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
     put(path, &path.with_extension("tmp"), text.as_bytes(), Durability::Machine)
@@ -116,7 +117,7 @@ pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String>
     serde_json::from_slice(&octets).map(Some).map_err(|error| failed(&error))
 }
 
-/// Why a document cannot be followed, or why its saved copy cannot be read.
+/// Why a document cannot be fetched regularly, or why its saved copy cannot be read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FollowError(String);
 

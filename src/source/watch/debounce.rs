@@ -1,49 +1,49 @@
-//! Decides when a watched target is read. This is a state machine without files, clocks or event
-//! sources: callers pass events and times.
+//! Decides when a watched file or folder is read. A state machine without files, clocks or event
+//! sources: callers pass it events and times.
 
 use std::time::{Duration, Instant};
 
 use super::target::ReadResult;
 use crate::source::file::QUIET;
 
-/// Maximum time after a modification becomes visible to readers until its last event arrives.
+/// Maximum time from when readers can see a modification until its last event arrives.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
 
-/// Delay before a folder is listed after names were added or removed, so that one listing finds
-/// many changes.
+/// How long to wait after names were added to or removed from a folder before it is listed. One
+/// listing then finds many changes.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// How soon the target must be read after an event.
+/// How soon a file or folder must be read after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// The file was modified: read it when it was not modified for a while.
+    /// The file was modified. Read it after it was not modified for a while.
     WhenQuiet,
-    /// The writer has closed the file: read it now.
+    /// The writer has closed the file. Read it now.
     Closed,
-    /// A complete file was renamed to this name: read it now.
+    /// A complete file was renamed to this name. Read it now.
     Renamed,
-    /// The file was removed or renamed to another name. This does not modify a file, so an earlier
-    /// deadline stays. Without an earlier deadline, the read is delayed, because another file may
-    /// get the name soon. (When a ConfigMap is updated, the old folder is removed right after the
-    /// new one has replaced it.)
+    /// The file was removed or renamed to another name. If a read was already due, its time does
+    /// not change, because this event modifies no file. Otherwise the read is delayed, because
+    /// another file may get the name soon. (When a ConfigMap is updated, the old folder is removed
+    /// right after the new one has replaced it.)
     Gone,
-    /// Names were added to or removed from the folder: list it soon, regardless of further changes.
+    /// Names were added to or removed from the folder. List it soon, even if there are further
+    /// changes.
     Gathered,
 }
 
-/// The work that is due.
+/// What has to be done with a watched file or folder.
 #[derive(Debug)]
 pub(super) enum DueWork {
-    /// Read the target after an event.
+    /// Read it, because of an event.
     Look,
-    /// Publish the result of the earlier read, because no event has reported a write since.
+    /// Publish the result of the earlier read, because no event has reported a write since then.
     Take(ReadResult),
-    /// Poll for changes without events: compare the stamp, and read the contents if the stamp
-    /// requires it.
+    /// Look for changes without events: compare the stamp, and read the contents if necessary.
     Poll,
 }
 
-/// Whether the target is queued for a worker or is being processed.
+/// Whether the file or folder is queued for a worker, or a worker is processing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     None,
@@ -51,17 +51,17 @@ enum Activity {
     Running,
 }
 
-/// Timing of one watched target.
+/// When a watched file or folder is read, polled and published.
 #[derive(Debug)]
 pub(super) struct Debounce {
     work: Activity,
-    /// Time of the target's entry in the scheduler's timers, if any.
+    /// The time of its entry in the scheduler's timers, if any.
     pub(super) queued: Option<Instant>,
-    /// When to read the target after an event.
+    /// When to read it because of an event.
     due: Option<Instant>,
-    /// Result of a read, and when it may be published if the file is not written in the meantime.
+    /// The result of a read, and when it may be published if no event reports a write by then.
     settling: Option<(Instant, ReadResult)>,
-    /// The event that arrived while the target was being read or was settling, if any.
+    /// The last event that arrived while the file was being read or was settling, if any.
     meanwhile: Option<Urgency>,
     written_meanwhile: bool,
     poll: Duration,
@@ -69,8 +69,8 @@ pub(super) struct Debounce {
 }
 
 impl Debounce {
-    /// Creates the timing of a target. No worker processes the target before [`Debounce::finish`]
-    /// is called.
+    /// Creates the timing of a new target. No worker processes the target before
+    /// [`Debounce::finish`] is called.
     pub(super) fn new(poll: Duration, now: Instant) -> Self {
         Self {
             work: Activity::Running,
@@ -84,7 +84,8 @@ impl Debounce {
         }
     }
 
-    /// Returns when the target is due next; `None` if it is queued or being processed.
+    /// Returns when something has to be done next; `None` if the target is queued or being
+    /// processed.
     pub(super) fn wake(&self) -> Option<Instant> {
         if self.work != Activity::None {
             return None;
@@ -96,8 +97,8 @@ impl Debounce {
         })
     }
 
-    /// Records an event. The last event decides: if a close after writing is followed by another
-    /// modification, the file is not complete.
+    /// Records an event. The last event decides: if the file is modified again after it was closed,
+    /// it is not complete.
     pub(super) fn notify(&mut self, urgency: Urgency, now: Instant) {
         if self.work == Activity::Running || self.settling.is_some() {
             if urgency == Urgency::Gone {
@@ -124,7 +125,8 @@ impl Debounce {
         self.work = Activity::Queued;
     }
 
-    /// Returns the work that is due now, if any. The caller must then call [`Debounce::finish`].
+    /// Returns what has to be done now, if anything. The caller must then call
+    /// [`Debounce::finish`].
     pub(super) fn begin(&mut self, now: Instant) -> Option<DueWork> {
         self.work = Activity::None;
         let job = if let Some((settled, held)) = self.settling.take() {
@@ -155,7 +157,7 @@ impl Debounce {
     }
 
     /// Keeps the result of a read for [`SETTLE`]. If the file was being written during the read,
-    /// the event of this write arrives within that time.
+    /// the event of that write arrives within this time.
     pub(super) fn settle(&mut self, held: ReadResult, now: Instant) {
         self.settling = Some((now + SETTLE, held));
     }
@@ -217,7 +219,7 @@ mod tests {
         debounce.finish(start);
         assert_eq!(debounce.wake(), Some(start + SETTLE));
         assert!(debounce.begin(start).is_none(), "too early");
-        // A file that is renamed to this name does not change the content that was read.
+        // If a file is renamed to this name, the content that was read before does not change.
         debounce.notify(Urgency::Renamed, start);
         assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
         debounce.finish(start + SETTLE);
@@ -228,8 +230,8 @@ mod tests {
     fn a_name_that_goes_puts_off_nothing() {
         let start = Instant::now();
         let mut debounce = debounce(start);
-        // A ConfigMap is updated in this way: a new folder is renamed to the name, and the old
-        // folder is removed.
+        // This is how a ConfigMap is updated: a new folder is renamed to the name, and the old one
+        // is removed.
         debounce.notify(Urgency::Renamed, start);
         debounce.notify(Urgency::Gone, start);
         assert!(matches!(debounce.begin(start), Some(DueWork::Look)));
@@ -240,12 +242,12 @@ mod tests {
         assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
         debounce.finish(start + SETTLE);
         assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET), "whether it is there is seen later");
-        // A removal alone is treated like a modification, because programs that replace files may
-        // remove them first.
+        // A removal alone delays the read like a modification, because programs that replace a file
+        // may remove it first.
         let mut debounce = self::debounce(start);
         debounce.notify(Urgency::Gone, start);
         assert_eq!(debounce.wake(), Some(start + QUIET));
-        // A removal does not make a file complete that is being written.
+        // A file that is being written is not complete after a removal, either.
         debounce.notify(Urgency::WhenQuiet, start + SETTLE);
         debounce.notify(Urgency::Gone, start + SETTLE);
         assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET));

@@ -1,8 +1,8 @@
 //! Registers folders with the operating system, which then reports events for the files in them.
 //!
-//! Registering a folder resolves its path, so it blocks while the file system hangs. So each file
-//! system has its own event source, with its own lock and thread. A caller that drops a target does
-//! not wait, because a worker unregisters the folders.
+//! Registering a folder resolves its path, which blocks if the file system hangs. Therefore each
+//! file system has its own event source, with its own lock and thread. A caller that drops a target
+//! does not wait, because a worker unregisters the folders.
 
 use crate::live::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,35 +18,35 @@ use super::polled_changes::links_to;
 use super::routes::{FolderId, Routes, WatchId, WatchedName};
 use crate::source::file_system::{FileSystemId, reach, reach_to_register};
 
-/// Event source of the operating system, for folders.
+/// An event source of the operating system, which watches folders.
 pub(super) type EventSource = Box<dyn notify::Watcher + Send>;
 
-/// Receives the events of a source on the source's thread.
+/// Receives the events of a source, on the thread of that source.
 pub(super) type EventHandler = Box<dyn Fn(notify::Result<Event>) + Send>;
 
 /// Opens an event source.
 pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 
-/// Maximum number of event sources. Further file systems share one of them. On Linux, a user may
-/// have only 128 in all processes together.
+/// Maximum number of event sources. Further file systems share one of them. On Linux, all processes
+/// of a user together may have only 128.
 const MAX_SOURCES: usize = 8;
 
 /// All watched folders.
 pub(super) struct Folders {
     open: OpenEvents,
     handler: Arc<ConcernedHandler>,
-    /// Event source of each file system; `None` after the watcher was stopped. The source with the
-    /// key `None` is shared by several file systems. Locked only briefly.
+    /// The event source of each file system; `None` after the watcher was stopped. Several file
+    /// systems share the source with the key `None`. Locked only briefly.
     sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
-/// Is called on the source's thread with the targets that an event affects.
+/// Called on the source's thread with the targets that an event affects.
 type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
 /// The event source of one file system, with the targets in its folders.
 struct SystemEvents {
-    /// Locked while a folder is registered or unregistered, which blocks while the file system
-    /// hangs. The thread that delivers events never locks it.
+    /// Locked while a folder is registered or unregistered, which blocks if the file system hangs.
+    /// The thread that delivers events never locks it.
     source: Mutex<Result<EventSource, String>>,
     /// Locked only briefly, also by the thread that delivers events.
     routes: Arc<Mutex<Routes>>,
@@ -72,8 +72,8 @@ impl Folders {
         drop(sources);
     }
 
-    /// Registers the names that currently lead to the target of a path, and unregisters those that
-    /// no longer do.
+    /// Registers the names that lead to the target of a path now, and unregisters those that no
+    /// longer do.
     pub(super) fn register(
         &self,
         id: WatchId,
@@ -101,8 +101,8 @@ impl Folders {
     fn watch(&self, id: WatchId, name: &WatchedName, folder: &FolderId) -> Result<(), String> {
         let events = self.events_of(name.system)?;
         let mut source = events.source.lock();
-        // This check requires the lock of the source, because another thread may be registering the
-        // folder, and its registration may fail.
+        // The source must be locked for this check. Otherwise another thread could be registering
+        // the folder, and fail later.
         let is_watched = events.routes.lock().add(id, name, folder);
         if is_watched { Ok(()) } else { events.register_folder(folder, &name.folder, &mut source) }
     }
@@ -148,10 +148,10 @@ impl SystemEvents {
         source: &mut Result<EventSource, String>,
     ) -> Result<(), String> {
         let source = source.as_mut().map_err(|problem| problem.clone())?;
-        // The route is added before the system call, because events may arrive immediately.
+        // The route is added before the system call, because events may arrive at once.
         let before = self.routes.lock().watch(folder, path);
         for path in before.as_deref().into_iter().chain([path]) {
-            // Errors are ignored: usually the path is not registered, or its watch ended when the
+            // Errors are ignored. Usually the path is not registered, or its watch ended when the
             // folder was removed.
             let _ = source.unwatch(path);
         }
@@ -167,8 +167,8 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
     Ok(Box::new(notify::recommended_watcher(handler)?))
 }
 
-/// Returns the names that must be watched to detect changes of the path's target, with their
-/// current folders. The error is about a folder that does not exist.
+/// Returns the names on the path that must be watched, with their current folders. If one of them
+/// changes, the path may lead to another file. The error is about a folder that does not exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();
@@ -246,8 +246,7 @@ mod tests {
         {
             std::os::unix::fs::symlink(&inner, root.join("link")).expect("a link");
             let mut other = registered(&folders, 200, &root.join("link/7.txt"));
-            // The folder that contains the link is also watched, because the link itself may
-            // change.
+            // The folder of the link is also watched, because the link itself may change.
             assert_eq!(watched(&folders), 2);
             let rename = EventKind::Modify(ModifyKind::Name(RenameMode::To));
             assert_eq!(
@@ -268,7 +267,7 @@ mod tests {
     }
 
     /// In `mv robots.txt old; mv new robots.txt`, the file is missing between the two commands, as
-    /// after a removal.
+    /// if it had been removed.
     #[test]
     fn a_name_that_a_rename_takes_away_is_gone_and_one_that_it_gives_is_there() {
         let (_folder, inner) = folder_with_inner();
@@ -295,7 +294,7 @@ mod tests {
         let (mut one, path) = (registered(&folders, 1, &inner.join("a.txt")), inner.join("a.txt"));
         let other = inner.join("b.txt");
         let _names = registered(&folders, 2, &other);
-        // The new folder may have the same inode as the old one, so only the event shows that the
+        // The new folder may have the same inode as the old one. Then only the event shows that the
         // old folder was removed.
         let mut all = concerned(&folders, EventKind::Remove(RemoveKind::Other), inner);
         all.sort_by_key(|(id, _)| *id);

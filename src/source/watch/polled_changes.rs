@@ -1,9 +1,10 @@
-//! Decides whether the result of a poll is new. Changes without events are found by comparing the
-//! stamp and the contents. Also finds the symbolic links on the path of a file, because a change of
-//! any of them may result in another file.
+//! Decides whether the result of a poll is new, by comparing the stamp and the contents. Also finds
+//! the symbolic links on the path of a file, because a change of any of them may lead to another
+//! file.
 //!
-//! **Polling reads stamps**: length, times and inode. The contents are read if the stamp has
-//! changed, if the file was modified within the last seconds, and at every thirtieth poll.
+//! **Polling reads only the stamp**: length, times and inode. The contents are also read if the
+//! stamp has changed, if the file was modified within the last seconds, and at every thirtieth
+//! poll.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,18 +15,17 @@ use std::time::{Duration, SystemTime};
 use super::target::Fingerprint;
 use crate::source::file_system::{self, FileSystemId, reach};
 
-/// The contents are read at every poll with a multiple of this number, whatever the stamp.
+/// Every poll with a multiple of this number reads the contents, even if the stamp is unchanged.
 const WHOLE_LOOKS: u32 = 30;
 
-/// Results of the polls of one watched target.
+/// What the polls of a file or folder have found.
 #[derive(Debug)]
 pub(super) struct PolledChanges {
     looks: u32,
     stamp: Option<FileStamp>,
-    /// Result of the last poll, if it was new.
+    /// The result of the last poll, if it differed from the published one.
     seen: Option<Fingerprint>,
-    /// Result that was offered to the site but not published, for example an invalid file. It is
-    /// reported only once.
+    /// A result that was not published, for example an invalid file. It is reported only once.
     refused: Option<Fingerprint>,
 }
 
@@ -34,7 +34,8 @@ impl PolledChanges {
         Self { looks: 0, stamp: Some(stamp), seen: None, refused: None }
     }
 
-    /// Reports whether the contents must be read, given the current stamp.
+    /// Reports whether the contents must be read. They need not be read if the stamp shows that
+    /// they are unchanged.
     pub(super) fn has_to_be_read(&mut self, stamp: &FileStamp) -> bool {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(WHOLE_LOOKS) {
@@ -44,8 +45,8 @@ impl PolledChanges {
         self.seen.is_some() || self.stamp.as_ref() != Some(stamp)
     }
 
-    /// Remembers the result of a poll, and reports whether to publish it. A new result is published
-    /// when two successive polls have found it.
+    /// Stores the result of a poll, and reports whether to publish it. A new result is published as
+    /// soon as two successive polls have found it.
     pub(super) fn saw(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>, stamp: FileStamp) -> bool {
         self.stamp = stamp.is_telling().then_some(stamp);
         if Some(fingerprint) == known || Some(fingerprint) == self.refused {
@@ -59,16 +60,16 @@ impl PolledChanges {
         true
     }
 
-    /// Records that a result was offered to the site, and which result is live now. If the result
-    /// was refused, it is not offered again at every poll.
+    /// Stores a result that was passed to the site, and the result that is live now. If the site
+    /// has refused the result, it is not passed again at every poll.
     pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
         self.refused = (known != Some(fingerprint)).then_some(fingerprint);
     }
 }
 
-/// Resolution of the coarsest clock of a file system. A second change within this time may not
-/// change the stamp.
+/// Resolution of the coarsest clock of a file system. Two changes within this time may result in
+/// the same stamp.
 const COARSEST_CLOCK: Duration = Duration::from_secs(3);
 
 /// Length, times and identity of a file. Equal stamps almost always mean equal contents.
@@ -82,8 +83,8 @@ struct FileFacts {
     system: FileSystemId,
     length: u64,
     modified: Option<SystemTime>,
-    /// Inode number and change time of the inode. A rename updates the change time, and programs
-    /// cannot set it.
+    /// Inode number, and change time of the inode. Unlike the modification time, programs cannot
+    /// set the change time, and a rename updates it.
     inode: (u64, i64, i64),
 }
 
@@ -93,7 +94,7 @@ impl FileStamp {
         Self { facts: metadata.map(|metadata| FileFacts::of(path, &metadata)) }
     }
 
-    /// Reports whether a change right after this stamp was read would be visible in the next stamp.
+    /// Reports whether a change right after this stamp was read would result in another stamp.
     pub(super) fn is_telling(&self) -> bool {
         let modified = self.facts.as_ref().and_then(|facts| facts.modified);
         modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age > COARSEST_CLOCK))
@@ -122,12 +123,12 @@ impl FileFacts {
 /// Maximum number of symbolic links that are followed on the path of a file, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Returns the path itself and every symbolic link on the path of the file, each in its resolved
-/// folder.
+/// Returns the path itself and all symbolic links on the path of the file. Each is in a folder
+/// without links.
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // The given path is included, because events contain the file's name in the given folder.
+    // The path itself is included, because events contain the file's name in this folder.
     files.insert(pending.clone());
     for _ in 0..MAX_LINKS {
         let Some((link, target)) = first_link(&pending) else { break };
@@ -138,8 +139,8 @@ pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     files
 }
 
-/// Returns the first component of a path that is a symbolic link, and the path with this link
-/// replaced by its target.
+/// Returns the first component of a path that is a symbolic link, and the path after replacing this
+/// link by its target.
 fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut walked = PathBuf::new();
     let mut components = path.components();

@@ -1,7 +1,7 @@
 //! Finds the targets that an event affects.
 //!
 //! A folder is watched by its path without symbolic links, whatever paths lead to it. The identity
-//! of the folder is also stored, because the folder may be moved, and another folder may then have
+//! of the folder is also stored, because the folder may be moved, and another folder may then get
 //! its path.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::source::file_system::{self, FileSystemId, reach};
 /// Number of a target, unique within one watcher.
 pub(super) type WatchId = u64;
 
-/// A name in a folder; `None` for all names in the folder.
+/// A name in a folder, or all names in it (`None`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchedName {
     pub(super) system: FileSystemId,
@@ -27,8 +27,8 @@ pub(super) struct WatchedName {
     pub(super) name: Option<OsString>,
 }
 
-/// Identity of a folder, which stays the same if the folder is moved: device and inode on Unix; on
-/// other systems, the path.
+/// The identity of a folder, which stays the same when the folder is moved. On Unix, it is the
+/// device and inode; on other systems, it is the path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FolderId {
     pub(super) system: FileSystemId,
@@ -38,14 +38,13 @@ pub(super) struct FolderId {
     path: PathBuf,
 }
 
-/// The folders that one event source watches, and the targets in each. Locked only briefly, also by
-/// the thread that delivers events.
+/// The folders that an event source watches, and the targets in each folder. Locked only briefly,
+/// also by the thread that delivers events.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) folders: HashMap<PathBuf, FolderListeners>,
-    /// The watched path of each folder. Only one path per folder is registered, because the
-    /// operating system has only one watch for a folder, even if the folder is registered by two
-    /// paths.
+    /// The watched path of each folder. There is only one per folder, because the operating system
+    /// has only one watch for a folder, even if it is registered by two paths.
     paths: HashMap<FolderId, PathBuf>,
 }
 
@@ -54,10 +53,9 @@ pub(super) struct FolderListeners {
     /// The watched folder.
     folder: Option<FolderId>,
     /// Whether the folder was moved or removed. The system has then removed the watch, or still
-    /// reports events of the moved folder under the old path.
+    /// reports events of the moved folder with the old path.
     is_gone: bool,
-    /// The targets that are affected by events for each name. The targets for `None` are affected
-    /// by events for all names.
+    /// The targets that events affect, by name. Events for any name affect the targets for `None`.
     targets: HashMap<Option<OsString>, Vec<WatchId>>,
 }
 
@@ -84,8 +82,8 @@ impl Routes {
         listeners.folder.as_ref() == Some(folder) && !listeners.is_gone
     }
 
-    /// Removes a target from a folder. If the folder has no other targets, removes the folder and
-    /// returns true.
+    /// Removes a target from a folder. If the folder has no other targets, removes the folder, too,
+    /// and returns true.
     pub(super) fn remove(&mut self, id: WatchId, name: &WatchedName) -> bool {
         let Some(listeners) = self.folders.get_mut(&name.folder) else { return false };
         if let Some(ids) = listeners.targets.get_mut(&name.name) {
@@ -102,8 +100,8 @@ impl Routes {
         is_unused
     }
 
-    /// Records that a folder is now watched by this path. Returns the previous path of its watch,
-    /// if any.
+    /// Records that a folder is watched by this path now. Returns its previous watched path, if
+    /// any.
     pub(super) fn watch(&mut self, folder: &FolderId, path: &Path) -> Option<PathBuf> {
         self.forget(path);
         let before = self.paths.get(folder).cloned();
@@ -114,25 +112,25 @@ impl Routes {
         before
     }
 
-    /// Records that no folder is watched by this path. The targets for the path stay.
+    /// Records that this path is not watched any more. Its targets stay.
     pub(super) fn forget(&mut self, path: &Path) {
         if let Some(folder) = self.folders.get_mut(path).and_then(|listeners| listeners.folder.take()) {
             self.paths.remove(&folder);
         }
     }
 
-    /// Returns the targets that an event affects, with the urgency of each.
+    /// Returns the targets that an event affects, and how soon each must be read.
     pub(super) fn concerned(&mut self, event: &notify::Result<Event>) -> Vec<(WatchId, Urgency)> {
         let event = match event {
             Ok(event) if !event.need_rescan() => event,
-            // The event queue overflowed or failed, so events may have been lost, and all targets
-            // may have changed.
+            // The event queue overflowed or failed. Events may be lost, so any target may have
+            // changed.
             _ => return self.folders.values().flat_map(|folder| folder.all(Urgency::WhenQuiet)).collect(),
         };
         let urgency_of = |path: usize| match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Urgency::Closed),
-            // Reads of files also cause events. They are ignored: otherwise each of our own reads
-            // would trigger another read, and folders of static files are read all the time.
+            // Reads also cause events, which are ignored. Otherwise each of our own reads would
+            // cause another read, and the files in a folder of static files are read all the time.
             EventKind::Access(_) => None,
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(Urgency::Gone),
             // The first path of this event is the old name.
@@ -149,7 +147,7 @@ impl Routes {
             let Some(urgency) = urgency_of(number) else { break };
             if let Some(listeners) = self.folders.get_mut(path).filter(|_| moves) {
                 listeners.is_gone = true;
-                // The event is about the folder itself, so all its targets may have changed.
+                // The event is about the folder itself, so any of its targets may have changed.
                 let of_folder = if urgency == Urgency::Gone { Urgency::Gone } else { Urgency::WhenQuiet };
                 concerned.extend(listeners.all(of_folder));
             }

@@ -1,15 +1,13 @@
-//! The scheduler: one clock thread and a few workers for all watched targets.
+//! The scheduler: one clock thread and a few workers for all watched files and folders.
 //!
-//! The clock thread does not read files. It waits for events and for the next due time, and hands
+//! The clock thread does not read files. It waits for events and for the next due time, and passes
 //! due targets to workers. Workers read and compile files and run callbacks. The number of workers
 //! per file system is limited, so a hanging file system delays neither the clock thread nor other
 //! file systems.
 //!
-//! After a read, the file has to settle: the result is published 20 ms later, unless an event
-//! reports a write in the meantime. Workers do not sleep for that time, because it is stored as a
-//! due time in the [`Debounce`]. Many events for a file change the same `Debounce`, so they need no
-//! more memory than one event. The module `debounce` gets the time as an argument, so it is tested
-//! without a clock.
+//! The result of a read is published 20 ms later, unless an event reports a write in the meantime.
+//! Workers do not sleep for that time; the [`Debounce`] of the file stores when it ends. Many
+//! events for a file only change its `Debounce`, so they need no more memory than one event.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,23 +25,23 @@ use super::target::{ReadResult, Target, fingerprint};
 use crate::live::{Cause, Mutex, RejectionKind};
 use crate::source::file_system::FileSystemId;
 
-/// How long an idle worker waits for work before it ends, and how long the clock thread sleeps if
+/// How long an idle worker waits for work before it ends. Also how long the clock thread sleeps if
 /// no timer is set.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Due times are rounded up to multiples of this, so that one wakeup of the clock thread handles
-/// many targets.
+/// Due times are rounded up to a multiple of this, so that the clock thread handles many targets
+/// each time it wakes up.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
     /// Locked only briefly.
     queues: Mutex<Queues>,
-    /// Wakes the clock thread because a target is due before the end of its sleep.
+    /// Wakes the clock thread early, because a target is due before the end of its sleep.
     earlier: Condvar,
     /// Wakes a worker because a job is ready.
     ready: Condvar,
     folders: Folders,
-    /// Result of starting the clock thread. It is started for the first target.
+    /// Whether the clock thread could be started, which happens for the first target.
     clock: OnceLock<Result<(), String>>,
     start: Instant,
 }
@@ -52,7 +50,7 @@ pub(super) struct Scheduler {
 struct Queues {
     watched: HashMap<WatchId, Scheduled, foldhash::fast::RandomState>,
     next_id: WatchId,
-    /// When each target is due. The clock thread sleeps until the first entry.
+    /// When each target is due. The clock thread sleeps until the earliest of these times.
     timers: BTreeSet<(Instant, WatchId)>,
     ready: ReadyJobs,
     workers: usize,
@@ -67,21 +65,21 @@ struct Scheduled {
 
 /// A job for a worker.
 enum Job {
-    /// Do the work that is due for a target.
+    /// Do what is due for a target.
     Run(WatchId),
     /// Unregister the folders of a target that was removed.
     Leave(WatchId, Arc<WatchedTarget>),
 }
 
-/// A target and its folders, without its timing.
+/// A target and its registered folders. Its timing is stored elsewhere.
 struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
     target: Box<dyn Target>,
-    /// File system of the target. Jobs are queued by file system.
+    /// File system of the target; jobs are queued by file system.
     system: AtomicU64,
-    /// Registered names that lead to the target. Only workers lock this, while they look up
-    /// folders, which blocks while the file system hangs.
+    /// The registered names that lead to the target. Only workers lock this, while they look up
+    /// folders, which blocks if the file system hangs.
     registered: Mutex<BTreeSet<WatchedName>>,
     /// Why the file system does not report events for the target, if so. Locked only briefly.
     problem: Mutex<Option<String>>,
@@ -118,9 +116,8 @@ impl Scheduler {
         })
     }
 
-    /// Starts to watch the folders that lead to a path. Changes from now on are recorded, and the
-    /// target is read after them once [`Scheduler::begin`] was called. Blocks while the file system
-    /// of the path hangs.
+    /// Starts to watch the folders that lead to a path. Changes are recorded from now on, but the
+    /// target is read only after [`Scheduler::begin`]. Blocks if the file system of the path hangs.
     pub(super) fn add<T: Target + 'static>(
         self: &Arc<Self>,
         path: PathBuf,
@@ -160,8 +157,8 @@ impl Scheduler {
         self.schedule(&mut queues, id, now);
     }
 
-    /// Stops watching a target. Waits neither for a worker that is reading the target nor for the
-    /// file system.
+    /// Stops watching a target. Does not wait for the file system, or for a worker that is reading
+    /// the target.
     pub(super) fn remove(self: &Arc<Self>, id: WatchId) {
         let mut queues = self.queues.lock();
         if let Some(Scheduled { target, .. }) = queues.watched.remove(&id) {
@@ -219,8 +216,8 @@ impl Scheduler {
             return self.hand_out(queues, system, Job::Run(id));
         }
         let wake = self.tick_after(wake, now);
-        // A timer is only replaced by an earlier one. If the target is due later than its timer,
-        // the timer is set again when it fires.
+        // A timer is replaced only by an earlier one. If the target is due later, a new timer is
+        // set when this one fires.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
             if let Some(later) = watched.debounce.queued.replace(wake) {
                 queues.timers.remove(&(later, id));
@@ -232,7 +229,7 @@ impl Scheduler {
         }
     }
 
-    /// Rounds a time up to the end of its tick, unless the time is near.
+    /// Rounds a time up to a multiple of the tick, unless it is near.
     fn tick_after(&self, wake: Instant, now: Instant) -> Instant {
         if wake.saturating_duration_since(now) < TICK * 2 {
             return wake;
@@ -269,7 +266,7 @@ impl Scheduler {
             let scheduler = self.clone();
             queues.workers += 1;
             if thread::Builder::new().name("robots-reload".into()).spawn(move || scheduler.work()).is_err() {
-                // The thread cannot be started. A busy worker will run the job later. If there are
+                // If the thread cannot be started, a busy worker runs the job later. If there are
                 // no workers, the next event or poll tries to start one.
                 queues.workers -= 1;
             }
@@ -299,7 +296,7 @@ impl Scheduler {
         queues.workers -= 1;
     }
 
-    /// Does the work that is due for one target.
+    /// Does what is due for one target.
     fn run(self: &Arc<Self>, id: WatchId) {
         let begun = {
             let mut queues = self.queues.lock();
@@ -307,8 +304,8 @@ impl Scheduler {
         };
         let Some((work, target)) = begun else { return };
         if let Some(work) = work {
-            // Panics of callbacks are caught, so that watching continues. The panic hook has
-            // already reported them.
+            // If a callback panics, watching continues. The panic hook has already reported the
+            // panic.
             let _ = catch_unwind(AssertUnwindSafe(|| self.carry_out(id, &target, work)));
         } else {
             let mut queues = self.queues.lock();
@@ -323,8 +320,8 @@ impl Scheduler {
                 self.schedule(&mut queues, id, now);
             }
             None => {
-                // The target was removed in the meantime. Its folders may have been registered
-                // again after that, so they are unregistered here.
+                // The target was removed in the meantime, but its folders may have been registered
+                // again after that. They are unregistered here.
                 drop(queues);
                 target.leave(id, &self.folders);
             }
@@ -334,8 +331,8 @@ impl Scheduler {
     fn carry_out(self: &Arc<Self>, id: WatchId, target: &WatchedTarget, work: DueWork) {
         match work {
             DueWork::Take(settled) => {
-                // The target is read again, because another reload may have published a later
-                // version, which the result of an earlier read must not replace.
+                // The target is read again. Another reload may have published a later version, and
+                // the result of the earlier read must not replace it.
                 let again = target.target.read();
                 if fingerprint(&again) == fingerprint(&settled) {
                     self.take(id, target, Cause::Event, again);
@@ -344,8 +341,8 @@ impl Scheduler {
                 }
             }
             DueWork::Look => {
-                // Folders are registered before the file is read, so that no change after the read
-                // is missed, even if a symbolic link has changed.
+                // Folders are registered before the file is read, so that no later change is
+                // missed, even if a symbolic link has changed.
                 target.register_again(id, &self.folders);
                 let read = target.target.read();
                 let now = fingerprint(&read);
@@ -397,7 +394,7 @@ robots_core::debug_as!(|it| Scheduler { watched: it.queues.lock().watched.len() 
 /// Maximum number of concurrent workers per file system.
 pub(super) const MAX_WORKERS: usize = 4;
 
-/// Due jobs, by file system.
+/// Jobs that are due, by file system.
 #[derive(Default)]
 struct ReadyJobs {
     systems: BTreeMap<FileSystemId, ReadyOfSystem>,

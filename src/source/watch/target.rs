@@ -1,4 +1,4 @@
-//! The kinds of watched targets: how each is read, and what happens after a change.
+//! The kinds of watched files and folders: how each is read, and what happens after a change.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::source::file_system::reach;
 /// The result of a read.
 pub(super) type ReadResult = Loaded;
 
-/// Fingerprint of the result of a read. If two fingerprints are equal, nothing has changed.
+/// Represents the result of a read. If two fingerprints are equal, nothing has changed.
 pub(super) type Fingerprint = Result<VersionHash, RejectionKind>;
 
 /// A watched file or folder.
@@ -20,12 +20,12 @@ pub(super) trait Target: Send + Sync {
     /// Reads the target. Blocks while the file system hangs.
     fn read(&self) -> ReadResult;
 
-    /// Returns the fingerprint of the last result that was processed; `None` if the result must be
+    /// Returns the fingerprint of the result that was processed last; `None` if it must be
     /// processed again.
     fn known(&self) -> Option<Fingerprint>;
 
-    /// Processes the result of a read, for example publishes it. If not everything could be
-    /// processed yet, returns the time until the target must be read again.
+    /// Processes the result of a read, for example by publishing it. If something could not be
+    /// processed yet, returns the time until the next read.
     fn take(&self, cause: Cause, read: ReadResult) -> Option<Duration>;
 }
 
@@ -33,7 +33,7 @@ pub(super) fn fingerprint(read: &ReadResult) -> Fingerprint {
     read.as_ref().map(Version::hash).map_err(|rejection| rejection.kind)
 }
 
-/// The robots.txt of a site. If the site was dropped, the target does nothing.
+/// The robots.txt of a site. Nothing happens if the site was dropped.
 pub(super) struct SiteTarget(pub(super) Weak<Site>);
 
 impl Target for SiteTarget {
@@ -51,16 +51,16 @@ impl Target for SiteTarget {
     }
 }
 
-/// Any other file or folder, with a callback for its changes.
+/// Any other file or folder. A callback is called when it changes.
 pub(super) struct CallbackTarget {
     read: Box<dyn Fn() -> ReadResult + Send + Sync>,
     changed: Box<dyn Fn() -> Option<Duration> + Send + Sync>,
-    /// Fingerprint of the last result; `None` if the last change was not processed completely.
+    /// The fingerprint of the last result; `None` if it was not processed completely.
     known: Mutex<Option<Fingerprint>>,
 }
 
 impl CallbackTarget {
-    /// Creates a target. The content at the time of this call is not reported as a change.
+    /// Creates a target. The current content is not reported as a change.
     pub(super) fn new(
         read: impl Fn() -> ReadResult + Send + Sync + 'static,
         changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,
@@ -90,14 +90,14 @@ impl Target for CallbackTarget {
     }
 }
 
-/// Returns a function that reads a whole file.
+/// Returns a function that reads the whole file at `path`.
 pub(super) fn contents(path: PathBuf) -> impl Fn() -> ReadResult + Send + Sync {
     let origin: Arc<str> = path.to_string_lossy().into();
     move || file::load(&path, &origin)
 }
 
-/// Returns a function that lists the names in a folder. It returns them as contents, without names
-/// that `counts` rejects.
+/// Returns a function that lists the names in a folder. The names are joined as if they were the
+/// contents of a file. Names that `counts` rejects are omitted.
 pub(super) fn names(
     path: PathBuf,
     counts: impl Fn(&str) -> bool + Send + Sync,

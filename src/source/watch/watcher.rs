@@ -1,4 +1,4 @@
-//! The public handle of the scheduler.
+//! The public handle for watching files and folders.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -13,13 +13,13 @@ use crate::live::Site;
 /// Watches any number of files and folders with one set of threads, and reports their changes.
 ///
 /// Cheap to clone; clones share everything. The threads end when the last clone and the last
-/// [`Watched`] are dropped. Use one watcher for all [`LiveBuilder`](crate::source::LiveBuilder)s of
-/// a process, and for other files that are reloaded. Without a watcher, each builder starts its
-/// own.
+/// [`Watched`] are dropped. Use the same watcher for all
+/// [`LiveBuilder`](crate::source::LiveBuilder)s of a process, and for other files that are
+/// reloaded. A builder without a watcher starts its own.
 ///
-/// A file system that hangs does not delay files of other file systems, because each file system
-/// has its own workers and events. Reading a status and dropping a handle never wait for a file
-/// system; starting to watch a file and reloading it do.
+/// A file system that hangs does not delay others, because each has its own workers and events.
+/// Reading a status and dropping a handle never wait for a file system. Starting to watch a file
+/// and reloading it may have to wait.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;
@@ -49,8 +49,8 @@ pub struct Watched {
     id: WatchId,
 }
 
-/// Stops the threads when the last handle is dropped. The threads own the scheduler, so it would
-/// not be dropped otherwise.
+/// Stops the threads when the last handle is dropped. The threads themselves own the scheduler, so
+/// it would never be dropped otherwise.
 #[derive(Debug)]
 struct Handle(Arc<Scheduler>);
 
@@ -61,7 +61,7 @@ impl Watcher {
     /// Minimum interval between polls.
     pub const MIN_POLL: Duration = Duration::from_millis(50);
 
-    /// Creates a watcher without targets. Its threads start with the first target.
+    /// Creates a watcher without targets. Its threads start when the first one is added.
     pub fn new() -> Self {
         Self::with(recommended)
     }
@@ -70,14 +70,14 @@ impl Watcher {
         Self { handle: Arc::new(Handle(Scheduler::new(open))) }
     }
 
-    /// Calls `changed` when the contents of a file have changed, when the file disappears and when
-    /// it reappears. The content at the time of this call is not reported as a change, so read the
-    /// file after this call.
+    /// Calls `changed` when the contents of a file change, when it disappears and when it
+    /// reappears. The current content is not reported as a change, so read the file after this
+    /// call.
     ///
     /// The callback runs on a thread of the watcher. If the file changes while the callback runs,
-    /// it runs again afterwards. As for a robots.txt, a change is not reported before the file is
-    /// complete. Contents are compared up to
-    /// [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
+    /// the callback runs again afterwards. As for a robots.txt, a change is not reported before the
+    /// file is complete. If the file is larger than
+    /// [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE), its contents are not compared.
     pub fn file(&self, path: impl Into<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Watched {
         let path = path.into();
         let read = contents(path.clone());
@@ -91,9 +91,9 @@ impl Watcher {
         watched
     }
 
-    /// Calls `changed` when names were added to a folder or removed from it, if `counts` returns
-    /// `true` for any of them. The names at the time of this call are not reported as a change, so
-    /// list the folder after this call.
+    /// Calls `changed` when names are added to a folder or removed from it, if `counts` returns
+    /// `true` for at least one of them. The current names are not reported as a change, so list the
+    /// folder after this call.
     pub fn names(
         &self,
         folder: impl Into<PathBuf>,
@@ -121,8 +121,7 @@ impl Watcher {
         watched
     }
 
-    /// Starts to record changes of a robots.txt. The file is read after changes once
-    /// [`Watched::begin`] was called.
+    /// Starts to record changes of a robots.txt. The file is read only after [`Watched::begin`].
     pub(in crate::source) fn robots(&self, path: PathBuf, poll: Duration, site: Weak<Site>) -> Watched {
         self.add(path, Listing::Contents, poll, || SiteTarget(site))
     }
@@ -150,7 +149,7 @@ impl Watched {
         self.handle.0.begin(self.id);
     }
 
-    /// Returns why changes are found only by polling; `None` if the file system reports changes.
+    /// Returns why the target is polled for changes; `None` if the file system reports changes.
     /// Does not wait for any file system.
     pub fn problem(&self) -> Option<String> {
         self.handle.0.problem(self.id)
@@ -182,7 +181,7 @@ mod tests {
     use crate::source::watch::folders::{EventHandler, EventSource};
     use crate::source::watch::scheduler::MAX_WORKERS;
 
-    /// An event source without free inotify watches.
+    /// An event source that cannot watch anything, because the system has no free inotify watches.
     struct Exhausted;
 
     impl notify::Watcher for Exhausted {
@@ -228,7 +227,8 @@ mod tests {
             assert!(problem.contains(reason), "{problem}");
             std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
             let deadline = Instant::now() + Duration::from_secs(60);
-            // The file is empty for a moment while it is written, and a poll may read it then.
+            // The file is empty for a moment while it is written, and a poll may read it in that
+            // moment.
             let is_polled = || live.history().last().is_some_and(|entry| entry.cause == Cause::Poll);
             while !(is_polled() && has_body(&live, "User-agent: *\nDisallow: /b\n")) {
                 assert!(Instant::now() < deadline, "{reason}: it was not found");
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// A poll interval that is so long that changes are found only by events.
+    /// A poll interval so long that only events find changes.
     const SELDOM: Duration = Duration::from_secs(3600);
 
     fn has_body(live: &LiveRobots, text: &str) -> bool {
@@ -263,7 +263,7 @@ mod tests {
         let other = open(&path);
 
         hung.hang(Operations::All, 0);
-        // After each event, a worker looks up the folders of the file.
+        // The file has just changed, so a worker looks up its folders.
         there.iter().for_each(|path| write(path));
         hung.hang(Operations::All, MAX_WORKERS);
 

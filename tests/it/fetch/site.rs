@@ -200,7 +200,7 @@ fn a_file_that_never_was_means_no_rules_at_once() {
     let live = url(&server).open().unwrap();
     let reloaded = reload(&live);
     assert!(matches!(reloaded.outcome, ReloadOutcome::Absent { status: 404, .. }), "{reloaded}");
-    let want = "the answer is 404: there is no robots.txt, so nothing is enforced";
+    let want = "the answer is 404, so there is no robots.txt and nothing is enforced";
     assert!(reloaded.to_string().ends_with(want), "{reloaded}");
     assert_eq!(live.snapshot().when_missing, WhenMissing::Relay);
 }

@@ -16,18 +16,19 @@ use crate::live::{
 /// If an entry is ahead of the clock by more than this, a clock error is reported.
 const CLOCK_ERROR: Duration = Duration::from_secs(3600);
 
-/// Replaces the versions with those that another handle of the same site has not written yet.
+/// Replaces the loaded versions by those that another handle of the same site has not written yet.
 fn with(remembered: Remembered, state: &SavedState) -> Remembered {
     let SavedState { versions, pending, durability: _ } = state;
     Remembered { versions: versions.clone(), pending: pending.clone(), was_live: WasLive::Current, ..remembered }
 }
 
 impl SiteStore {
-    /// Loads every file that is not damaged. Changes that are not written yet take precedence over
-    /// the files.
+    /// Loads every file that is not damaged. Changes that are not written yet replace what the
+    /// files contain.
     ///
-    /// The site may be open already, for example while a config is reloaded. While the files are
-    /// read, no other handle writes them. Versions that are published in the meantime are included.
+    /// The site may already be open, for example while a config is reloaded. Other handles cannot
+    /// write the files while they are read. Versions that are published in the meantime are
+    /// included.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written.lock();
         self.disk.clean(&self.folder, self.began);
@@ -82,9 +83,9 @@ impl SiteStore {
         self.load_record(written, stamp, damaged, remembered, now)
     }
 
-    /// Loads the record of the live version, and applies changes that the state lacks: versions
-    /// that went live or were rolled back while the state could not be written. `damaged` is the
-    /// current version of the state, if its bytes are missing.
+    /// Loads the record of the live version. Applies changes that `state.json` lacks: versions that
+    /// went live or were rolled back while it could not be written. `damaged` is the current
+    /// version according to `state.json`, if its bytes are missing.
     fn load_record(
         &self,
         written: &mut Written,
@@ -109,8 +110,8 @@ impl SiteStore {
                     if let Some((_, Some(version))) = recovered {
                         remembered.versions.accept(version, Duration::ZERO, now);
                     }
-                    // The state is older than the record and may list the live version as pending,
-                    // but that version was accepted.
+                    // The live version may be pending in the older `state.json`. The newer record
+                    // shows that it was accepted.
                     remembered.pending.take_if(|pending| live == Some(pending.hash()));
                     remembered.was_live = WasLive::Current;
                     let (versions, pending) = (remembered.versions.clone(), remembered.pending.clone());
@@ -120,7 +121,7 @@ impl SiteStore {
             _ if damaged != WasLive::Unknown => remembered.was_live = damaged,
             Some((_, record)) => {
                 remembered.was_live = WasLive::Current;
-                // The state was written, but the record could not be overwritten.
+                // `state.json` was written, but the record could not be overwritten.
                 unrecorded = Some(LiveRecord::of(&remembered.versions)).filter(|now| *now != record);
             }
             None => unrecorded = remembered.versions.current().map(|_| LiveRecord::of(&remembered.versions)),
@@ -136,7 +137,7 @@ impl SiteStore {
         remembered
     }
 
-    /// Returns a version whose bytes were written, but which the state does not list yet.
+    /// Returns a version that is not in `state.json` yet, if its bytes were written.
     fn recovered(&self, written: &mut Written, hash: VersionHash, since: SystemTime) -> Option<AcceptedVersion> {
         let path = self.path_of(hash);
         let bytes = self.disk.read(&path).ok()??;
@@ -148,8 +149,8 @@ impl SiteStore {
         Some(AcceptedVersion { version, since, standing: AcceptedState::Accepted })
     }
 
-    /// Discards the known content of the folder after another process may have written to it. That
-    /// process may have removed files, and its stamps may be newer.
+    /// Discards what is known about the folder, because another process may have written to it.
+    /// That process may have removed files, and its stamps may be newer.
     pub(in crate::live::state) fn trust_nothing(&self) {
         let now = self.disk.clock.now();
         let record = record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();
@@ -169,8 +170,8 @@ impl SiteStore {
         history
     }
 
-    /// Reads the bytes of a version. Returns the version if the bytes match its hash; otherwise,
-    /// the damage becomes a problem.
+    /// Reads the bytes of a version. Returns the version if they match its hash; otherwise, reports
+    /// the damage as a problem.
     fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
         let path = self.path_of(listed.hash);
         let bytes = self.whole(self.disk.read(&path))?;
@@ -182,8 +183,7 @@ impl SiteStore {
         Some(version)
     }
 
-    /// Returns the content if it could be read without errors; otherwise, the error becomes a
-    /// problem.
+    /// Returns the content if it could be read; otherwise, reports the error as a problem.
     fn whole<T>(&self, read: Result<T, String>) -> Option<T> {
         read.inspect_err(|damage| self.problems.set(ProblemKind::Damaged, Some(damage.clone()))).ok()
     }

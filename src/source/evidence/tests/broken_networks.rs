@@ -1,5 +1,5 @@
-//! Tests with broken or misconfigured networks: claims are not refuted, and the status reports the
-//! missing evidence.
+//! Tests with broken or misconfigured networks. Claims are then not refuted, and the status reports
+//! which evidence is missing.
 
 use hickory_resolver::proto::op::ResponseCode;
 
@@ -77,7 +77,7 @@ impl Network {
         })
     }
 
-    /// Waits until no look-up is pending, and returns the identity that applies then.
+    /// Waits until no lookup is pending, and returns the identity.
     fn identity(&self, address: Option<&str>) -> Identity {
         let recognizer = Recognizer::new(self.registry.clone(), &RobotsTxt::parse(*b""));
         let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
@@ -134,7 +134,7 @@ fn a_proxy_that_takes_the_requests_over_refutes_no_request_for_long() {
 fn an_address_that_is_not_the_clients_own_refutes_no_request() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
-    // These addresses come from a wrong X-Real-IP, a container's gateway or a carrier's network.
+    // Such an address comes from a wrong X-Real-IP, a container's gateway or a carrier's network.
     for address in ["10.0.0.1", "172.17.0.1", "100.64.3.4", "127.0.0.1", "fe80::1", "fd00::1", "::ffff:192.168.0.1"] {
         assert_eq!(network.identity(Some(address)), Identity::Undecided(UndecidedReason::Address), "{address}");
     }
@@ -176,7 +176,7 @@ fn without_a_network_from_the_start_no_request_is_refuted() {
 
 #[test]
 fn a_resolver_that_says_no_to_everything_refutes_no_request() {
-    // With split DNS, or a resolver without access to the internet, the list cannot be fetched,
+    // With split DNS, or if the resolver has no access to the internet, the list cannot be fetched,
     // either.
     let network = Network::start(nothing(), |_| {});
     for address in [GENUINE, IMPOSTOR] {
@@ -213,7 +213,7 @@ fn a_clock_that_is_off_by_a_day_refutes_no_request() {
 #[test]
 fn a_wrong_field_that_gives_all_requests_one_address_refutes_no_request_and_is_named() {
     let network = Network::sound();
-    // All requests have the address of a load balancer, including those of the crawler.
+    // Every request has the address of a load balancer, even if the crawler has sent it.
     for _ in 0..500 {
         assert_eq!(network.identity(Some("198.41.128.9")), Identity::Undecided(UndecidedReason::SuspectPath));
     }
@@ -236,7 +236,7 @@ fn a_portal_that_answers_everything_with_its_page_refutes_no_request() {
         assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");
     }
     assert!(network.problem().contains("list"), "{}", network.problem());
-    // If a captive portal appears later, the existing evidence stays valid.
+    // If a captive portal appears later, evidence that was fetched before stays valid.
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     portal(&network.dns);
@@ -270,7 +270,7 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
     let network = Network::of_names(LONG, set);
     assert_eq!(network.identity(Some(GENUINE)), Identity::Undecided(UndecidedReason::ResolverFailure));
     let network = Network::of_names(SHORT, set);
-    // The claim is checked before the look-up times out, and again after that.
+    // The claim is checked before the lookup times out, and again afterwards.
     let recognizer = Recognizer::new(network.registry.clone(), &RobotsTxt::parse(*b""));
     let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
     let request = IdentityRequest::new(&agents, Some(public(IMPOSTOR)));
@@ -281,8 +281,8 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
 
 #[test]
 fn a_resolver_with_an_internal_view_refutes_no_request() {
-    // The resolver returns names of its own network for all addresses, or no names for addresses of
-    // other networks.
+    // The resolver returns names of its own network for all addresses. Or it returns no names for
+    // addresses outside its network.
     for view in [ptr(&["gateway.corp.example"]), Played::Code(ResponseCode::NXDomain), Played::Records(Vec::new())] {
         let network = Network::of_names(LONG, |dns| {
             dns.names(GENUINE, view.clone()).names(IMPOSTOR, view.clone());

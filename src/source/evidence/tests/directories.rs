@@ -31,7 +31,7 @@ impl Followed {
         Self { server, clock, directory, verifier }
     }
 
-    /// Reports whether the key is known; `None` if there are no keys.
+    /// Reports whether the directory contains the key; `None` if there are no keys.
     fn has(&self, thumbprint: &str) -> Option<bool> {
         match self.verifier.keys(&self.directory, thumbprint, self.clock.now()) {
             Ok(keys) => Some(keys.thumbprints().any(|found| found == thumbprint)),
@@ -40,8 +40,8 @@ impl Followed {
         }
     }
 
-    /// Returns the identity of a request that is signed with the first key and whose `User-Agent`
-    /// is not a crawler's.
+    /// Returns the identity of a request that is signed with the first key. Its `User-Agent` does
+    /// not name a crawler.
     fn identity(&self, fields: &[(&str, String)]) -> Identity {
         self.identity_at("example.com", fields)
     }
@@ -122,7 +122,7 @@ fn a_key_that_goes_ends_what_its_signatures_verified() {
     });
     assert_eq!(followed.verifier.status().known_signatures, 1);
     assert_eq!(followed.server.heads().len(), 1);
-    // If a remembered result is used, a stale directory is still fetched again.
+    // Even if a stored result is used, a stale directory is fetched again.
     followed.server.answers(keys(&[OTHER_KEY]));
     followed.clock.pass(Duration::from_secs(601));
     until("the end of the key", || {
@@ -146,12 +146,12 @@ fn a_proxy_that_changes_the_host_refutes_no_request_by_a_signature() {
     let suspects = followed.verifier.status().suspects;
     assert_eq!((suspects.len(), suspects[0].method), (1, IdentityMethod::Signature));
     assert_eq!(suspects[0].crawler, "", "the requests name no crawler");
-    // After a valid signature on this path, a request with an invalid signature is from an
-    // impostor.
+    // A valid signature was seen on this path. A request with an invalid signature is therefore
+    // from an impostor.
     is("example.com", Identity::Verified(IdentityMethod::Signature));
     is("inner.example", Identity::Refuted(Refutation::BadSignature));
     assert_eq!(followed.verifier.status().suspects, []);
-    // If the clock is wrong, all signatures have expired or are not valid yet.
+    // With a wrong clock, every signature has expired or is not valid yet.
     for is_ahead in [true, false] {
         if is_ahead {
             followed.clock.pass(48 * HOUR)

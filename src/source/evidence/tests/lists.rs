@@ -120,7 +120,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     assert_eq!((identity(INSIDE), identity(OUTSIDE)), (verified, Identity::Undecided(UndecidedReason::Address)));
     proxies(&[]);
     assert_eq!(twice(OUTSIDE), [verified; 2]);
-    // Each path is invalidated separately.
+    // Each path must be invalidated separately.
     assert_eq!(on_path(OUTSIDE, "0.0.0.0:80"), verified);
 
     // The operator removes the address from the list within the same minute.
@@ -129,11 +129,11 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     until("the list", || (followed.status().origin == Some("fetched")).then_some(()));
     followed.clock.go_back(2 * HOUR);
     assert_eq!(identity(INSIDE), verified);
-    // The new list is in force a moment before the evidence version changes, which invalidates the
-    // remembered claim.
+    // The new list is used a moment before the evidence version changes. Only then is the stored
+    // claim invalid.
     until("other evidence", || (identity(OUTSIDE) != verified).then_some(()));
 
-    // In another registry, the crawler has no list.
+    // In the new registry, the crawler has no list.
     followed.verifier.follow(&only(Crawler::new("Playbot", Category::Search))).expect("a registry");
     assert_eq!(identity(INSIDE), Identity::Unverifiable);
 }
@@ -279,8 +279,8 @@ fn a_registry_that_changes_keeps_what_it_still_names() {
     assert_eq!(followed.verifier.status().lists.len(), 2);
 }
 
-/// If the network is down, there is one event for all lists. There is another event for a copy of a
-/// list that is not in the registry.
+/// If the network is down, one event reports all lists. Another event reports a copy of a list that
+/// the registry does not contain.
 #[test]
 fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     let server = PlayedHttp::start(answer("503 Service Unavailable", "Retry-After: 0\r\n", ""));

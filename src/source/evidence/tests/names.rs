@@ -14,7 +14,7 @@ const NO_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::NoName);
 const OTHER_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::OtherName);
 const NOT_CONFIRMED: MethodOutcome = MethodOutcome::Failed(Refutation::NotConfirmed);
 
-/// An address of the crawler, for proving that the resolver answers.
+/// An address of the crawler, which is looked up to test whether the resolver answers.
 const PROOF: &str = "66.249.66.1";
 const CLIENT: &str = "9.9.9.9";
 
@@ -52,7 +52,7 @@ impl Resolved {
         let resolved = Self::start_with(pace, timeout);
         resolved.dns.confirmed(PROOF, "crawl-66-249-66-1.googlebot.com");
         let proof = until("the proof", || match resolved.rdns(PROOF) {
-            // On a busy machine, a response may arrive too late for a short timeout.
+            // On a busy machine, a response may be too late for a short timeout.
             MethodOutcome::Undecided(UndecidedReason::Timeout) if timeout < LONG => {
                 resolved.clock.pass(Duration::from_secs(61));
                 None
@@ -77,7 +77,7 @@ impl Resolved {
 fn a_name_that_leads_back_verifies() {
     let resolved = Resolved::proven();
     assert_eq!(resolved.dns.asked(), ["PTR 1.66.249.66.in-addr.arpa.", "A crawl-66-249-66-1.googlebot.com."]);
-    // A known name is not looked up again.
+    // A known address is not looked up again.
     assert_eq!(resolved.at_once(PROOF), MethodOutcome::Verified);
     assert_eq!(resolved.dns.asked().len(), 2);
     resolved.dns.confirmed("2001:4860:4801:10::1", "Crawl-6.GoogleBot.COM");
@@ -129,16 +129,16 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     assert_eq!(can_refute(), Some(true));
     let said = resolved.verifier.status().ineffective_reason().expect("the lists fail");
     assert!(said.contains("lists cannot refute claims"), "{said}");
-    // If no query is sent, the resolver has not failed.
+    // Without queries, the resolver cannot have failed.
     resolved.clock.pass(HOUR + Duration::from_secs(1));
     assert_eq!(can_refute(), Some(true));
     resolved.dns.names("9.9.9.11", Played::Code(ResponseCode::ServFail));
     assert_eq!(resolved.rdns("9.9.9.11"), undecided(UndecidedReason::ResolverFailure));
     assert_eq!(can_refute(), Some(false));
-    // A list can refute only claims to be its own crawlers.
+    // A list can only refute claims to be its own crawler.
     lists.answers(answer("200 OK", "", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#));
     until("a list", || {
-        // This is repeated, because a fetch that is in progress may have received the old response.
+        // Repeated, because a fetch that is in progress may have received the old response.
         resolved.clock.pass(2 * HOUR);
         resolved.verifier.refresh();
         can_refute().filter(|can_refute| *can_refute)
@@ -213,12 +213,12 @@ fn no_crowd_of_addresses_makes_more_questions_than_the_bound() {
     assert!(status.waiting_names <= 256 && status.known_names.expect("names are looked up") <= 65_536, "{status:?}");
     assert!(pending > 0 && busy > 5_000, "{busy} and {pending}");
     let asked = until("questions", || Some(resolved.dns.asked().len()).filter(|asked| *asked > 20));
-    // One query is sent at the start, and one in each interval of 20 ms that has begun.
+    // One query is sent at the start, and then at most one every 20 ms.
     let (took, most) = (start.elapsed(), 2 + start.elapsed().as_millis() / pace.as_millis());
     assert!(asked as u128 <= most, "{asked} in {took:?}");
 }
 
-/// Claims to be the crawler, from an address of a network.
+/// Claims to be the crawler, from this address of a network.
 fn claims(resolved: &Resolved, network: &str, number: u32) -> MethodOutcome {
     let address = match network.contains(':') {
         true => format!("{network}:{:x}:{:x}", number >> 16, number & 0xFFFF),
@@ -227,9 +227,9 @@ fn claims(resolved: &Resolved, network: &str, number: u32) -> MethodOutcome {
     resolved.at_once(&address)
 }
 
-/// Floods the verifier with more claims from these networks than can be looked up. Then a new
-/// address of the crawler sends a request. Returns how many queries about other addresses were sent
-/// after this request until two events: the query about the new address, and its verification.
+/// Sends the verifier more claims from these networks than it can look up. Then a new address of
+/// the crawler sends a request. Counts the queries about other addresses after this request.
+/// Returns the count when the new address is queried, and when it is verified.
 fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -> [usize; 2] {
     const NEW: &str = "66.249.70.7";
     let resolved = Resolved::proven();
@@ -251,13 +251,12 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
         });
         let questions = || resolved.dns.asked().len();
         let begun = questions();
-        // A /24 has only 256 addresses, so all of them may already be known when this thread
-        // checks.
+        // A /24 has only 256 addresses, so all of them may already be known at the time of this
+        // check.
         let many_wait = || resolved.verifier.status().waiting_names > 200 || questions() > begun + 200;
         until("claims that wait", || many_wait().then_some(()));
         until("questions about them", || (questions() > begun + 2).then_some(()));
-        // The new address gets a place in the queue with its first request, although the queue is
-        // full.
+        // The queue is full, but the new address gets a place in it with its first request.
         let first = resolved.at_once(NEW);
         let before = questions();
         let verified = (first == undecided(UndecidedReason::Pending)).then(|| resolved.rdns(NEW));
@@ -269,17 +268,17 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
     })
 }
 
-/// With a single queue for all networks, the first 256 addresses of the flood would be looked up
-/// first, and it would be a matter of chance which address gets a place after that.
+/// With a single queue for all networks, the first 256 addresses would be looked up first, and it
+/// would be a matter of chance which address gets a place after that.
 #[test]
 fn a_new_address_is_looked_up_while_a_network_floods() {
     let silence = Played::Silence;
     for network in ["2600:1:2:3:0:0", "9.9.9"] {
         for names in [None, Some(&silence)] {
             let [reverse, forward] = questions_before_a_new_address(&[network.to_owned()], names);
-            // Four look-ups of the network are in progress, each with one query at a time. The
-            // other queries are from later look-ups of the network that start before the resolver's
-            // thread starts the look-up of the new address.
+            // Four lookups of the network are in progress, each with one query at a time. The other
+            // queries are from later lookups of the network, which start before the resolver's
+            // thread starts the lookup of the new address.
             assert!(reverse <= 4 + 20 && forward <= 2 * 4 + 40, "{network}: {reverse} and {forward}");
         }
     }
@@ -294,7 +293,7 @@ fn a_new_address_is_looked_up_while_many_networks_of_one_site_flood() {
     }
 }
 
-/// A program that checks a log looks up names like this.
+/// This is how a program that checks a log looks up names.
 #[test]
 fn names_asked_for_one_by_one_keep_the_bounds() {
     let dns = PlayedDns::start();

@@ -1,4 +1,4 @@
-//! A simulated DNS server, whose records the test sets. The tests of robotsd use it, too.
+//! A simulated DNS server whose records the test sets. The tests of robotsd use it, too.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -21,8 +21,8 @@ pub(crate) enum Played {
     Truncated,
 }
 
-/// A server over UDP and TCP. For a name that was not set, the response is NXDOMAIN, or the
-/// response set with [`unset`](Self::unset).
+/// A server over UDP and TCP. If no records were set for a name, the response is NXDOMAIN, or what
+/// [`unset`](Self::unset) has set.
 #[derive(Clone)]
 pub(crate) struct PlayedDns {
     pub(crate) address: SocketAddr,
@@ -38,8 +38,8 @@ struct State {
 
 impl PlayedDns {
     pub(crate) fn start() -> Self {
-        // Both protocols need the same port, so another port is tried if it is in use for one of
-        // them.
+        // Both protocols need the same port. If it is in use for one of them, another port is
+        // tried.
         let (udp, tcp) = (0..100)
             .find_map(|_| {
                 let udp = UdpSocket::bind("127.0.0.1:0").ok()?;
@@ -93,12 +93,12 @@ impl PlayedDns {
         self.set(&name, RecordType::A, played.clone()).set(&name, RecordType::AAAA, played)
     }
 
-    /// Sets a reverse DNS name of an address that also resolves to this address.
+    /// Sets a reverse DNS name of an address, and lets this name resolve to the address.
     pub(crate) fn confirmed(&self, address: &str, name: &str) -> &Self {
         self.names(address, ptr(&[name])).addresses(name, address_records(&[address]))
     }
 
-    /// Sets the response to all queries for other names.
+    /// Sets the response to queries for names without records.
     pub(crate) fn unset(&self, played: Played) {
         self.state.lock().unwrap().unset = Some(played);
     }
@@ -108,7 +108,7 @@ impl PlayedDns {
         self
     }
 
-    /// Returns the queries so far, in the form `PTR 1.2.3.4.in-addr.arpa.`.
+    /// Returns the queries so far, as strings such as `PTR 1.2.3.4.in-addr.arpa.`.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.state.lock().unwrap().asked.clone()
     }

@@ -1,4 +1,4 @@
-//! A simulated HTTP server, whose response the test sets.
+//! A simulated HTTP server whose response the test sets.
 
 use crate::live::Mutex;
 use std::io::{Read, Write};

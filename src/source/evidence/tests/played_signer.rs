@@ -1,4 +1,4 @@
-//! A signer: its key, the directory that contains the key, and requests that are signed with it.
+//! A signer of requests: its key, the key directory, and signed requests.
 
 use std::time::SystemTime;
 
@@ -20,8 +20,8 @@ pub(crate) fn keys(keys: &[&str]) -> String {
     answer("200 OK", "Cache-Control: max-age=600\r\n", &format!(r#"{{"keys":[{}]}}"#, keys.join(",")))
 }
 
-/// Returns the fields of a request to `example.com`. It is signed now, for 20,000 seconds, with the
-/// key of this directory.
+/// Returns the signature fields of a request to `example.com`, signed now, for 20,000 seconds, with
+/// the key of this directory.
 pub(crate) fn signed(directory: &str, now: SystemTime) -> Vec<(&'static str, String)> {
     let created = now.duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
     let expires = created + 20_000;

@@ -10,8 +10,8 @@ use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
 use crate::source::follow::{DocumentSettings, FollowBuilder, FollowedDocument};
 
-/// Parses a registry. Each line is the name of a crawler to add to the built-in registry or, after
-/// a `-`, to remove from it.
+/// Parses a registry in a format for these tests. A line is the name of a crawler to add to the
+/// built-in registry. After a `-`, it is the name of a crawler to remove.
 fn read(text: &str) -> Result<Registry, String> {
     let row = |line: &str| match line.strip_prefix('-') {
         Some(name) => RegistryRow::Remove(name.to_owned()),
@@ -84,7 +84,7 @@ fn a_published_registry_is_fetched_with_validators_and_hourly_at_most() {
     let followed = Followed::start(published("HouseBot"));
     until("a registry", || followed.knows("HouseBot").then_some(()));
     assert_eq!(followed.event(0), format!("version {} is in force", hash("HouseBot").short()));
-    // `max-age` is one minute.
+    // `max-age` is only one minute, but a registry is fetched at most hourly.
     followed.clock.pass(HOUR - Duration::from_secs(60));
     followed.registry.accept(Vec::<VersionHash>::new());
     followed.server.answers("HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n");
@@ -123,7 +123,7 @@ fn what_cannot_be_used_keeps_the_registry_and_is_said_once() {
         followed.clock.pass(HOUR * 2);
         followed.fetched(3);
         followed.server.answers(published("OtherBot"));
-        // This is repeated, because the outcome of the previous fetch may not be applied yet.
+        // Repeated, because the outcome of the previous fetch may not have been applied yet.
         until("the next one", || {
             followed.clock.pass(HOUR);
             followed.knows("OtherBot").then_some(())

@@ -1,4 +1,4 @@
-//! Tests of the saved results for paths that a new process loads.
+//! Tests that a new process loads when crawlers were last verified on each path.
 
 use hickory_resolver::proto::op::ResponseCode;
 
@@ -66,7 +66,7 @@ fn a_restart_keeps_refuting_on_a_path_that_was_verified() {
     assert_eq!(installed.identity(&verifier, IMPOSTOR), REFUTED);
     assert_eq!(verifier.status().paths_problem, None);
     drop(verifier);
-    // A result is valid for a day, however often the process is restarted.
+    // A saved result is valid for a day, even if the process is restarted several times.
     for _ in 0..3 {
         installed.clock.pass(10 * HOUR);
         drop(installed.start());
@@ -85,7 +85,7 @@ fn a_clock_that_was_wrong_before_a_restart_refutes_no_request() {
         }
         let verifier = installed.start();
         assert_eq!(installed.identity(&verifier, IMPOSTOR), SUSPECT, "ahead: {is_ahead}");
-        // Claims are not refuted after the time of the wrong clock has passed, either.
+        // When the time of the wrong clock has passed, claims are not refuted, either.
         drop(verifier);
         installed.clock.pass(25 * HOUR);
         assert_eq!(installed.identity(&installed.start(), IMPOSTOR), SUSPECT, "ahead: {is_ahead}");
@@ -132,7 +132,8 @@ fn a_folder_that_cannot_be_written_is_said() {
     assert_eq!(installed.identity(&verifier, IMPOSTOR), REFUTED);
 }
 
-/// The resolver is queried again, because its responses to the previous process prove nothing now.
+/// The resolver is queried again, because what it answered to the previous process proves nothing
+/// now.
 #[test]
 fn a_restart_knows_an_address_that_proves_the_resolver() {
     let (dns, clock) = (PlayedDns::start(), TestClock::new());

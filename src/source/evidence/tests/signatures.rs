@@ -1,4 +1,4 @@
-//! Tests of kept results of signature checks, and of the limit for failing signatures.
+//! Tests of the stored results of checking signatures, and of the limit for failing checks.
 
 use std::cell::RefCell;
 
@@ -30,7 +30,7 @@ fn at(seconds: u64) -> SystemTime {
 
 type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
-/// A signer, with the verifier's copy of its directory.
+/// A signer, and the verifier's copy of its key directory.
 struct Signer {
     pair: Ed25519KeyPair,
     keyid: String,
@@ -93,7 +93,7 @@ impl Signer {
         checks[0].outcome
     }
 
-    /// Sends failing signatures from an address until the limit for this second is reached.
+    /// Sends invalid signatures from an address until the limit for this second is reached.
     fn exhaust(&self, address: &str, now: u64) {
         for nonce in 1_000.. {
             match self.check(&self.sign(PLAIN, nonce).altered(), address, now) {
@@ -129,8 +129,8 @@ fn a_valid_signature_is_checked_once() {
     assert_eq!(signer.check(&request, "8.8.8.8", CREATED), VERIFIED);
     assert_eq!(signer.results.known(), 1);
     signer.exhaust("8.8.8.8", CREATED);
-    // The signature would not be checked now, so the result must be a kept one. The signature does
-    // not cover the path, so the result applies to other paths.
+    // No further signature is checked in this second, so the result must be a stored one. It
+    // applies to other paths, because the signature does not cover the path.
     assert_eq!(signer.check(&request, "8.8.8.8", CREATED), VERIFIED);
     assert_eq!(signer.check(&Request { target: "/other", ..request }, "8.8.8.8", CREATED), VERIFIED);
     assert_eq!(signer.check(&signer.sign(PLAIN, 2), "8.8.8.8", CREATED), BUSY);
@@ -191,7 +191,7 @@ fn a_signature_that_is_replayed_for_another_request_is_not_the_one_that_was_chec
                 assert_eq!(signer.check(&request, "9.9.9.9", CREATED), VERIFIED);
             }
         }
-        // The replay did not displace the kept result.
+        // The failed replay has not displaced the stored result.
         signer.exhaust("8.8.8.8", CREATED);
         assert_eq!(signer.check(&request, "8.8.8.8", CREATED), VERIFIED, "{covered}");
         let moved = Request { fields: request.fields.iter().rev().cloned().collect(), ..request.clone() };
@@ -219,7 +219,7 @@ fn a_result_ends_with_the_keys_that_it_is_from() {
     *signer.keys.borrow_mut() = Err(UndecidedReason::DirectoryNotConfigured);
     let gone = MethodOutcome::Undecided(UndecidedReason::DirectoryNotConfigured);
     assert_eq!(check(), (gone, gone), "the registry names the directory no more");
-    // The directory was fetched again, and contains the same key.
+    // The directory is fetched again, with the same key.
     *signer.keys.borrow_mut() = Ok(Arc::new(KeySet::clone(&keys.expect("keys"))));
     assert_eq!((check(), check()), (all, all));
 }
@@ -250,8 +250,8 @@ fn a_signature_holds_for_what_it_does_not_cover_unless_that_is_required() {
         for _ in 0..2 {
             assert_eq!(signer.check(&request, "8.8.8.8", CREATED), outcome, "{required:?} {covered}");
         }
-        // A signature that lacks required components does not count towards the limit of failing
-        // checks.
+        // A signature that does not cover the required components is not checked, so it does not
+        // use up the limit of failing checks.
         assert_eq!(signer.check(&request.altered(), "8.8.8.8", CREATED) == LACKING, outcome == LACKING);
     }
     for text in ["", "path", "@status", "@query-param", "@signature-params", "\"@path\"", "X", "@PATH", "a b"] {
@@ -273,7 +273,7 @@ fn one_sender_has_ten_failing_checks_a_second() {
         let outcome = signer.check(&signer.sign(PLAIN, nonce).altered(), "8.8.8.8", CREATED);
         assert_eq!(outcome, failed(BadSignature));
     }
-    // Signatures that need not be checked have their usual result.
+    // Some signatures need no check. They have their usual result even if the limit is reached.
     let expired = signer.sign(PLAIN, 99).altered();
     assert_eq!(signer.check(&expired, "8.8.8.8", CREATED), BUSY);
     let other_key = expired.fields[1].1.replace(&signer.keyid, "other");
@@ -286,7 +286,7 @@ fn one_sender_has_ten_failing_checks_a_second() {
     signer.exhaust("2600:0:0:1::1", CREATED);
     assert_eq!(signer.check(&new(102), "2600:0:0:1::2", CREATED), BUSY);
     assert_eq!(signer.check(&new(103), "2600:0:0:2::1", CREATED), failed(BadSignature));
-    // Requests whose address does not identify the client are counted as one client.
+    // All requests whose address does not identify the client are counted as one client.
     let outcomes = (200..230).map(|nonce| signer.checks(&new(nonce), None, at(CREATED)).expect("signed")[0].outcome);
     assert_eq!(outcomes.filter(|outcome| *outcome == BUSY).count(), 20);
 }
@@ -296,7 +296,7 @@ fn what_is_kept_is_bounded() {
     let signer = Signer::new();
     let valid = signer.sign(PLAIN, 1);
     for number in 0..3_000_u32 {
-        // The signature is the same, but the field has an additional member for another signature.
+        // The signature is the same, but the field also contains another signature.
         let input = format!("{}, other=();nonce=\"{number}\"", valid.fields[1].1);
         assert_eq!(signer.check(&valid.clone().line(1, &input), "8.8.8.8", CREATED), VERIFIED);
         let from = std::net::Ipv4Addr::from(0x0B00_0000 + number).to_string();
@@ -305,7 +305,7 @@ fn what_is_kept_is_bounded() {
         assert!(signer.results.known() <= 5_120);
     }
     assert!(signer.results.known() > 2_048);
-    // Results for longer fields are not kept.
+    // If the fields are longer, results are not stored.
     let known = signer.results.known();
     let long = valid.clone().line(1, &format!("{}, other=();nonce=\"{}\"", valid.fields[1].1, "x".repeat(4_096)));
     for _ in 0..2 {
@@ -314,7 +314,7 @@ fn what_is_kept_is_bounded() {
     assert_eq!(signer.results.known(), known);
 }
 
-/// Checks every case of the shared set with one cache, repeatedly.
+/// Checks every case of the shared test set several times with the same cache.
 #[test]
 fn signed_requests_have_the_outcome_of_their_case_from_memory_too() {
     let cases: Value = serde_json::from_str(include_str!("../../../../tests/cases/web_bot_auth.json")).expect("JSON");
@@ -338,7 +338,7 @@ fn signed_requests_have_the_outcome_of_their_case_from_memory_too() {
     };
     let results = SignatureResults::requiring(Vec::new());
     let vectors = cases["vectors"].as_array().expect("vectors");
-    // Each case runs twice in a row, then once in reverse order and once more in order.
+    // Each case runs twice in a row. Then all cases run in reverse order, and once more in order.
     let mut seen_verified = 0;
     for case in vectors.iter().flat_map(|case| [case, case]).chain(vectors.iter().rev()).chain(vectors) {
         let text = |value: &Value| value.as_str().expect("text").to_owned();

@@ -1,5 +1,5 @@
-//! Tests of every transition. The name of each test describes the expected behaviour, and the table
-//! in `docs/src/explanation/fetching.md` refers to the tests.
+//! Tests of every change of a crawler's cache. The name of each test describes the expected
+//! behaviour, and a table in `docs/src/explanation/fetching.md` refers to the tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -11,7 +11,7 @@ use crate::source::fetch::outcome::{FetchError, FetchErrorKind};
 const HOUR: Duration = Duration::from_secs(3600);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A cache, and a clock that only the test moves.
+/// A cache, with a clock that only the test sets.
 struct World {
     cache: CrawlerCache,
     now: SystemTime,
@@ -50,8 +50,8 @@ impl World {
         self
     }
 
-    /// Returns what the crawler may fetch, as a string: `unknown`, `allow`, `disallow`, or the
-    /// content of the robots.txt.
+    /// Returns what the crawler may fetch: `unknown`, `allow`, `disallow`, or the content of the
+    /// robots.txt.
     fn reads(&self) -> String {
         match self.cache.permission(self.now) {
             CrawlerReading::Unknown => "unknown".into(),
@@ -83,7 +83,7 @@ fn success_is_parsed_whatever_its_status_and_whatever_it_holds() {
     for status in [200, 201, 203, 204, 206, 299] {
         assert_eq!(World::new().answered(status, &[], "# x").reads(), "# x", "{status}");
     }
-    // An HTML page is parsed, too, but redirects in it are not followed.
+    // An HTML page is parsed like any file, and redirects in it are not followed.
     let page = "<meta http-equiv=refresh content='0;url=/other'>";
     assert_eq!(World::new().found(page).reads(), page);
 }
@@ -117,8 +117,7 @@ fn a_url_is_allowed_by_the_rules_of_the_copy_for_each_agent() {
     ] {
         assert_eq!(world.cache.allows(agent, url, world.now), allowed, "{agent} {url}");
     }
-    // After a new copy, its rules are compiled instead of the old ones. After a 304, the compiled
-    // rules are kept.
+    // The rules of a new copy are compiled. After a 304, the compiled rules are kept.
     world.found("User-agent: Our2Bot\nDisallow: /our/\n");
     for _ in 0..2 {
         for (agent, url, allowed) in [
@@ -326,7 +325,7 @@ fn a_clock_that_jumps_back_harms_nothing() {
     assert_eq!(world.status(500).reads(), "# a");
 }
 
-/// Tests the cases that the pages of the specification describe.
+/// Tests every row of a table in the pages of the specification.
 #[test]
 fn the_specification_row_by_row() {
     let spec: Value =

@@ -1,5 +1,5 @@
-//! Tests of every transition for a site. The name of each test describes the expected behaviour,
-//! and `docs/src/explanation/fetching.md` refers to the tests.
+//! Tests of every change of a site that fetches. The name of each test describes the expected
+//! behaviour, and `docs/src/explanation/fetching.md` refers to the tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -9,8 +9,8 @@ use super::*;
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A state machine, and a clock that only the test moves. Pauses are as short as the random part
-/// permits.
+/// A state machine, with a clock that only the test sets. Pauses are as short as their random part
+/// allows.
 struct World {
     state: SiteFreshness,
     now: SystemTime,
@@ -24,7 +24,7 @@ impl World {
         Self { state, now }
     }
 
-    /// Returns a world whose robots.txt was fetched and published.
+    /// Returns a world with a robots.txt that was fetched and published.
     fn good() -> Self {
         let mut world = Self::new(None);
         assert_eq!(world.answered(200, &[(ETAG, "\"1\"")]), "offer");

@@ -1,5 +1,5 @@
-//! Tests that the targets of redirects are checked by the address of the connection. All simulated
-//! networks use loopback addresses.
+//! Tests that a redirect is checked by the address of the connection that it leads to. All
+//! simulated networks use loopback addresses.
 
 use crate::live::Mutex;
 use std::io::Write;
@@ -31,8 +31,7 @@ fn class(address: IpAddr) -> AddressClass {
     }
 }
 
-/// Starts a fetcher in the simulated network, in which names have the addresses that `resolve`
-/// returns.
+/// Starts a fetcher in a simulated network. `resolve` returns the addresses of a name.
 fn fetcher(resolve: impl Fn(&str, u16) -> Vec<SocketAddr> + Send + Sync + 'static) -> Fetcher {
     let played = PlayedNetwork { resolve: Box::new(resolve), class: Box::new(class) };
     Fetcher::builder().network(played).start().expect("a thread")
@@ -86,7 +85,7 @@ impl Server {
     }
 }
 
-/// Starts a public server and a loopback server with the same port, for a name that has both
+/// Starts a public server and a loopback server with the same port. A name can then have both
 /// addresses.
 fn on_one_port() -> (Server, Server) {
     let bind = || {
@@ -179,8 +178,8 @@ fn each_hop_counts_from_the_one_before() {
     let fetcher = fetcher(by_system);
     let last = Server::at(LOOPBACK);
     let second = Server::at(PUBLIC).redirects_to(&last.url());
-    // The redirects lead from the loopback server to a public server and back. The last redirect is
-    // from the public server, so it is not followed.
+    // The redirects lead from the loopback server to a public server and back. The last one is not
+    // followed, because it comes from the public server.
     let first = Server::at(LOOPBACK).redirects_to(&second.url());
     assert_eq!(outcome(&fetcher, &first.url()), Err(FetchErrorKind::RedirectAddress));
     assert_eq!((second.requests(), last.requests()), (1, 0));
@@ -209,7 +208,7 @@ fn of_several_addresses_only_those_that_are_allowed_are_tried() {
     let here = Server::at(PUBLIC).redirects_to(&format!("http://both.example:{port}/robots.txt"));
     let own = here.address;
     let fetcher = fetcher(move |host, port| match host {
-        // There are more forbidden addresses than the maximum number of addresses that are tried.
+        // There are more forbidden addresses than the fetcher would try.
         "both.example" => [LOOPBACK; 8].into_iter().chain([PUBLIC]).map(|address| (address, port).into()).collect(),
         _ => vec![own],
     });

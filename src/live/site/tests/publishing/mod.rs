@@ -1,9 +1,9 @@
-//! A simulation of publishing. The following happen in random order: changes of the source,
-//! decisions of operators, disk errors, changes of the clock, and processes that end, are replaced
-//! or are restarted. After each step, the site must match the model.
+//! A simulation of publishing. Its steps are drawn at random: the source changes, an operator
+//! decides, the disk fails, the clock changes, or a process ends, is replaced or is restarted.
+//! After each step, the site must match the model.
 //!
 //! With `ROBOTSD_LONG=1`, the simulation runs a million steps; `SIMULATION_STEPS` sets another
-//! number. With `SIMULATION_SEED=7`, it runs the steps of this seed, and prints the smallest
+//! number. With `SIMULATION_SEED=7`, it runs only the steps of this seed, and prints the shortest
 //! sequence of steps that fails.
 
 mod model;
@@ -19,7 +19,7 @@ use self::steps::{Folder, Settings, Step};
 use super::simulation::{Random, World};
 use crate::live::{Enforcement, Mutex, RejectionKind, ReloadOutcomeKind, StateDir, TestClock, VersionHashPrefix};
 
-/// A kill switch, and the possible contents of its file.
+/// The position of a kill switch, and the possible contents of its file.
 #[derive(Clone, Debug)]
 struct ModelSwitch {
     now: Enforcement,
@@ -28,17 +28,17 @@ struct ModelSwitch {
     is_unread: bool,
 }
 
-/// Bugs that tests introduce to check that the simulation finds them.
+/// Bugs that tests introduce, to check that the simulation finds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Planted {
     None,
     /// A rollback does not hold the version that was rolled back.
     RollBackHoldsNothing,
-    /// A switch is on after every restart.
+    /// Every switch is on after a restart.
     SwitchForgets,
-    /// The pending version is accepted by any hash.
+    /// Any hash accepts the pending version.
     AcceptTakesAny,
-    /// A file that is still being written is accepted.
+    /// A half-written file is accepted.
     HalfFileIsTaken,
 }
 
@@ -47,17 +47,18 @@ struct Publishing<const PLANTED: usize> {
     machine: Machine,
     gate: ModelGate,
     main: Option<Process>,
-    /// The process that `main` has replaced, if it is still running.
+    /// The process that was replaced by `main`, if it is still running.
     before: Option<Before>,
     disk: ModelDisk,
-    /// The switch of all sites, and the switch of the site.
+    /// The switch of all sites, and the site's own switch.
     switches: [ModelSwitch; 2],
-    /// The state that a process wrote before it handed the directory over, if it has taken the
-    /// directory back. Until its state changes, the disk may have the state of the other process.
+    /// Set if this process has taken the directory back: the state that it wrote before it handed
+    /// the directory over. Until its state changes, the disk may have the state of the other
+    /// process.
     handed_over: Option<Vec<Saved>>,
 }
 
-/// A process that was replaced, with its state at that time.
+/// A process that was replaced, and its state at that time.
 struct Before {
     process: Process,
     gate: ModelGate,
@@ -229,7 +230,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         Ok(())
     }
 
-    /// Applies a step to the models, and checks that the site matches one of them.
+    /// Applies a step to the models, and checks that the site matches at least one of them.
     fn expect(
         &mut self,
         outcome: ModelOutcome,
@@ -248,7 +249,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         }
     }
 
-    /// Records that an operator's decision was written, because that happens before the call
+    /// Records that an operator's decision is on disk, because it is written before the call
     /// returns.
     fn decided(&mut self, outcome: ModelOutcome) {
         if outcome != ModelOutcome::NoSuchVersion && self.fault().is_none() {
@@ -264,7 +265,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
     }
 
     fn disk_has(&mut self, models: &[Model]) {
-        // The disk has the state of the other process until this process has a new state to write.
+        // Until this process has a new state to write, the disk has the state of the other process.
         self.handed_over.take_if(|handed_over| *handed_over != saved(models));
         if self.handed_over.is_none() {
             self.disk.has(models);
@@ -350,7 +351,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             let _ = std::fs::write(self.machine.state_folder().join("sites/shop/enforcement"), "on\n");
         }
         let has_state = self.settings.has_state && folder != Folder::None;
-        // If another test is just starting a program, the child process holds copies of the locks
+        // If another test is just starting a program, the new process holds copies of the locks
         // until it calls `exec`.
         let attempts = std::iter::repeat_n(Duration::from_millis(5), 100);
         let main = attempts.into_iter().find_map(|pause| {
@@ -393,8 +394,8 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         Ok(())
     }
 
-    /// Keeps the models that match a site after it was opened, and returns which states and records
-    /// on disk they are for.
+    /// Keeps the models that match the newly opened site. Returns the states and records on disk
+    /// that these models correspond to.
     fn found(&mut self, mut main: Process, candidates: Vec<(FoundAt, Model)>) -> Result<Vec<FoundAt>, String> {
         let (held, now) = (when_loaded(*self.machine.source.0.lock()), self.now());
         let seen = main.seen(main.opened())?;
@@ -426,7 +427,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         let (is_sure, now) = (self.disk.is_sure(), self.now());
         let mut main = self.main.take().ok_or("no process runs")?;
         if main.life.is_over() || !is_readable || main.life.ends_soon() {
-            // The process may read the disk completely, partly or not at all, so its state is
+            // The process may have read the disk completely, partly or not at all, so its state is
             // uncertain.
             self.main = Some(main);
             return Ok(());
@@ -439,7 +440,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             false => vec![([0, 0], new.clone())],
         };
         if main.state.is_some() && !is_sure {
-            // These are the states that the process could not read at its own start.
+            // The process could not read these states at its own start.
             let on_disk = self.disk.found(true, &new, now).into_iter();
             candidates.extend(on_disk.map(|(at, model)| (at, model.with_problems_of(&models[0]))));
         }

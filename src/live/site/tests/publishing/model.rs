@@ -1,15 +1,15 @@
-//! A simple model of publishing: which version is served, which one is pending, what is reported,
-//! and what a restart finds. It identifies robots.txt files only by numbers, and does not use
+//! A simple model of publishing. It predicts which version is served, which one is pending, what
+//! the status shows, and what a restart finds. A robots.txt is only a number here, and there are no
 //! hashes, rules, files or locks.
 //!
-//! The disk is a set of possible states, because a change whose write may have failed may or may
-//! not be on disk.
+//! The model of the disk is a set of possible states, because a write that seems to have failed may
+//! have succeeded.
 
 use std::time::{Duration, SystemTime};
 
 use crate::live::RejectionKind;
 
-/// The number of a valid robots.txt. The files with numbers from [`SHUT`] block everyone.
+/// The number of a valid robots.txt. A file with a number from [`SHUT`] on blocks everyone.
 pub(super) type Text = u8;
 pub(super) const TEXTS: Text = 8;
 pub(super) const SHUT: Text = 6;
@@ -17,7 +17,8 @@ pub(super) const SHUT: Text = 6;
 /// Length of the grace period, if the site has one.
 pub(super) const GRACE: Duration = Duration::from_secs(3 * 86400);
 
-/// The time of the machine's clock, which may be set, and of the steady clock, which cannot be set.
+/// The current time of the machine's clock, which may be set, and of the steady clock, which
+/// cannot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     pub(super) clock: SystemTime,
@@ -30,7 +31,7 @@ pub(super) enum Held {
     Text(Text),
     /// Unusable content: half a file, an HTML page, or no file.
     Broken(RejectionKind),
-    /// The server answers that there is no robots.txt.
+    /// The server responds that there is no robots.txt.
     Absent,
 }
 
@@ -39,7 +40,7 @@ pub(super) enum ModelGate {
     Open,
     /// Refuses versions that block everyone, or that allow everyone if everyone was blocked.
     Comparing,
-    /// Refuses the same versions as `Comparing`, except the version that is listed in the gate.
+    /// Like `Comparing`, but accepts one version, which is listed in the gate.
     Accepting(Text),
 }
 
@@ -50,7 +51,7 @@ pub(super) enum ModelOutcome {
     Absent,
     Kept(RejectionKind),
     Gated(Waiting),
-    /// The version to accept is not pending, or there is no version to roll back to.
+    /// The hash does not match the pending version, or there is no version to roll back to.
     NoSuchVersion,
 }
 
@@ -66,7 +67,7 @@ enum ModelStanding {
     Accepted,
     /// The version was rolled back, and does not go live again by itself.
     Held,
-    /// The version was rolled back, but the source has had another content since.
+    /// The version was rolled back, but the source has had another content since then.
     Free,
 }
 
@@ -78,7 +79,7 @@ struct Known {
     standing: ModelStanding,
 }
 
-/// The version that was live when the previous process ended.
+/// Which version was live when the previous process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LiveBefore {
     /// The version that was accepted last.
@@ -106,7 +107,7 @@ pub(super) struct Model {
     is_behind: bool,
 }
 
-/// The expected status and notifications after a step.
+/// The status and notifications that the model predicts for a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) outcome: ModelOutcome,
@@ -116,7 +117,7 @@ pub(super) struct Seen {
     /// The version that a rollback would publish.
     pub(super) before: Option<Text>,
     pub(super) grace_end: Option<SystemTime>,
-    /// Whether a problem reports that the served version is, or may be, older than before the
+    /// Whether the status reports that the served version may be older than the one before the
     /// restart.
     pub(super) is_behind: bool,
 }
@@ -157,7 +158,7 @@ impl Model {
         (outcome, true)
     }
 
-    /// Reads the source. `is_asked` is true if a caller requested the reload.
+    /// The site reads the source. `is_asked` is true if a caller requested the reload.
     pub(super) fn consider(&mut self, held: Held, is_asked: bool, now: Now) -> (ModelOutcome, bool) {
         let outcome = self.decide(held, now);
         let is_live = |outcome| matches!(outcome, ModelOutcome::Published(_) | ModelOutcome::Unchanged(_));
@@ -196,7 +197,7 @@ impl Model {
         self.publish(text, now)
     }
 
-    /// An operator accepts a version. This succeeds only for the pending version.
+    /// An operator accepts a version, which succeeds only if it is pending.
     pub(super) fn accept(&mut self, text: Text, now: Now) -> (ModelOutcome, bool) {
         match self.waiting {
             Some(waiting) if waiting.text == text => {
@@ -233,7 +234,7 @@ impl Model {
             live: self.live,
             waiting: self.waiting,
             before: self.last_but(1),
-            // Setting the clock back does not prolong the grace period.
+            // The grace period is not prolonged if the clock is set back.
             grace_end: self
                 .grace
                 .filter(|(end, over)| now.clock < *end && now.steady < *over)
@@ -250,17 +251,16 @@ impl Model {
         self.waiting
     }
 
-    /// Returns the state of the site after it is opened again, in the same process or in the next
-    /// process.
+    /// Returns the state of a site that is opened again, in the same process or in the next one.
     fn anew(saved: &Saved, before: LiveBefore, site: &Self, now: Now) -> Self {
         let mut known = saved.known.clone();
-        // Dates in the future are limited to the current time.
+        // Dates in the future are changed to the current time.
         known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
         let new = Self::new(site.gate, site.has_grace);
         Self { known, waiting: saved.waiting, before, ..new }
     }
 
-    /// Returns the possible states of a site that replaces this one in the same process.
+    /// Returns the possible states of a new site that replaces this one in the same process.
     pub(super) fn replaced(&self, is_sure: bool, now: Now) -> Vec<Self> {
         let mut before = vec![LiveBefore::Last];
         if !is_sure {
@@ -270,7 +270,7 @@ impl Model {
         before.into_iter().map(anew).collect()
     }
 
-    /// Returns the site with the reported problems of `other`.
+    /// Returns this state with the reported problems of `other`.
     pub(super) fn with_problems_of(self, other: &Self) -> Self {
         Self { is_behind: other.is_behind, ..self }
     }
@@ -299,8 +299,8 @@ impl Model {
         ModelOutcome::Published(text)
     }
 
-    /// Publishes a version. The grace period starts when the version was first accepted, but not in
-    /// the future.
+    /// Publishes a version. The grace period starts with the first acceptance of the version, but
+    /// not in the future.
     fn show(&mut self, text: Text, now: Now) {
         self.live = Some(text);
         self.known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
@@ -360,8 +360,8 @@ struct Record {
     held: Vec<Text>,
 }
 
-/// The possible contents of the disk: one of the states and one of the records, each with a number
-/// that shows their order.
+/// The possible contents of the disk: one of the states and one of the records. The numbers show
+/// their order.
 #[derive(Clone, Debug)]
 pub(super) struct ModelDisk {
     states: Vec<(u64, Option<Saved>)>,
@@ -369,7 +369,7 @@ pub(super) struct ModelDisk {
     time: u64,
 }
 
-/// The numbers of the state and of the record that a start has found.
+/// The numbers of the state and of the record that the site found when it was opened.
 pub(super) type FoundAt = [u64; 2];
 
 impl ModelDisk {
@@ -378,7 +378,7 @@ impl ModelDisk {
         Self { states: vec![(0, None)], records: vec![(0, None)], time: 0 }
     }
 
-    /// Records that the state of one of these models may have been written.
+    /// Records that the disk may now contain the state of one of these models.
     pub(super) fn may_have(&mut self, sites: &[Model]) {
         for site in sites {
             let (saved, record) = (Some(site.saved()), Some(site.record()));
@@ -390,12 +390,12 @@ impl ModelDisk {
         }
     }
 
-    /// Records that the state of one of these models was written completely.
+    /// Records that the disk now contains the complete state of one of these models.
     pub(super) fn has(&mut self, sites: &[Model]) {
         (self.states, self.records) = (Vec::new(), Vec::new());
         self.may_have(sites);
         if sites.iter().any(|site| site.known.is_empty()) {
-            // For an empty state, no record is written.
+            // No record is written if the state is empty.
             self.records.push((0, None));
         }
     }
@@ -404,13 +404,13 @@ impl ModelDisk {
         self.states.len() == 1 && self.records.len() == 1
     }
 
-    /// Records that a start has found one of these.
+    /// Records that a site has found one of these states on disk.
     pub(super) fn was_found(&mut self, at: &[FoundAt]) {
         self.states.retain(|(time, _)| at.iter().any(|[state, _]| state == time));
         self.records.retain(|(time, _)| at.iter().any(|[_, record]| record == time));
     }
 
-    /// Returns the states that the next start may find.
+    /// Returns the states that a site may find when it is opened next.
     pub(super) fn found(&self, is_readable: bool, site: &Model, now: Now) -> Vec<(FoundAt, Model)> {
         let mut found = Vec::new();
         for (stated, state) in &self.states {
@@ -424,7 +424,7 @@ impl ModelDisk {
                     None => add(&state, LiveBefore::Unknown),
                 }
                 if !is_readable {
-                    // The disk may have been read partly or not at all.
+                    // Only a part of the disk may have been read, or nothing.
                     let nothing = Saved { known: Vec::new(), waiting: None };
                     add(&state, LiveBefore::Unknown);
                     add(&nothing, last_of(&state).map_or(LiveBefore::Unknown, LiveBefore::Lost));
@@ -439,9 +439,8 @@ impl ModelDisk {
     }
 }
 
-/// Adds the possible states for a record that is newer than the state file. The record contains the
-/// live version and the rolled-back versions. The bytes of the live version may or may not be on
-/// disk.
+/// Adds the possible states if the record is newer than the state file. The record contains the
+/// live version and the rolled-back versions. The bytes of the live version may be missing on disk.
 fn newer(state: &Saved, record: &Record, add: &mut impl FnMut(&Saved, LiveBefore)) {
     let mut state = state.clone();
     for known in &mut state.known {

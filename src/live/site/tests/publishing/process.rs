@@ -1,5 +1,5 @@
-//! One process of the simulation: the real site, with a state directory whose disk, clock and
-//! writer thread are simulated.
+//! A process of the simulation: a real site and state directory, with a simulated disk, clock and
+//! writer thread.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,14 +19,14 @@ use crate::live::{
 };
 use crate::policy::{Mode, Policy};
 
-/// A small registry, so that comparing two versions is fast but still has a result.
+/// A small registry, to make comparisons of versions fast. The compared versions still differ.
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
     let rows = [Crawler::new("GPTBot", Category::AiTraining), Crawler::new("Googlebot", Category::Search)];
     Arc::new(Registry::default().extended_with(rows).expect("two crawlers"))
 });
 
-/// A cache with every robots.txt of the simulation, so that each is compiled only once. The sites
-/// are needed because the cache keeps only files that a site uses.
+/// A cache with every robots.txt of the simulation, so that each is compiled only once. It keeps
+/// only files that a site uses, so these sites exist only to use them.
 static CACHE: LazyLock<(CompileCache, Vec<Arc<Site>>)> = LazyLock::new(|| {
     let cache = CompileCache::default();
     let settings =
@@ -81,7 +81,7 @@ fn loaded(held: Held) -> Loaded {
             Ok(BROKEN.iter().find(|(broken, _)| *broken == kind).expect("it is read").1.clone())
         }
         Held::Broken(kind) => Err(Rejection::new(kind, &"it".into())),
-        // Loading a source cannot return this. Only a source that fetches can offer it.
+        // Loading a file cannot return `Absent`. Only a source that fetches passes it to the site.
         Held::Absent => Err(Rejection::new(RejectionKind::Missing, &"it".into())),
     }
 }
@@ -94,7 +94,7 @@ pub(super) const fn when_loaded(held: Held) -> Held {
     }
 }
 
-/// The source, which all processes share.
+/// The robots.txt that all processes read.
 #[derive(Clone, Debug)]
 pub(super) struct SharedSource(pub(super) Arc<Mutex<Held>>);
 
@@ -106,7 +106,7 @@ impl Source for SharedSource {
     fn reload(&self, _: Arc<Completion>) {}
 }
 
-/// The files that an error affects.
+/// Which files a disk error affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Files {
     All,
@@ -131,7 +131,7 @@ impl Files {
     }
 }
 
-/// The effect of a disk error on operations, and its error code.
+/// Which operations fail on a broken disk, and with which error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) errno: i32,
@@ -141,7 +141,8 @@ pub(super) struct Fault {
 impl Fault {
     pub(super) const ERRORS: [i32; 5] = [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EROFS, libc::EMFILE];
 
-    /// Reports whether files can be read. They cannot if the process has no free file descriptors.
+    /// Reports whether files can be read. They cannot be read if the process has no free file
+    /// descriptors.
     pub(super) const fn is_readable(self) -> bool {
         self.errno != libc::EMFILE
     }
@@ -150,7 +151,7 @@ impl Fault {
         let fails = match access {
             Access::Look => !self.is_readable(),
             Access::Write => true,
-            // On a full disk, existing files can still be overwritten in place and removed.
+            // On a full disk, existing files can still be overwritten in place or removed.
             Access::Overwrite => !matches!(self.errno, libc::ENOSPC | libc::EDQUOT),
             Access::Remove => matches!(self.errno, libc::EIO | libc::EROFS),
         };
@@ -158,13 +159,13 @@ impl Fault {
     }
 }
 
-/// The disk errors of a machine.
+/// The disk errors of a simulated machine.
 #[derive(Default)]
 pub(super) struct Faults {
     pub(super) fault: Mutex<Option<Fault>>,
 }
 
-/// Number of disk operations until a process is killed in the middle of one.
+/// Number of disk operations after which the process is killed.
 pub(super) struct Life(AtomicI64);
 
 impl Default for Life {
@@ -201,7 +202,7 @@ fn disk(faults: &Arc<Faults>, life: &Arc<Life>, clock: &TestClock) -> Disk {
     Disk { before: Some(Arc::new(before)), clock: Clock::new(clock.read()), ..Disk::default() }
 }
 
-/// The parts of the simulation that outlive the processes.
+/// The parts of a simulated machine that outlive its processes.
 pub(super) struct Machine {
     pub(super) folder: tempfile::TempDir,
     pub(super) clock: TestClock,
@@ -209,7 +210,7 @@ pub(super) struct Machine {
     pub(super) faults: Arc<Faults>,
 }
 
-/// A process with a site, and the models that the site may match.
+/// A process with a site, and the models that the site may correspond to.
 pub(super) struct Process {
     site: Arc<Site>,
     pub(super) state: Option<StateDir>,
@@ -339,7 +340,7 @@ impl Process {
         problems.find(|problem| problem.kind == ProblemKind::Damaged).map(|problem| problem.text)
     }
 
-    /// Simulates a bug: rolled-back versions may go live again.
+    /// Simulates a bug that allows rolled-back versions to go live again.
     pub(super) fn forget_rolled_back(&self) {
         self.site.publisher.lock().versions.supersede();
     }
@@ -375,8 +376,8 @@ impl Process {
         })
     }
 
-    /// Reports whether the live version disallows a page. A page may be in the rules of one of the
-    /// versions, or in none.
+    /// Reports whether the live version disallows a page. Each version disallows other pages, and
+    /// some pages are in no version.
     pub(super) fn refuses(&self, page: Text) -> bool {
         let path = format!("/{page}");
         let path = crate::rules::RequestPath::new(path.as_bytes());

@@ -10,7 +10,7 @@ use crate::live::{Enforcement, RejectionKind};
 pub(super) struct Settings {
     pub(super) gate: ModelGate,
     pub(super) has_grace: bool,
-    /// Whether there is a state directory. Without one, all state is lost when a process ends.
+    /// Whether there is a state directory. Without it, a process loses all state when it ends.
     pub(super) has_state: bool,
     pub(super) has_faults: bool,
     pub(super) has_jumps: bool,
@@ -36,7 +36,7 @@ pub(super) enum Step {
     /// Time passes, or the clock is set back.
     Pass(i64),
     Fail(Option<Fault>),
-    /// The process is killed in the middle of a disk operation, after this number of operations.
+    /// The process is killed after this number of disk operations, in the middle of the next one.
     DieAfter(i64),
     /// The process ends or is killed, and the next process is started.
     Restart {
@@ -48,17 +48,17 @@ pub(super) enum Step {
     /// Another process replaces this process, which finishes its requests.
     Upgrade,
     EndBefore,
-    /// The new process ends or is killed, and the previous process takes the directory back.
+    /// The new process ends or is killed. The previous process takes the directory back.
     TakeBack {
         is_killed: bool,
     },
-    /// A process that was started by mistake finds the directory in use.
+    /// A process is started by mistake, and finds that the directory is in use.
     SecondWriter,
     /// A crawler requests a page.
     Ask(Text),
 }
 
-/// The state directory of the next process.
+/// Which state directory the next process uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Folder {
     Kept,
@@ -115,8 +115,7 @@ impl Step {
     }
 }
 
-/// One in this many runs has a state directory. It is not more, because the steps of such runs are
-/// slower.
+/// One in this many runs has a state directory. Such runs are slower, so there are few.
 const STATED: u64 = 10;
 
 fn text(random: &mut Random) -> Text {

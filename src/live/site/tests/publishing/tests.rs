@@ -4,7 +4,7 @@ use super::*;
 /// Number of steps per seed.
 const LENGTH: usize = 300;
 
-/// Number of seeds in a usual run; with `ROBOTSD_LONG`, there are a million steps.
+/// Number of seeds in a usual run. With `ROBOTSD_LONG`, the simulation runs a million steps.
 const USUAL: u64 = 150;
 
 #[test]
@@ -13,15 +13,15 @@ fn what_is_served_waits_and_is_reported_is_what_the_model_says() {
     simulate::<Publishing<0>>(steps(usual), LENGTH).expect_none("publishing");
 }
 
-/// Runs minimised sequences of steps that once revealed a bug.
+/// Runs sequences of steps that once revealed a bug, reduced to a minimum.
 #[test]
 fn what_was_wrong_once_is_right() {
     let settings =
         Settings { gate: ModelGate::Comparing, has_grace: true, has_state: true, has_faults: false, has_jumps: true };
     let (poll, reload, kept) = (Step::Poll, Step::Reload { is_settled: true }, Folder::Kept);
     let schedules: [&[Step]; 6] = [
-        // A rolled-back version that could go live again was held again after the next start,
-        // because its new state was not written.
+        // A rolled-back version was allowed to go live again, but was held again after the next
+        // start, because its new state was not written.
         &[
             Step::Hold(Held::Text(0)),
             poll,
@@ -37,8 +37,8 @@ fn what_was_wrong_once_is_right() {
             Step::Hold(Held::Text(3)),
             poll,
         ],
-        // A process that took the directory back did not notice that the other process had removed
-        // the bytes of a version, so the accepted version was lost.
+        // A process took the directory back. It did not notice that the other process had removed
+        // the bytes of a version, so this accepted version was lost.
         &[
             Step::Hold(Held::Text(SHUT)),
             poll,
@@ -53,7 +53,7 @@ fn what_was_wrong_once_is_right() {
         ],
         // Setting the clock back prolonged the grace period by the same time.
         &[Step::Hold(Held::Text(1)), poll, Step::Pass(-554_525_764), Step::Ask(7)],
-        // If a version was dated in the future, every start restarted the grace period, because the
+        // A version was dated in the future. Every start restarted its grace period, because the
         // corrected date was not written.
         &[Step::Hold(Held::Text(4)), poll, Step::Pass(-29_437_526), Step::Reopen, Step::Pass(235_805), Step::Upgrade],
         &[
@@ -79,7 +79,8 @@ fn what_was_wrong_once_is_right() {
     }
 }
 
-/// Checks that the simulation finds an introduced bug soon, with a short sequence of steps.
+/// Checks that the simulation soon finds an introduced bug, and reduces it to a short sequence of
+/// steps.
 #[track_caller]
 fn expect_found<const FAULT: usize>() {
     let outcome = simulate::<Publishing<FAULT>>(FOUND_WITHIN * LENGTH as u64, LENGTH);
@@ -91,7 +92,7 @@ fn expect_found<const FAULT: usize>() {
 /// Maximum number of seeds until each bug is found.
 const FOUND_WITHIN: u64 = 300;
 
-/// Maximum number of steps that reveal a bug.
+/// Maximum number of steps of a reduced sequence.
 const SHORT: usize = 10;
 
 #[test]
