@@ -173,7 +173,7 @@ root=$1 version=$2
 shift 2
 inside() { chroot "${options[@]}" "$root" "$@" < /dev/null; }
 options=("$@")
-step() { echo "does not hold: $BASH_COMMAND" >&2; }
+step() { echo "failed: $BASH_COMMAND" >&2; }
 trap step ERR
 ip link set lo up
 [ "$(inside robotsd --version)" = "$version" ]

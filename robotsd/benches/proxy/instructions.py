@@ -238,7 +238,7 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--peers", action="store_true", help="nginx and HAProxy, too")
     parser.add_argument("--floors", action="store_true", help="a bare server on h2, too")
-    parser.add_argument("--rounds", type=int, default=3, help="the median of which counts")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds; the result is their median")
     parser.add_argument("--only", action="append", choices=SCENES)
     parser.add_argument("--figures", type=Path, default=FIGURES)
     options = parser.parse_args()

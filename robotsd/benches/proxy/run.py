@@ -387,7 +387,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robotsd", action="append", help="a binary to measure; several are compared")
     parser.add_argument("--short", action="store_true", help="two short rounds")
-    parser.add_argument("--only", action="append", help=f"of {', '.join(CASES)}, handshakes, latency, memory")
+    parser.add_argument("--only", action="append", help=f"one of {', '.join(CASES)}, handshakes, latency, memory")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--json", help="write the medians to this file, too")

@@ -19,8 +19,8 @@ use crate::target_url::is_http;
 pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
-    /// Other targets that the question contains, which a client can cause. The robots.txt is
-    /// applied to each target, and the strictest result counts.
+    /// Further targets in the question. A client may be able to make its proxy send several. The
+    /// robots.txt is applied to each target, and the strictest result counts.
     pub(super) further_targets: Vec<&'a [u8]>,
     pub(super) host: Option<&'a [u8]>,
     /// The host in the target, if the target is an absolute URL and the preset has another field

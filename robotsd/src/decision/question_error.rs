@@ -96,7 +96,7 @@ impl QuestionErrors {
     /// Counts and logs a malformed question that was decided nevertheless, at the same rate as
     /// [`report`](Self::report).
     pub(super) fn report_odd(&self, error: QuestionError) {
-        self.report_as(error, "judged by its strictest interpretation");
+        self.report_as(error, "decided by the strictest interpretation");
     }
 
     /// Counts and logs a question over gRPC that is answered with an error status, at the same rate

@@ -1,8 +1,8 @@
 //! Limits the number of open connections, and chooses the idle connection to close if a new one
 //! needs its slot.
 //!
-//! Anyone can open connections and send nothing on them. So at the process-wide limit, a new
-//! connection takes the slot of the connection that has been idle for longest, as in nginx.
+//! Anyone can open connections and send nothing on them. So if the process-wide limit is reached, a
+//! new connection takes the slot of the connection that has been idle for longest, as in nginx.
 //! Connections of the same worker are considered first, then those of other workers. A connection
 //! with a request in progress is never closed for a new one.
 //!

@@ -158,10 +158,10 @@ impl Edge {
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
     /// At shutdown, the listener is closed after the connections in its backlog have been accepted.
-    /// Idle connections are closed at once, and connections that have not sent anything yet after
-    /// [`EdgeLimits::greeting`]. Requests in progress have [`EdgeLimits::drain`] to finish. If
-    /// [another process](Edge::set_successor) accepts connections, connections are kept longer, so
-    /// that a response can announce their end. Dropping the future ends everything at once.
+    /// Idle connections are closed at once. Connections that have not sent anything yet are closed
+    /// after [`EdgeLimits::greeting`]. Requests in progress have [`EdgeLimits::drain`] to finish.
+    /// If [another process](Edge::set_successor) accepts connections, connections are kept longer,
+    /// so that a response can announce their end. Dropping the future ends everything at once.
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
@@ -353,8 +353,8 @@ struct NewConnection {
 
 impl NewConnection {
     /// Serves the connection until it ends, and reports the error that ended it. The parts of
-    /// `_open` are dropped in their order. The slot must be first: a claim counts as fulfilled when
-    /// the connection is no longer registered, and the slot must be free by then.
+    /// `_open` are dropped in their order. The slot must be first: when the registration is
+    /// dropped, a waiter that has claimed the slot expects it to be free.
     async fn serve(
         self,
         socket: TcpStream,

@@ -64,7 +64,7 @@ pub(crate) struct AnswerReading {
     /// The result for a crawler that follows RFC 9309 and has no earlier copy of the file. RFC 9309
     /// does not treat 429 like a 5xx status, but crawlers do.
     pub(crate) crawlers: CrawlerAccess,
-    /// The section of RFC 9309 that defines `crawlers`.
+    /// The section of RFC 9309 that requires this behaviour.
     pub(crate) section: &'static str,
     /// How crawlers that follow other or older documents behave instead, if they differ.
     pub(crate) other_readings: Option<&'static str>,

@@ -9,7 +9,8 @@ use http::header::CONTENT_ENCODING;
 
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 
-/// The content codings that requests accept: the same ones as those of search engines' crawlers.
+/// The value of `Accept-Encoding`. It contains the content codings that search engines' crawlers
+/// accept.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 
 /// Maximum number of codings applied to one body. No server needs more.
@@ -39,8 +40,8 @@ pub(crate) enum CodingError {
     TooMany(usize),
 }
 
-/// Returns the codings of a body in the order of their application, in lower case and without
-/// `identity`.
+/// Returns the codings of a body in lower case, without `identity`. The coding that was applied
+/// first comes first.
 pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     let fields = headers.get_all(CONTENT_ENCODING).into_iter();
     let words = fields.flat_map(|field| field.as_bytes().split(|octet| *octet == b','));

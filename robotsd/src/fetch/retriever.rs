@@ -35,7 +35,7 @@ const MAX_REQUESTS: usize = 500;
 /// because a file may list many documents on slow servers.
 pub(crate) const WHOLE: u32 = 4;
 
-/// Time limit for opening a connection, and separately for its TLS handshake.
+/// Time limit for opening a connection. A TLS handshake has the same limit again.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// Minimum and maximum value of `--timeout`.

@@ -50,8 +50,8 @@ impl IdleTimeout {
         timer.as_mut().poll(cx)
     }
 
-    /// Records that the client has received bytes. Returns whether a write had to wait for that. If
-    /// so, tells the transfer that `transfer` returns that the stall is over.
+    /// Records that the client has received bytes. If a write had to wait, reports the end of the
+    /// stall to the result of `transfer`, and returns true.
     pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
         let has_waited = self.is_waiting;
         if has_waited && let Some(transfer) = transfer() {

@@ -41,8 +41,8 @@ pub(crate) fn of_response(name: &str) -> bool {
         || fields::is_hop_by_hop(name))
 }
 
-/// Names of fields that have no effect or a dangerous one outside of a head: framing, routing,
-/// request modifiers, authentication, control data, caching and cookies. The names are sorted.
+/// Names of fields that must be in a head and not in a trailer section: framing, routing, request
+/// modifiers, authentication, control data, caching and cookies. The names are sorted.
 const OF_HEAD: &[&str] = &[
     "accept",
     "accept-charset",

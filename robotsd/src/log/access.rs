@@ -232,7 +232,7 @@ fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>)
 
 /// Formats the time of a record, such as `21/Nov/2026:06:25:38 +0000`.
 fn time(record: &AccessRecord) -> String {
-    // The text to convert has the format `Sat, 21 Nov 2026 06:25:38 GMT`.
+    // `date` has the format `Sat, 21 Nov 2026 06:25:38 GMT`.
     let date = date::http(record.at);
     let mut words = date.split(' ').skip(1);
     let mut word = || words.next().unwrap_or_default();

@@ -3,7 +3,8 @@
 //!
 //! If a server goes out of service or returns, or if a name can no longer be resolved, this is
 //! always reported, because such changes are rare. Failed requests and aborted transfers can be
-//! many. So each kind is reported at most once a second, with the number since the last report.
+//! many. So each kind is reported at most once a second, with the number of occurrences since its
+//! last report.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -54,7 +55,7 @@ impl UpstreamFailure {
     }
 }
 
-/// A change in a site's upstreams, or a failure, to be logged.
+/// An event of a site's upstreams to be logged: a change of state, or a failure.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamEvent {
     /// The kind of event.

@@ -77,9 +77,9 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Reports whether the connection itself failed, and not only the HTTP exchange on it. If a
-    /// server does not speak HTTP/2, this also counts: h2 then parses the server's bytes as the
-    /// header of a frame that is too large. A client cannot cause that error.
+    /// Reports whether the connection itself failed, and not only the HTTP exchange on it. A
+    /// connection to a server that does not speak HTTP/2 counts as failed, too: h2 parses the
+    /// server's bytes as the header of a frame that is too large. A client cannot cause that error.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,
@@ -101,7 +101,7 @@ impl Cause {
         match self {
             Self::Socket(_) => false,
             Self::Protocol(error) => error.is_parse(),
-            // The error was detected by h2, so the server has caused it.
+            // h2 itself has detected the error, so the server has caused it.
             Self::Http2(error) => error.is_library(),
             Self::Invalid(_) => true,
         }

@@ -224,7 +224,7 @@ fn may_repeat(request: &Request<RequestBody>, state: ExchangeState, error: &Caus
     if error.ends_connection() { matches!(*request.method(), Method::GET | Method::HEAD) } else { state.is_reused }
 }
 
-/// Returns the failure for a broken exchange, which was caused by the client or by the upstream.
+/// Determines whether the client or the upstream has broken an exchange, and returns the failure.
 fn failure(lease: &Lease, state: ExchangeState, error: &Cause) -> UpstreamFailure {
     let is_invalid = error.is_parse() || state.is_flooded;
     let of_upstream = if is_invalid { FailureKind::Invalid } else { FailureKind::Broken };

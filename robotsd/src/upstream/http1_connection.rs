@@ -357,7 +357,8 @@ impl Http1Pool {
         Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
     }
 
-    /// Removes an idle connection that seems to be open from the pool, and returns it.
+    /// Takes an idle connection from the pool. Returns `None` if no idle connection seems to be
+    /// open.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
             // The check is made without holding the lock, so that other tasks do not wait for it.

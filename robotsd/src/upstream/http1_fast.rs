@@ -187,15 +187,15 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
     Some(response)
 }
 
-/// Removes the `Content-Length` fields of a response that hyper has ignored but not removed.
-/// Returns an error if the framing is invalid.
+/// Corrects the `Content-Length` fields of a response from hyper, which does not always remove
+/// those that it ignores. Returns an error if the framing is invalid.
 pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str> {
     if fields::is_chunked(headers)? {
         headers.remove(CONTENT_LENGTH);
         return Ok(());
     }
     // A repeated length is valid if all values are identical (RFC 9112, section 6.3). If there is a
-    // body, hyper has joined the values; otherwise all of them are still there.
+    // body, hyper has joined the values; otherwise it has kept all of them.
     let length = {
         let mut said = fields::listed(headers, CONTENT_LENGTH);
         let Some(first) = said.next() else { return Ok(()) };

@@ -28,8 +28,8 @@ pub(super) struct ReadAhead {
     buffers: Arc<BufferBudget>,
 }
 
-/// Maximum size of a piece for the client, in bytes. Small pieces limit the data that waits in the
-/// HTTP library.
+/// Maximum size of a piece for the client, in bytes. Pieces are small, so that little data is
+/// buffered in the HTTP library, too.
 const PIECE: usize = 16 * 1024;
 
 impl BufferBudget {

@@ -200,8 +200,8 @@ impl Health {
             return None;
         }
         let mut record = self.record.lock();
-        // If a server goes out of service, a hundred connections to it may break at once. Only
-        // failures of requests that were sent afterwards count.
+        // When a server goes out of service, a hundred connections to it may break at once. So a
+        // failure does not count if its request was sent before the server went out of service.
         if ticket.ejections != self.ejections() {
             return None;
         }

@@ -265,7 +265,7 @@ impl ServerSearch<'_> {
             left -= 1;
         }
         // If a server that is in service has no free connection, the request waits for one. Servers
-        // that are out of service are tried only if no other server exists.
+        // that are out of service are tried only if no server is in service.
         if is_full {
             return Ok(None);
         }

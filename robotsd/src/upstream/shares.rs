@@ -53,7 +53,7 @@ pub(super) enum ShareUse {
     Beyond,
 }
 
-/// The connections of a site, and their numbers per client.
+/// The connections of a site, counted per client.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     usages: Vec<Arc<Usage>>,
@@ -67,7 +67,8 @@ pub(super) struct Shares {
 /// Rank of a transfer among those that may be aborted. The highest rank is aborted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimRank {
-    /// Twice the number of the client's two counts that exceed its share; 1 for a tunnel.
+    /// 4 if the client exceeds its share by both counts, 2 by one count, 1 for a tunnel, 0 within
+    /// the share.
     excess: u8,
     stalled: Duration,
 }

@@ -186,8 +186,8 @@ fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx
 where
     C: Future<Output = Result<O, E>>,
 {
-    // All bytes that have arrived have been read. If the next read finds more, these are a new
-    // request.
+    // All bytes that have arrived have been read. So if the next read returns bytes, they belong to
+    // a new request.
     state.close_if_idle.set(true);
     let served = connection.poll(cx);
     if state.is_closed_as_idle.is_set() {
@@ -205,7 +205,7 @@ where
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// Time that a client has to end the connection after it was sent a GOAWAY.
+    /// End of the time that a client has after it was sent a GOAWAY.
     patience: Instant,
     /// The turn number of the unsent HTTP/2 streams, and the time when this number was first seen.
     /// If the number does not change in time, the first stream is stalled, and the connection is

@@ -220,8 +220,8 @@ mod tests {
     #[tokio::test]
     async fn a_stream_that_waits_for_its_turn_moves_with_its_connection() {
         assert!(moves(true, Duration::from_secs(600)).await);
-        // The stream is stalled if no write has to wait for the socket, or if the stream has waited
-        // for too long.
+        // In these two cases, the stream is stalled: no write has to wait for the socket, or the
+        // stream has waited for too long.
         assert!(!moves(false, Duration::from_secs(600)).await);
         assert!(!moves(true, Duration::ZERO).await);
     }

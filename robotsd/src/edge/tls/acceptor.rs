@@ -300,8 +300,8 @@ pub(crate) struct Secured {
     pub(crate) protocol: SettledProtocol,
 }
 
-/// The protocol that a connection must use. It is known from ALPN (HTTP/1.1 if the client offers
-/// none), or because the connection has already served requests.
+/// The protocol that a connection must use. ALPN determines it (HTTP/1.1 if the client does not use
+/// ALPN). Without TLS, the first request on the connection determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledProtocol {
     Http1,
@@ -309,9 +309,9 @@ pub(crate) enum SettledProtocol {
 }
 
 impl Secured {
-    /// Reports whether a client may send requests for this host on the connection. It may if the
-    /// certificate covers the host or could be chosen for it, or if the client named no host in the
-    /// handshake.
+    /// Reports whether a client may send requests for this host on the connection. The certificate
+    /// must cover the host or be one that could be chosen for it, unless the client named no host
+    /// in the handshake.
     pub(crate) fn is_for(&self, host: &str) -> bool {
         self.name.as_deref().is_none_or(|name| {
             host.eq_ignore_ascii_case(name)

@@ -55,7 +55,7 @@ pub(crate) struct Unusable {
     message: String,
 }
 
-/// The file of the pair that causes a problem.
+/// The file of a pair, to show which of the two causes a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PairFile {
     Chain,

@@ -143,7 +143,7 @@ impl Http2ClientConnection {
         // Until the server's stream limit is known, only one stream is used.
         let most = if self.activity.settled.initialized() { most } else { 1 };
         // This check comes first, because it is the cheapest. While requests do not share
-        // connections, it fails for most of the many connections.
+        // connections, there are many connections, and most of them have no free stream.
         if streams >= most {
             return Admission::Full;
         }

@@ -1,9 +1,9 @@
 //! The HTTP/2 connections of one worker to one server.
 //!
-//! A request uses the first connection that has a free stream. So the last connections become idle
-//! and expire. If no stream is free, only one of the requests opens a connection, and the others
-//! wait for it. Afterwards, they use the new connection, or fail with the same error. So a burst of
-//! requests opens only one connection.
+//! A request uses the first connection that has a free stream. So connections that are not needed
+//! become idle and expire. If no stream is free, only one of the requests opens a connection, and
+//! the others wait for it. Afterwards, they use the new connection, or fail with the same error. So
+//! a burst of requests opens only one connection.
 
 use std::sync::Arc;
 use std::time::Duration;
