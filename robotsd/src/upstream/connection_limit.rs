@@ -132,7 +132,7 @@ impl ConnectionLimit {
         !is_over
     }
 
-    /// Reports whether any request waits, on any worker, whose client is within its share.
+    /// Reports whether a client within its share has a waiting request, on any worker.
     pub(super) fn are_owed(&self) -> bool {
         self.waiting.within.load(Ordering::SeqCst) > 0
     }
@@ -274,7 +274,7 @@ impl Demand {
         self.has_parked_within() || self.parked.beyond.load(Ordering::Relaxed) > 0
     }
 
-    /// Reports whether any request waits on this worker whose client is within its share.
+    /// Reports whether a client within its share has a waiting request on this worker.
     pub(super) fn has_parked_within(&self) -> bool {
         self.parked.within.load(Ordering::Relaxed) > 0
     }

@@ -61,7 +61,7 @@ pub(super) struct FastBody {
     pub(super) first: Bytes,
     /// Number of body bytes that have not arrived yet.
     pub(super) left: u64,
-    /// Whether the server sent more bytes than it declared, in the same read.
+    /// Whether that read returned more bytes than the response declares.
     pub(super) is_surplus: bool,
 }
 

@@ -69,7 +69,7 @@ pub(super) struct ExchangeState {
     /// Whether the connection had served another exchange before this one.
     pub(super) is_reused: bool,
     pub(super) nothing_received: bool,
-    /// The failure for the client's part of the request, if the client aborted its body.
+    /// Why the client did not complete its request body, if it did not.
     pub(super) body_failure: Option<FailureKind>,
     /// Whether the response was larger than a head may be.
     pub(super) is_flooded: bool,

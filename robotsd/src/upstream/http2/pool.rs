@@ -53,7 +53,7 @@ pub(in crate::upstream) struct Http2Slot {
     pub(super) sender: SendRequest<Bytes>,
     /// Whether a response had already arrived on the connection before this request.
     pub(in crate::upstream) is_reused: bool,
-    /// The failure for the client's part of the request, if the client aborted its body.
+    /// Why the client did not complete its request body, if it did not.
     pub(in crate::upstream) body_failure: Option<FailureKind>,
     pool: Arc<Http2Pool>,
 }
