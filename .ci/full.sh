@@ -1,6 +1,6 @@
 # The additional steps of `.ci/run --full`, which `.ci/run` sources.
 
-# Everything compiles with the oldest supported Rust. This is checked if rustup has installed it.
+# Compiles everything with the oldest supported Rust, if rustup has installed it.
 oldest=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
 if has rustup && rustup toolchain list | grep "^${oldest}[.-]" > /dev/null; then
     step env CARGO_TARGET_DIR="$target/oldest" cargo "+$oldest" check --locked --workspace --all-features
@@ -8,8 +8,8 @@ else
     echo "skipped: compiling with Rust $oldest, which is not installed"
 fi
 
-# The libraries compile for macOS. The features that use ring (signatures, TLS) are left out, because ring needs Apple's C compiler. robotsd
-# also needs ring, so it is not checked for macOS.
+# Checks that the libraries compile for macOS. The features that use ring (signatures, TLS) are left out, because ring needs Apple's C
+# compiler there. robotsd always uses ring, so it is not checked.
 mac=x86_64-apple-darwin
 step install_target "$mac"
 if needs "$(rustc --print sysroot)/lib/rustlib/$mac"; then
@@ -17,39 +17,39 @@ if needs "$(rustc --print sysroot)/lib/rustlib/$mac"; then
     step cargo check --locked -p tower-robots --target "$mac" --no-default-features --features layer,watch,fetch,idn,serde,tracing,axum08
 fi
 
-# Tests of the libraries without features. Features only add items to `rules`, `agent` and `check`, so the large case sets of these modules
+# Tests the libraries without features. In `rules`, `agent` and `check`, features only add items. So the large case sets of these modules
 # are left out here.
 step cargo test --locked -p robots-core --no-default-features --lib
 library=(-p tower-robots --no-default-features)
 step cargo test --locked "${library[@]}" --lib --test it -- \
     --skip properties --skip real_files --skip drawn_files --skip generated_files --skip every_file_with_an_error
-# Without the feature `tls`, an https URL is an error, and any other URL is fetched.
+# Without the feature `tls`, https URLs are an error, and other URLs are fetched.
 step cargo test --locked "${library[@]}" --features fetch --lib --test it fetch
 
-# Checks files that are expensive to check, with the published program.
+# Checks files that are expensive to parse, with the published program.
 step env ROBOTSD_HOSTILE="$robotsd" cargo test --locked --all-features -p robotsd --test it -- a_hostile_file
 
-# The fuzz targets are in a separate workspace. Each target runs for this number of seconds.
+# The fuzz targets are in a separate workspace. The argument is the time for each target, in seconds.
 step fuzz/run 20
 
-# The test suite for HTTP caches: the proxy changes no results except the listed ones.
+# The test suite for HTTP caches. With the proxy, all results must be the same as without it, except for the listed ones.
 if needs "$cache_suite/cli.mjs" node; then begin robotsd/tests/cache_suite.sh "$robotsd" "$cache_suite"; fi
-# Validates the SARIF output for code scanning, generated from real files.
+# Validates the SARIF output, which is for code scanning, with real files as input.
 if needs "$multitool" "$shared/cases"; then
     begin robotsd/tests/sarif.sh "$robotsd" "$multitool" "$shared/cases/robots_files.jsonl.gz"
 fi
 finish
 
-# Tests with slow clients and at saturation. Then, for a minute, load with faults of every kind; robotsd's counts must match what clients
-# received.
+# Tests with slow clients and at saturation. Then a test with load and every kind of failure for a minute, in which robotsd must count the
+# same responses as the clients.
 if needs slowhttptest wrk h2load curl; then step robotsd/tests/endurance.sh "$robotsd" 6; fi
 if needs openssl; then step robotsd/tests/soak.sh 1 --idle 2000 --robotsd "$robotsd"; fi
 
-# Packages the crates as for publishing, without an upload. Their content was built and tested above.
+# Packages the crates as for publishing, but does not upload them. The code in them was built and tested above.
 step cargo publish --locked --workspace --dry-run --no-verify --allow-dirty --quiet
 
-# Runs the commands of the README, including `cargo install`, without a network. Builds the packages, installs them into empty root file
-# systems and runs the program there. Tests the example jobs in config/ci with the wheel that was built.
+# Runs the commands of the README without a network, including `cargo install`. Builds the packages, installs them into empty root file
+# systems, and runs the program there. Runs the example jobs in config/ci with the wheel that was built.
 readme() { unshare --net bash -c 'ip link set lo up; exec python3 robotsd/tests/readme.py'; }
 if [ "$(id -u)" = 0 ] && needs "$packaging/bin/pre-commit" mmdebstrap lintian rpmlint mandoc fish zsh jq; then
     CARGO_NET_OFFLINE=true RUSTFLAGS=$published step readme

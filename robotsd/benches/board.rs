@@ -1,8 +1,8 @@
 //! The memory of the board: `cargo bench -p robotsd --bench board`.
 //!
-//! Starts `robotsd` with 10,000 sites, lets 200 crawlers send each of them an allowed and a
-//! disallowed request, and reads its peak memory, once with and once without the board. The
-//! difference is the board's memory. Linux only: it reads `/proc`.
+//! Starts `robotsd` with 10,000 sites, once with and once without the board. Each time, 200
+//! crawlers send an allowed and a disallowed request to every site. The difference between the two
+//! peaks of memory is the board's memory. Requires Linux, because it reads `/proc`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -23,13 +23,13 @@ const CRAWLERS: usize = 200;
 /// Maximum memory of the board, in MiB.
 const BAR: f64 = 200.0;
 
-/// Number of requests that are sent before their answers are read.
+/// Number of requests that are sent before reading their answers.
 const PIPELINED: usize = 20;
 
 type Measured<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Measured<()> {
-    // `cargo test --benches` only checks that this runs.
+    // `cargo test --benches` uses few sites, to check only that the benchmark runs.
     let sites = if std::env::args().any(|argument| argument == "--bench") { SITES } else { 20 };
     let [without, with] = [measure("off", sites)?, measure("on", sites)?];
     println!("board of {sites} sites with {CRAWLERS} crawlers each, in MiB at most:");
@@ -38,7 +38,7 @@ fn main() -> Measured<()> {
     Ok(())
 }
 
-/// Returns the peak memory of a `robotsd`, in MiB.
+/// Runs a `robotsd` with this mode and number of sites, and returns its peak memory, in MiB.
 fn measure(mode: &str, sites: usize) -> Measured<f64> {
     let folder = std::env::temp_dir().join(format!("bench-board-{}-{mode}", std::process::id()));
     fs::create_dir_all(folder.join("pages"))?;
@@ -75,10 +75,10 @@ fn run(folder: &Path, sites: usize) -> Measured<f64> {
             break address.trim_end_matches('/').parse()?;
         }
     };
-    // Reads the rest of the pipe, so that it does not fill up.
+    // Reads the rest of the log, because robotsd would be blocked if the pipe were full.
     std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
     crawl(address, sites)?;
-    // The last counts are written within a minute.
+    // Waits until the last counts are written, which happens within a minute.
     std::thread::sleep(Duration::from_secs(if sites == SITES { 70 } else { 1 }));
     peak(serving.0.id())
 }
@@ -99,7 +99,7 @@ fn crawl(address: SocketAddr, sites: usize) -> Measured<()> {
                 write!(requests, "HEAD /{path} HTTP/1.1\r\n{fields}\r\n")?;
             }
             stream.write_all(requests.as_bytes())?;
-            // Answers to HEAD have no content, so each ends with its head.
+            // Counts the ends of heads, because answers to HEAD have no content.
             let (mut answers, mut tail) = (0, Vec::new());
             while answers < 2 * agents.len() {
                 let read = stream.read(&mut octets)?;
@@ -108,7 +108,7 @@ fn crawl(address: SocketAddr, sites: usize) -> Measured<()> {
                 }
                 tail.extend_from_slice(&octets[..read]);
                 answers += tail.windows(4).filter(|four| four == b"\r\n\r\n").count();
-                // If the end of a head arrives in two parts, it is counted with the second part.
+                // If the end of a head has arrived only in part, it is counted after the next read.
                 let keep = tail.windows(4).rposition(|four| four == b"\r\n\r\n").map_or(0, |at| at + 4);
                 tail.drain(..keep);
             }

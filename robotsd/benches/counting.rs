@@ -1,13 +1,14 @@
 //! The cost that counting adds to a request: `cargo bench -p robotsd --bench counting`.
 //!
-//! The same requests go through the layer of a site without counters, with the counters that the
-//! layer calls, and with all of `/metrics`, in short rounds, so that other work on the machine
-//! affects all of them. The fastest round of each counts.
+//! The same requests go through the layer of a site in three variants: without counters, with the
+//! counters that the layer calls, and with all of `/metrics`. The variants run in short rounds by
+//! turns, so that other work on the machine affects all of them. The result of each is its fastest
+//! round.
 //!
-//! A name, such as `refused`, selects the requests to measure. Without `--bench` there are few
-//! rounds, to count instructions with
-//! `valgrind --tool=callgrind --toggle-collect='robotsd::benching::CountingBench::counted'`,
-//! likewise `quiet` and `observed`.
+//! An argument such as `refused` selects the requests to measure. Without `--bench`, there are only
+//! few rounds, so that instructions can be counted: `valgrind --tool=callgrind
+//! --toggle-collect='robotsd::benching::CountingBench::counted'`. The other variants are `quiet`
+//! and `observed`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -34,7 +35,7 @@ const BAR: f64 = 5.0;
 const TURN: usize = 1_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // `cargo test --benches` only checks that this runs.
+    // `cargo test --benches` runs few rounds, to check only that the benchmark runs.
     let rounds = if std::env::args().any(|argument| argument == "--bench") { 5_000 } else { 2 };
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let mut bench = CountingBench::new(&RobotsLayer::new(LiveRobots::text(FILE).policy(policy).open()?));
@@ -64,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs a round, and returns the nanoseconds per request.
+/// Runs a round. Returns its duration per request, in nanoseconds.
 fn turn(mut request: impl FnMut()) -> f64 {
     let began = Instant::now();
     (0..TURN).for_each(|_| request());

@@ -2,10 +2,10 @@
 //! `cargo bench -p robotsd --bench floor -- LISTEN CHAIN KEY [ORIGIN]`.
 //!
 //! A bare server on `h2`, `tokio` and `rustls`, with one thread and the settings of robotsd's edge.
-//! Without an origin it answers every request with 1 KiB and the ten fields that nginx sends for a
-//! file. With an origin it forwards requests unchanged with hyper, over one kept HTTP/1.1
-//! connection per active stream. It has no checks, deadlines or limits, so the difference to it is
-//! what robotsd adds. `proxy/instructions.py --floors` counts its instructions.
+//! It has no checks, deadlines or limits, so a comparison with it shows the cost of robotsd's own
+//! work. Without an origin, it answers every request with 1 KiB and the ten fields that nginx sends
+//! for a file. With an origin, it forwards requests unchanged with hyper, over one kept HTTP/1.1
+//! connection per active stream. `proxy/instructions.py --floors` counts its instructions.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -38,7 +38,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let [listen, chain, key, origin @ ..] = &arguments[..] else {
-        // `cargo test --benches` only checks that this runs.
+        // `cargo test --benches` passes no arguments. This only checks that the program starts.
         println!("usage: floor LISTEN CHAIN KEY [ORIGIN]");
         return Ok(());
     };
@@ -88,7 +88,7 @@ async fn serve(socket: TcpStream, tls: TlsAcceptor, origin: Option<Origin>) -> R
     Ok(())
 }
 
-/// Returns a file of 1 KiB as nginx sends it.
+/// Answers with a file of 1 KiB, and with the fields that nginx sends for it.
 fn answer(mut respond: SendResponse<Bytes>) -> Result<(), Failure> {
     static CONTENT: [u8; 1024] = [b'x'; 1024];
     let fields = [
@@ -108,7 +108,7 @@ fn answer(mut respond: SendResponse<Bytes>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The origin of forwarded requests, with its idle connections.
+/// The origin for forwarded requests, with its idle connections.
 #[derive(Clone)]
 struct Origin {
     address: SocketAddr,

@@ -1,10 +1,11 @@
 //! Sends requests at a constant rate, independent of earlier answers:
 //! `cargo bench -p robotsd --bench open_loop -- ADDRESS TARGET RATE SECONDS [FIELD: VALUE…]`.
 //!
-//! The duration of a request counts from the time at which it is due, so it includes waiting
-//! because other requests are slow. (A client that sends its next request only after an answer
-//! would not measure this.) There are as many connections as requests in progress. Prints one line
-//! of JSON: requests, answers other than 200, and the times in µs. `proxy/latency.py` runs it.
+//! The duration of a request counts from the time when it is due. So if slow requests delay others,
+//! the durations include the delay. (A client that sends its next request only after an answer
+//! would not measure it.) There are as many connections as requests in progress. Prints one line of
+//! JSON: requests, answers other than 200, and the durations in µs. `proxy/latency.py` uses this
+//! program.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -18,11 +19,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-/// Maximum number of connections. Further requests wait, and the wait counts.
+/// Maximum number of connections. If it is reached, further requests wait. The wait is part of
+/// their duration.
 const CONNECTIONS: usize = 12_000;
 
 enum Event {
-    /// A request is due, or was due a moment ago.
+    /// A request is due at this time.
     Due(Instant),
     /// A connection has received an answer.
     Answered { connection: usize, took: Duration, status: u16 },
@@ -31,7 +33,7 @@ enum Event {
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let [address, target, rate, seconds, fields @ ..] = &arguments[..] else {
-        // `cargo test --benches` only checks that this runs.
+        // `cargo test --benches` passes no arguments. This only checks that the program starts.
         println!("usage: open_loop ADDRESS TARGET RATE SECONDS [FIELD: VALUE…]");
         return Ok(());
     };
@@ -55,12 +57,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs the load. Returns the microseconds of every request, and the number of answers other than
-/// 200.
+/// Generates the load. Returns the duration of every request in microseconds, and the number of
+/// answers other than 200.
 async fn play(address: SocketAddr, request: Vec<u8>, rate: f64, seconds: f64) -> (Vec<u64>, usize) {
     let (events, mut happened) = mpsc::unbounded_channel();
     let count = (rate * seconds) as usize;
-    // Uses a separate thread, because the runtime's timers have a resolution of a millisecond.
+    // Requests are timed by a separate thread, because the timers of the runtime have a resolution
+    // of a millisecond.
     let due = events.clone();
     std::thread::spawn(move || {
         let start = Instant::now();
@@ -101,7 +104,7 @@ async fn play(address: SocketAddr, request: Vec<u8>, rate: f64, seconds: f64) ->
     (times, wrong)
 }
 
-/// Runs one connection, which is opened again if the server closes it.
+/// Runs one connection. Opens it again if the server closes it.
 async fn connect(
     address: SocketAddr,
     request: &'static [u8],
@@ -145,7 +148,7 @@ async fn exchange(socket: &mut Option<TcpStream>, address: SocketAddr, request: 
         .ok_or(io::ErrorKind::InvalidData.into())
 }
 
-/// Returns the length of an answer in bytes, once its head is complete.
+/// Returns the length of an answer in bytes. Returns `None` if its head is not complete.
 fn length(answer: &[u8]) -> Option<usize> {
     let end = answer.windows(4).position(|octets| octets == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&answer[..end]).ok()?.to_ascii_lowercase();

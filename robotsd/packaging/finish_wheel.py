@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Finishes the wheel that maturin has built. Adds the notices of third-party code to the wheel, and their licences to its metadata.
-Reduces the bill of materials to the crates of this target and removes folders of this machine from the bill, so that it is the same for
-each build of one source. Also writes the bill to a file next to the wheel.
+Reduces the bill of materials to the crates of this target. Also removes folders of this machine from the bill, so that two builds of the
+same source have the same bill. Writes the bill to a file next to the wheel as well.
 
-Usage: finish_wheel.py WHEEL OUT LICENSES       SOURCE_DATE_EPOCH: the time in the bill
+Usage: finish_wheel.py WHEEL OUT LICENSES       The variable SOURCE_DATE_EPOCH is the time in the bill.
   LICENSES  a folder with the notices
 """
 
@@ -22,11 +22,11 @@ import third_party
 
 
 def neutral(bill, target):
-    """Returns the bill of materials of the program for one target, without the folder, the time and the random name of this build.
+    """Returns the bill of materials for one target. Removes the folder, the time and the random name of this build.
 
-    maturin's bill is for all targets: it also contains crates that only Windows or WebAssembly needs.
+    maturin's bill also contains crates that only other targets need, such as Windows or WebAssembly.
     """
-    # In the bill, the address of a workspace crate is its folder.
+    # The bill contains the build folder as the address of a workspace crate. This replaces it with a fixed folder.
     document = json.loads(bill.replace(f"file://{third_party.PROJECT}", "file:///tower-robots"))
     edges = third_party.edges(target)
     top = document["metadata"]["component"]
@@ -60,7 +60,7 @@ def purl(address):
 
 
 def metadata(text, licences, expression):
-    """Returns the metadata of the wheel with the licences of all of its content. `text` contains only robotsd's own licence."""
+    """Adds the licences of the wheel's whole content to its metadata. `text` is the metadata with robotsd's own licence only."""
     head, body = text.split("\n\n", 1)
     lines = [line for line in head.split("\n") if not line.startswith("License-Expression:")]
     assert len(lines) + 1 == len(head.split("\n")), "exactly one line must contain the licence"
@@ -92,7 +92,7 @@ def main():
             (out / f"robotsd-{version}.cdx.json").write_bytes(content)
         contents[name] = (entry, content)
     (record,) = [name for name in contents if name.endswith("/RECORD")]
-    # The list of files must be the last file.
+    # The file RECORD must be the last one.
     entry, _ = contents.pop(record)
     for licence, content in licences.items():
         name = f"{information}/licenses/{licence}"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prints the RUSTFLAGS for a published program. They remove the folders of the build machine from the names of source files, which
-# panic messages contain. Folders with a space in their name are not supported. build.sh builds the wheel with these flags; also use
-# them to build the program that you pass to build.sh:
+# Prints the RUSTFLAGS for a published program. Panic messages contain the paths of source files. These flags remove the folders of the
+# build machine from the paths. Folders with a space in their name are not supported. build.sh builds the wheel with these flags. The
+# program that you pass to build.sh must be built with them, too:
 #
 #     RUSTFLAGS=$(robotsd/packaging/rustflags.sh) cargo build --profile dist --locked -p robotsd
 set -eu

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the packages, runs the linters for each format, installs each package into an empty root file system and runs the program there.
-# Also runs the commands of docs/src/howto/install.md exactly as written.
+# Builds the packages and runs the linters for each format. Then installs each package into an empty root file system, and runs the program
+# there. Also runs the commands of docs/src/howto/install.md exactly as written.
 #
 # Usage: robotsd/packaging/test.sh ROBOTSD OUT        arguments as for build.sh, whose results stay in OUT
 #
@@ -51,7 +51,7 @@ assert validator.validate_str(text.replace('"bomFormat"', '"format"')) is not No
 document = json.loads(text)
 components = document["components"]
 assert all(component.get("licenses") for component in components), "each has a licence"
-# The crates that cargo links into the program for this machine, without crates that only Windows needs.
+# The crates that cargo links into the program on this machine. Crates that only Windows needs are not among them.
 tree = {tuple(line.replace(" v", " ").split()[:2]) for line in pathlib.Path(sys.argv[2]).read_text().splitlines()}
 listed = [(component["name"], component["version"]) for component in [document["metadata"]["component"], *components]]
 assert len(tree) > 150 and sorted(listed) == sorted(tree), f"the bill and cargo tree differ in {set(listed) ^ tree}"
@@ -75,7 +75,7 @@ diff <(rpm -qpc "$rpm") <(printf '%s\n' /etc/logrotate.d/robotsd /etc/robotsd/ro
 rpm -qpd "$rpm" | grep -F /usr/share/man/man1/robotsd-check.1.gz > /dev/null || fail "the rpm does not mark the manual as documentation"
 pass "rpmlint"
 
-# Third-party code: each package must contain the notices of each crate, and its metadata must list their licences.
+# Each package must contain the notices of all third-party crates, and its metadata must list their licences.
 mkdir "$folder/notices" "$folder/packages"
 unzip -q "$wheel" -d "$folder/packages/wheel"
 dpkg-deb --extract "$deb" "$folder/packages/deb"
@@ -121,7 +121,7 @@ for package in json.loads(metadata)["packages"]:
             text = re.sub(r"\s+", " ", path.read_bytes().decode("utf-8", "replace")).strip()
             assert text in squeezed, f"{path} is not in the notices"
 assert own and seen == len(tree) - own, f"{seen} third-party crates in a tree of {len(tree)}"
-# C code in a crate has a separate licence.
+# The C code in a crate has its own licence, which must be in the notices.
 assert "Copyright (c) 2018-20" in notices and "Daan Leijen" in notices, "mimalloc"
 assert re.search(r"^  ring \S+: third_party/fiat/LICENSE$", notices, re.M), "ring"
 PY
@@ -135,10 +135,10 @@ for program in "$folder/packages/wheel/"*.data/scripts/robotsd "$folder"/package
 done
 pass "no folder names of this machine"
 
-# The pages of the handbook, whose links CI checks.
+# The package must contain the pages of the handbook unchanged. CI checks their links.
 diff -r "$project/docs/src" "$folder/packages/deb/usr/share/doc/robotsd/handbook" || fail "the deb contains other pages"
 pass "handbook"
-# The image uses the latest packages of Alpine, because Alpine soon removes older versions.
+# Versions of Alpine packages are not pinned (DL3018), because Alpine soon removes old versions.
 hadolint --failure-threshold style --ignore DL3018 "$project/config/Containerfile"
 pass "hadolint"
 
@@ -152,7 +152,7 @@ pass "manual pages"
 # Completions for Elvish and PowerShell are not checked, because these shells are not installed.
 completions=$folder/extras/completions
 bash -n "$completions/robotsd.bash"
-# The completion at the end of a line in each shell.
+# Tests in each shell that the beginning of a command is completed.
 bash -c 'source "$1"; COMP_WORDS=(robotsd rep) COMP_CWORD=1; _robotsd robotsd rep robotsd; [ "${COMPREPLY[*]}" = replay ]' - \
     "$completions/robotsd.bash" || fail "bash does not complete a command"
 zsh -n "$completions/robotsd.zsh"
@@ -162,8 +162,8 @@ fish --no-execute "$completions/robotsd.fish"
 fish --no-config -c "source '$completions/robotsd.fish'; complete --do-complete 'robotsd rep'" | grep '^replay' > /dev/null || fail "fish does not complete a command"
 pass "completions"
 
-# Runs the program of a root with the shipped config. The arguments before the root are the command that changes into the root, such as
-# `chroot`. The program is tested from outside, in its own network namespace.
+# Runs the program in a root with the shipped config. The first argument is the root. The others are options for `chroot`. The program has
+# its own network namespace, and is tested from outside of the root.
 try_out() {
     local root=$1 arguments=("${@:2}")
     cp "$project/examples/access.log" "$root/tmp/access.log"
@@ -173,7 +173,7 @@ root=$1 version=$2
 shift 2
 inside() { chroot "${options[@]}" "$root" "$@" < /dev/null; }
 options=("$@")
-step() { echo "does not hold: $BASH_COMMAND" >&2; }
+step() { echo "failed: $BASH_COMMAND" >&2; }
 trap step ERR
 ip link set lo up
 [ "$(inside robotsd --version)" = "$version" ]
@@ -202,11 +202,11 @@ NET
 # Prints the shell code in a section of a page, as one script.
 section() { sed -n "/^## $2\$/,/^## [^#]/p" "$1" | sed -n '/^```sh$/,/^```$/{/^```/!p}'; }
 
-# Debian: an empty system with apt, and then the commands of the page, exactly as written.
+# Debian: creates an empty system with apt, and runs the commands of the page exactly as written.
 root=$folder/debian
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 mmdebstrap --quiet --variant=minbase "$suite" "$root" > "$folder/mmdebstrap.log" 2>&1 || { cat "$folder/mmdebstrap.log" >&2; fail mmdebstrap; }
-# Logs calls of systemctl instead of running systemd, which does not run in a root.
+# Replaces systemctl by a script that logs its calls, because systemd does not run in a root.
 mkdir -p "$root/run/systemd/system" "$root/var/www/html" "$root/var/log/nginx"
 printf '#!/bin/sh\necho "$*" >> /tmp/systemctl.log\n' > "$root/usr/bin/systemctl"
 chmod 755 "$root/usr/bin/systemctl"
@@ -230,7 +230,7 @@ mkdir "$folder/units"
 for unit in robotsd.service robotsd.socket; do
     sed "s|/usr/bin/robotsd|$root/usr/bin/robotsd|" "$root/usr/lib/systemd/system/$unit" > "$folder/units/$unit"
 done
-# Adds the lines that the pages add to the units.
+# Adds the lines that the pages tell operators to add to the units.
 for text in "$project"/docs/src/howto/{install,services}.md; do
     for kind in Socket Service; do
         unit=$folder/units/robotsd.$(echo "$kind" | tr '[:upper:]' '[:lower:]')
@@ -240,7 +240,7 @@ for text in "$project"/docs/src/howto/{install,services}.md; do
 done
 grep -q '^ListenStream=$' "$folder/units/robotsd.socket.d/install.conf" || fail "the page does not change the port"
 grep -q '^LoadCredential=' "$folder/units/robotsd.service.d/services.conf" || fail "the page does not pass a secret to the service"
-# systemd before 253 keeps `Type=notify`, as the comment in the unit explains.
+# Ignores a warning of systemd before 253 about `Type=notify`, which the comment in the unit explains.
 systemd-analyze verify "$folder"/units/robotsd.{service,socket} 2>&1 | grep -v 'Failed to parse service type, ignoring: notify-reload' > "$folder/verify.log" || true
 [ ! -s "$folder/verify.log" ] || { cat "$folder/verify.log" >&2; fail "systemd-analyze verify reports problems"; }
 systemd-analyze security --offline=true --threshold=15 "$folder/units/robotsd.service" > "$folder/security.log" ||
@@ -251,7 +251,7 @@ echo '# edited' >> "$root/etc/robotsd/robots.txt"
 dpkg --root="$root" --install "$deb" > /dev/null 2>&1 || fail "the deb cannot be installed a second time"
 tail -n 1 "$root/etc/robotsd/robots.txt" | grep '^# edited$' > /dev/null || fail "an upgrade overwrote the config"
 diff "$root/tmp/systemctl.log" <(printf '%s\n' daemon-reload daemon-reload 'try-restart robotsd.service') || fail "an upgrade did not restart the service"
-# If the service does not start again, for example because of an error in its config, the package must not be left broken.
+# The service may fail to start, for example because of an error in its config. The package must not be broken for dpkg then.
 cp "$root/usr/bin/systemctl" "$folder/systemctl"
 printf 'exit 1\n' >> "$root/usr/bin/systemctl"
 dpkg --root="$root" --install "$deb" > "$folder/failing" 2>&1 || { cat "$folder/failing" >&2; fail "the deb cannot be installed if systemctl fails"; }
@@ -271,20 +271,20 @@ left=$(find "$root/etc" "$root/usr" "$root/var/lib" -name '*robotsd*' -not -path
 [ -z "$left" ] || fail "a purge left these files: $left"
 pass "deb: installed, run, upgraded, removed, purged"
 
-# Fedora and distributions based on it: a root with a shell and the libraries that the program is linked with.
+# Fedora and distributions based on it: creates a root with a shell and the libraries that the program is linked with.
 root=$folder/fedora
 mkdir -p "$root"/{bin,lib64,tmp,usr/bin,run,var/lib}
 cp "$(command -v busybox)" "$root/bin/busybox"
 ln -s busybox "$root/bin/sh"
 ldd "$robotsd" | grep -o '/[^ ]*' | while read -r library; do cp -L "$library" "$root/lib64/"; done
-# The path at which this machine's programs expect the dynamic loader.
+# Programs of this machine expect the dynamic loader at this path.
 mkdir -p "$root/lib"
 ln -s ../lib64 "$root/lib/$(uname -m)-linux-gnu"
 rpm --root "$root" --initdb
 rpm --root "$root" --install --nodeps "$rpm"
 rpm --root "$root" --verify --nodeps robotsd || fail "the installed files differ from those in the rpm"
 try_out "$root"
-# A failing systemd must not prevent the removal of this package, either.
+# If systemd fails, it must still be possible to remove the package.
 mkdir -p "$root/run/systemd/system"
 cp "$folder/systemctl" "$root/usr/bin/systemctl"
 printf 'exit 1\n' >> "$root/usr/bin/systemctl"
@@ -295,7 +295,8 @@ left=$(find "$root/etc" "$root/usr" -name '*robotsd*')
 [ -z "$left" ] || fail "a removal of the rpm left these files: $left"
 pass "rpm: installed, run, removed"
 
-# The image is built from the files that Containerfile.dockerignore does not exclude, and contains the licences of everything in it.
+# Containerfile builds the image from the files that Containerfile.dockerignore does not exclude. The image must contain the licences of
+# everything in it.
 excluded=()
 while read -r pattern; do excluded+=(":(exclude,glob)$pattern" ":(exclude,glob)$pattern/**"); done < <(grep -v '^#' "$project/config/Containerfile.dockerignore")
 mkdir -p "$folder/context"
@@ -308,7 +309,7 @@ command=$(sed -n 's|^ *\(python3 .*third_party.py notices\) /root-of-image/usr/s
 diff -r "$folder/notices" "$folder/image-notices" || fail "the notices in the image differ from those in the packages"
 pass "context of the image"
 
-# The image: the files that its last stage copies, the libraries of a program that is not static, and its user.
+# Creates the content of the image: the files that its last stage copies, its user, and the libraries of the program, if it is not static.
 root=$folder/image
 file=$project/config/Containerfile
 mkdir -p "$root"/{lib64,lib,tmp,etc/robotsd,usr/local/bin,run/robotsd,var/lib/robotsd}
@@ -323,7 +324,7 @@ chown -R "$user" "$root/run/robotsd" "$root/var/lib/robotsd"
 try_out "$root" --userspec="$user"
 pass "image: run as $user"
 
-# The wheel, installed into a new environment without a package index.
+# Installs the wheel into a new environment, without a package index.
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
 [ "$("$folder/venv/bin/robotsd" --version)" = "$version" ] || fail "the program in the wheel has another version"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lists the third-party code in robotsd with its licences: every crate that cargo links into robotsd for a target, with the crate's
+"""Lists the third-party code in robotsd with its licences. This is every crate that cargo links into robotsd for a target, with the crate's
 licence files, including those of its C code. A crate without a licence file is an error.
 
 Usage: third_party.py expression        prints the licences of the program as one SPDX expression
@@ -18,8 +18,8 @@ import subprocess
 import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-# Licence files are found by their names in every folder of a crate, because C code has its own. Files with the endings in CODE are source
-# code about licences.
+# Names of licence files. They are searched in every folder of a crate, because the C code in a crate has its own. A file whose ending is in
+# CODE is not a licence, but source code that deals with licences.
 TEXT = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense|authors|patents)", re.IGNORECASE)
 CODE = {".c", ".cc", ".h", ".json", ".py", ".rs", ".sh", ".toml", ".yaml", ".yml"}
 
@@ -125,7 +125,8 @@ def notices(found):
     borrowed = {}
     for crate, own in of_crate.items():
         if not own:
-            # Some crates lack the licence file of their repository. Then the file of another crate of this repository is used.
+            # The repositories of some crates have a licence file that the crates lack. The file of another crate from the same repository
+            # is then used.
             same = [other for other in strangers if other.repository == crate.repository and other.license == crate.license and of_crate[other]]
             if not crate.repository or not same:
                 sys.exit(f"{crate.name} {crate.version} ({crate.license}) has no licence file, and no other crate of its repository has one")

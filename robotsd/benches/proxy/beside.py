@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures robotsd next to nginx: the cost of a decision, and the cost for nginx of asking for it.
+"""Measures the cost of a decision if nginx asks robotsd for it: the cost for robotsd, and the cost for nginx.
 
     cargo build --profile dist -p robotsd
     robotsd/benches/proxy/beside.py [--robotsd PATH] [--rounds N] [--seconds S] [--rate N]
@@ -58,7 +58,7 @@ http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
 
 
 def bare(folder):
-    """A server that answers every question with yes and does nothing else: the cost of asking any server."""
+    """A server that allows every request. A comparison with it shows the part of the cost that does not depend on robotsd."""
     port = free_port()
     config = folder / "bare.conf"
     config.write_text(
@@ -72,7 +72,7 @@ http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
 
 
 def nginx_asking(folder, name, origin_port, asked_port, *changes):
-    """The shipped config/beside/nginx.conf, except its ports, its log, the lifetime of connections, and changes of its file for `http`."""
+    """The shipped config/beside/nginx.conf, with other ports, log and lifetime of connections. `changes` apply to robotsd-http.conf."""
     port = free_port()
     beside = PROJECT / "config/beside"
     main, http = ((beside / name).read_text() for name in ("nginx.conf", "nginx/robotsd-http.conf"))
@@ -103,13 +103,13 @@ def nginx_asking(folder, name, origin_port, asked_port, *changes):
 def replaced(text, *changes):
     for old, new in changes:
         assert old in text, old
-        # Comments contain the ports, too.
+        # Lines with comments are not changed, because they also contain the ports.
         text = "\n".join(line if line.lstrip().startswith("#") else line.replace(old, new) for line in text.split("\n"))
     return text
 
 
 def load(measured, port, path, headers, seconds, status="2"):
-    """Saturates a port. Returns CPU µs per request for each measured server, and requests per second."""
+    """Saturates a server. Returns the CPU µs per request for each server in `measured`, and the number of requests per second."""
     before = [server.cpu() for server in measured]
     command = ["taskset", "-c", OTHER_CORE, "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", *fields(headers)]
     out = subprocess.run([*command, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True).stdout
@@ -166,7 +166,7 @@ def measure(servers, answering, options, folder):
             cpu.setdefault(case, []).append((micros, 0))
             rates.setdefault(case, []).append(rate)
         order = list(servers)
-        # The order rotates, so that no server always runs after the same other server.
+        # The order rotates in each round, so that no server always runs after the same one.
         for name in order[turn % len(order) :] + order[: turn % len(order)]:
             measured = [servers[name], *([answering[name]] if name in answering else [])]
             micros, rate = load(measured, servers[name].port, "/1k", BROWSER, options.seconds)

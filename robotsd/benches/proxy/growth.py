@@ -4,8 +4,8 @@
     cargo build --profile dist -p robotsd
     robotsd/benches/proxy/growth.py [BINARY] [--only AXIS]... [--write]    # --write: writes growth.md and growth.svg in this folder
 
-Prints a table for each axis, with the exponent of each column: the slope of its logarithm over that of the size, between the two largest
-sizes. 0 means constant, 1 linear. If an exponent is greater than 1.15, the command exits with status 1. Times are processor time: per page,
+Prints a table for each axis. The last row contains the exponent of each column: the slope between the two largest sizes, on logarithmic
+scales. 0 means constant, 1 linear. If an exponent is greater than 1.15, the command exits with status 1. Times are processor time: per page,
 per refusal, of a start, per second without requests (in which the server checks its files), and of `replay`. Memory is the process's private
 memory (`Private_Dirty`).
 
@@ -46,24 +46,24 @@ def cost(folder, binary, config, behind):
         Path(server.command[-1]).write_text(config(text))
     server.start()
     start = server.cpu() * 1e3
-    # By now everything that is read once after the start has been read.
+    # After this time, the server has read everything that it reads only once.
     time.sleep(30)
     memory, by_itself = private(server), idle(server)
-    # The minimum of three, because other work on the machine only adds time.
+    # The minimum of three measurements, because other work on the machine can only increase the time.
     times = [min(request(server, *scene, by_itself) for _ in range(3)) for scene in SCENES]
     server.stop()
     return [*times, memory, start, by_itself * 1e3]
 
 
 def idle(server):
-    """Returns seconds of processor time per second without requests."""
+    """Returns the seconds of processor time that the server uses per second without requests."""
     before, began = server.cpu(), time.monotonic()
     time.sleep(5)
     return (server.cpu() - before) / (time.monotonic() - began)
 
 
 def request(server, path, headers, status, by_itself):
-    """Returns microseconds of processor time per request, without the server's idle work during that time."""
+    """Returns the microseconds of processor time per request. Subtracts `by_itself`, which the server uses without requests."""
     load = ["taskset", "-c", OTHER_CORE, "h2load", "--h1", "-t1", "-c8", "-n", str(REQUESTS), *instructions.fields(headers)]
     before, began = server.cpu(), time.monotonic()
     out = subprocess.run([*load, f"http://127.0.0.1:{server.port}{path}"], capture_output=True, text=True, timeout=120).stdout
@@ -164,7 +164,7 @@ def exponents(rows):
 
 
 def plot(found):
-    """Draws all axes as small charts in one picture, logarithmic in both directions, each column relative to its first value."""
+    """Draws a small chart for each axis, all in one picture. Both scales are logarithmic. Columns are relative to their first value."""
     wide, high, parts = 300, 220, []
     for place, (axis, (columns, rows)) in enumerate(found.items()):
         left, top = 20 + place % 3 * (wide + 30), 30 + place // 3 * (high + 100)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Counts instructions in user space per request, exact to 1 %, and checks that they do not grow unnoticed.
+"""Counts the instructions in user space per request, with an error of at most 1 %. Checks that their number does not grow unnoticed.
 
     cargo build --profile dist -p robotsd
     robotsd/benches/proxy/instructions.py [BINARY] [--peers] [--floors] [--rounds N]
-    robotsd/benches/proxy/instructions.py --check BINARY    # fails if a scene takes over 3 % more than in instructions.toml
+    robotsd/benches/proxy/instructions.py --check BINARY    # fails if a scene takes over 3 % more than its figure in instructions.toml
     robotsd/benches/proxy/instructions.py --write BINARY    # writes figures that changed by over 1 % to that file
 
 `--floors` builds `benches/floor.rs` and counts the instructions of h2, hyper and rustls without robotsd.
@@ -27,15 +27,16 @@ from beside import ASKED, replaced
 from run import BROWSER, GPTBOT, OTHER_CORE, PROJECT, PROXY_CORE, Server, fields, free_port, haproxy, nginx, print_table, robotsd, site
 
 FIGURES = Path(__file__).with_suffix(".toml")
-# Requests of the two loads. Only their difference counts, because the connection, the handshake and one-time work are in both.
+# Numbers of requests in the two loads. The result is computed from the difference of the loads, so the connection, the handshake and other
+# one-time work do not count.
 SHORT, LONG = 200, 1200
 GROWTH = 0.03
-# Smallest change that `--write` writes; smaller ones are noise.
+# Minimum change that `--write` writes to the file. Smaller changes are noise.
 NOISE = 0.01
 CRAWLER = {"User-Agent": GPTBOT}
 SLOW_CRAWLER = {"User-Agent": "Mozilla/5.0 (compatible; SeznamBot/4.0; +https://o-seznam.cz/napoveda/vyhledavani/en/seznambot-crawler/)"}
 GRPC = {"Content-Type": "application/grpc", "TE": "trailers"}
-# For each scene: the listener, the path, the header fields, and the status of every answer.
+# For each scene: the listener, the path, the header fields, and the expected status.
 SCENES = {
     "page": ("http", "/1k", BROWSER, 200),
     "refused": ("http", "/private/x", CRAWLER, 403),
@@ -47,10 +48,11 @@ SCENES = {
     "a question of nginx": ("decision", "/-/auth/nginx", {**BROWSER, **ASKED, "X-Original-URI": "/1k"}, 200),
     "a question of Envoy": ("decision", "/envoy.service.auth.v3.Authorization/Check", GRPC, 200),
 }
-# Concurrent requests per connection, if more than one.
+# Number of concurrent requests per connection, for scenes with more than one.
 STREAMS = {"HTTP/2 over TLS, 10 streams": 10}
 HTTP2 = {scene for scene in SCENES if scene.startswith("HTTP/2 over TLS")}
-# The scenes of each peer. HAProxy does not evaluate conditional requests for a file that it serves itself.
+# The scenes of each peer. HAProxy has no scene with a conditional request, because it ignores the condition for a file that it serves
+# itself.
 PEERS = {
     "nginx": {"page", *HTTP2},
     "nginx-list": {"page", "refused", "/robots.txt", "304", "429", *HTTP2},
@@ -60,7 +62,7 @@ FLOORS = {"h2 answers": False, "h2 forwards": True}
 
 
 def field(number, content):
-    """Encodes a protocol buffers field with bytes, at most 16,383."""
+    """Encodes a field of type bytes in protocol buffers. The content may have at most 16,383 bytes."""
     length = [len(content)] if len(content) < 128 else [len(content) & 127 | 128, len(content) >> 7]
     return bytes([number << 3 | 2, *length]) + content
 
@@ -86,7 +88,7 @@ class Counted:
         server.command = ["valgrind", "-q", "--tool=callgrind", self.prefix, f"--callgrind-out-file={self.out}", *server.command]
 
     def instructions(self):
-        """Returns the instructions of all threads since the last call."""
+        """Returns the number of instructions that all threads have executed since the last call."""
         command = ["vgdb", self.prefix, f"--pid={self.server.process.pid}", "dump"]
         dumped = subprocess.run(command, capture_output=True, text=True, timeout=60)
         if dumped.returncode:
@@ -95,7 +97,7 @@ class Counted:
         return int(re.search(r"^totals: (\d+)$", Path(f"{self.out}.{self.dumps}").read_text(), re.M)[1])
 
     def request(self, scene, folder):
-        """Returns the URL of a scene, its fields for curl and h2load, and the file with its content."""
+        """Returns the URL of a scene, its header fields as options for curl and h2load, and the file with the request's content."""
         listener, path, headers, status = SCENES[scene]
         scheme = "https" if listener == "https" else "http"
         url = f"{scheme}://127.0.0.1:{self.ports[listener]}{path}"
@@ -120,13 +122,13 @@ class Counted:
         return (counts[1] - counts[0]) / (LONG - SHORT)
 
     def expect(self, scene, url, headers, content, folder):
-        """Checks that a single answer is as expected. Requests before it use up the burst of a crawler's delay."""
+        """Checks the status of an answer. Nine requests precede it, so that a crawler with a delay has used up its burst."""
         version = "--http2" if url.startswith("https:") else "--http2-prior-knowledge" if content else "--http1.1"
         command = ["curl", "-sk", version, *headers, "-o", folder / "answer", "-w", "%{http_code}"]
         command += ["--data-binary", f"@{content}"] if content else []
         for _ in range(10):
             status = subprocess.run([*command, url], capture_output=True, text=True, timeout=60).stdout
-        # A gRPC error is a 200 without a message.
+        # A gRPC error has status 200, too, but no message.
         if status != str(SCENES[scene][3]) or content and not (folder / "answer").stat().st_size:
             sys.exit(f"{self.server.name}, {scene}: {status} instead of {SCENES[scene][3]}")
 
@@ -236,7 +238,7 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--peers", action="store_true", help="nginx and HAProxy, too")
     parser.add_argument("--floors", action="store_true", help="a bare server on h2, too")
-    parser.add_argument("--rounds", type=int, default=3, help="the median of which counts")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds; the result is their median")
     parser.add_argument("--only", action="append", choices=SCENES)
     parser.add_argument("--figures", type=Path, default=FIGURES)
     options = parser.parse_args()
@@ -251,12 +253,12 @@ def main():
 
 
 def measure(options, folder, names, robots, behind):
-    # Without sendfile, the origin writes head and content at once, so the proxy reads once.
+    # The origin does not use sendfile. It then writes head and content at once, and the proxy reads once.
     behind.stop()
     config = Path(behind.command[-1])
     config.write_text(replaced(config.read_text(), ("sendfile on", "sendfile off")))
     behind.start()
-    # The crawler with a delay has its own group.
+    # This crawler has its own group, because it has a delay.
     names = [name for name in names if name != "SeznamBot"]
     groups = "".join(f"User-agent: {name}\n" for name in names) + "Disallow: /private/\n\nUser-agent: SeznamBot\nCrawl-delay: 3600\n"
     robots.write_text(groups)
@@ -293,7 +295,7 @@ def measure(options, folder, names, robots, behind):
         write(options.figures, found)
     if options.check:
         check({scene: figure for scene, figure in figures.items() if not options.only or scene in options.only}, found)
-        # Makes sure that the check can fail: a page takes more instructions if each request writes a log line.
+        # Makes sure that the check can fail. It must detect that a page takes more instructions if a log line is written for each request.
         slowed = counted_robotsd(folder, "slowed", options.robotsd, behind, robots, '[log]\naccess = "json"\n')
         found = {"page": rounds(slowed, ["page"], 1, folder)["page"][0]}
         if not judge({"page": figures["page"]}, found)[0]:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures how long the kill switch takes, from starting `robotsd enforce off` until no request is refused any more.
+"""Measures how long the kill switch takes: from the start of `robotsd enforce off` until requests are no longer refused.
 
     cargo build --profile dist -p robotsd
     robotsd/benches/proxy/kill_switch.py [--robotsd PATH] [--runs N]
 
-Needs wrk, Linux, and two cores; for the scene with a full disk, a user who may mount one. README.md explains what is measured.
+Needs wrk, Linux, and two cores. The scene with a full disk needs permission to mount a disk. README.md explains what is measured.
 """
 
 import argparse
@@ -55,7 +55,7 @@ root = "{folder}/pages"
         sys.exit((folder / "log").read_text()[-2000:])
 
     def status(self, connection):
-        """Returns the status of a request that is refused unless the switch is off."""
+        """Sends a request that is refused while rules are enforced. Returns its status."""
         connection.sendall(f"GET /private/x HTTP/1.1\r\nHost: a\r\nUser-Agent: {GPTBOT}\r\n\r\n".encode())
         head = b""
         while b"\r\n\r\n" not in head:
@@ -70,11 +70,11 @@ root = "{folder}/pages"
     def enforce(self, mode):
         command = [self.binary, "enforce", mode, "--admin", f"127.0.0.1:{self.admin}"]
         done = subprocess.run(command, capture_output=True, text=True)
-        # If the switch cannot be saved, it is turned off nevertheless, and the command reports the problem.
+        # The command fails if the switch cannot be saved on the full disk. Enforcement is off nevertheless.
         return done.stdout + done.stderr
 
     def switch_off(self):
-        """Returns the seconds until the last refusal of a client that sends requests all the time, and until the command has ended."""
+        """Turns enforcement off while a client sends requests. Returns the seconds until its last refusal, and until the end of the command."""
         with socket.create_connection(("127.0.0.1", self.port)) as connection:
             if self.status(connection) != 403:
                 sys.exit("no request is refused before the switch is turned off")
@@ -118,7 +118,7 @@ def rejected_config(site):
 
 @contextlib.contextmanager
 def saturated(site):
-    """Keeps every core busy, and sends more requests than can be answered."""
+    """Keeps every core busy with computations, and with more requests than can be answered."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
     command = ["wrk", "-t2", "-c256", "-d600s", "-H", f"User-Agent: {GPTBOT}", f"http://127.0.0.1:{site.port}/private/x"]
     busy.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))

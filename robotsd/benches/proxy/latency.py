@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures what asking robotsd adds to a request at nginx: p50, p99 and p99.9 at a constant rate, with robotsd healthy, reloading or hung.
+"""Measures how much longer requests to nginx take if nginx asks robotsd: p50, p99 and p99.9 at a constant rate. robotsd is healthy, reloads
+or hangs.
 
     cargo build --profile dist -p robotsd && cargo bench --no-run -p robotsd --bench open_loop
     robotsd/benches/proxy/latency.py [--robotsd PATH] [--generator PATH] [--rates 1000,5000,20000] [--rounds N] [--seconds S]
@@ -46,7 +47,7 @@ def state(name, asked, robots):
     done = threading.Event()
 
     def reload():
-        # Writes a different file ten times per second; every rule has to be read and compiled.
+        # Writes a different file ten times per second, so that every reload has to parse all rules.
         text, number = robots.read_text(), 0
         while not done.wait(0.1):
             number += 1
@@ -90,7 +91,7 @@ def main():
         plain = nginx(folder, "nginx", behind.port, "")
         asking = nginx_asking(folder, "asking", behind.port, asked.port)
         for server in (plain, asking):
-            # Thousands of requests wait at the same time for a hung robotsd, each with three connections.
+            # If robotsd hangs, thousands of requests wait for it at the same time. Each of them uses three connections.
             config = Path(server.command[-1])
             config.write_text(config.read_text().replace("worker_connections 8000", "worker_connections 60000"))
             server.start()
@@ -105,7 +106,7 @@ def run(options, rates, asked, robots, plain, asking):
     found = {}
     for rate in rates:
         for _ in range(options.rounds):
-            # The states take turns, so that other work on the machine affects all of them.
+            # The states run by turns, so that other work on the machine affects all of them.
             for name in ("nginx alone", *STATES):
                 port = plain.port if name == "nginx alone" else asking.port
                 with state(name, asked, robots):
@@ -122,7 +123,7 @@ def run(options, rates, asked, robots, plain, asking):
                 own = statistics.median(round[share] for round in told)
                 added = statistics.median(round[share] - before[share] for round, before in zip(told, alone))
                 row.append(f"{own / 1000:.2f}" if name == "nginx alone" else f"{own / 1000:.2f} ({added / 1000:+.2f})")
-            # Failed requests count with their time, but a failure may be fast.
+            # The times of failed requests are included, but a failure may be fast. So their number is shown, too.
             failed = sum(round["wrong"] for round in told) / sum(round["requests"] for round in told)
             rows.append([*row, f"{failed:.2%}" if failed else ""])
     print(f"ms from when a request is due, and the difference to nginx alone: medians of {options.rounds} rounds of {options.seconds} s")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the proxy with nginx and HAProxy: CPU per request and per handshake, latency at half of saturation, memory per idle connection.
+"""Compares robotsd as a proxy with nginx and HAProxy: CPU per request and per handshake, latency at half load, memory per idle connection.
 
     cargo build --profile dist -p robotsd
     robotsd/benches/proxy/run.py [--short] [--robotsd PATH]... [--only CASE] [--rounds N] [--seconds S]
@@ -37,7 +37,7 @@ BROWSER = {
     "Accept-Language": "en-US,en;q=0.5",
     "Accept-Encoding": "gzip, deflate",
 }
-# For each case: the path, the header fields, the class of every status, and for TLS the options of h2load.
+# For each case: the path, the header fields, the first digit of the expected status, and for TLS the options of h2load.
 CASES = {
     "1 KiB": ("/1k", BROWSER, "2", None),
     "1 KiB, HTTP/2 upstream": ("/1k", BROWSER, "2", None),
@@ -49,16 +49,16 @@ CASES = {
     "100 KiB, HTTP/2 over TLS": ("/100k", BROWSER, "2", ["-c8", "-m10"]),
 }
 HANDSHAKES = 400
-# Whether the session of the previous connection is resumed.
+# For each case: whether a connection resumes the session of the previous one.
 HANDSHAKE_CASES = {"handshake": False, "handshake, resumed": True}
 
 
 def crawlers(count):
-    """Returns names of crawlers, including the crawler that sends the requests."""
+    """Returns `count` names of crawlers. GPTBot, which sends the requests, is one of them."""
     text = (PROJECT / "robots-core/src/agent/crawlers.toml").read_text()
     names = re.findall(r'^name = "([A-Za-z][A-Za-z0-9_-]{3,})"$', text, re.M)
     names = [name for name in names if name != "GPTBot"][: count - 1]
-    # Its name is in the middle, which is neither the best nor the worst case for a search that ends at the first match.
+    # GPTBot is in the middle. For a search that ends at the first match, this is neither the best nor the worst case.
     names.insert(len(names) // 2, "GPTBot")
     return names
 
@@ -70,7 +70,7 @@ def free_port():
 
 
 class Server:
-    """A process pinned to a core, listening on a port."""
+    """A process that is pinned to a core and listens on a port."""
 
     def __init__(self, name, core, folder, command, port, http2_port=None, https_port=None):
         self.name, self.core, self.folder, self.command, self.port = name, core, folder, command, port
@@ -101,7 +101,7 @@ class Server:
             self.process.wait()
 
     def processes(self):
-        """Returns the process and its descendants."""
+        """Returns the ids of the process and its descendants."""
         found = [self.process.pid]
         for pid in found:
             for task in os.listdir(f"/proc/{pid}/task"):
@@ -109,11 +109,11 @@ class Server:
         return found
 
     def cpu(self):
-        """Returns the CPU seconds so far, kernel and user, of all processes, including ended threads (clock_getcpuclockid(3))."""
+        """Returns the CPU seconds of all processes in kernel and user mode, including ended threads (clock_getcpuclockid(3))."""
         return sum(time.clock_gettime(~pid << 3 | 2) for pid in self.processes())
 
     def memory(self):
-        """Returns the resident set in KiB."""
+        """Returns the resident memory of all processes, in KiB."""
         return sum(int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) for pid in self.processes())
 
 
@@ -138,7 +138,7 @@ http {{ access_log off; sendfile on; tcp_nopush off; keepalive_requests 10000000
 def nginx(folder, name, origin_port, names, robots, http2=False):
     port, https_port = free_port(), free_port()
     config = folder / f"{name}.conf"
-    # nginx uses HTTP/2 to an upstream only in its gRPC module, which accepts any content.
+    # nginx supports HTTP/2 to an upstream only in its gRPC module. This module accepts any content.
     hand_on = "grpc_pass grpc://origin;"
     if not http2:
         hand_on = 'proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";'
@@ -261,7 +261,7 @@ def handshakes(server, is_resumed):
         with context.wrap_socket(plain, session=session) as connection:
             assert number == 0 or connection.session_reused == is_resumed, server.name
             connection.sendall(request)
-            # Tickets arrive after the handshake, before the answer.
+            # The session tickets arrive after the handshake and before the answer.
             while connection.recv(65536):
                 pass
             session = connection.session if is_resumed else None
@@ -341,7 +341,7 @@ KINDS = ["plain", "TLS", "HTTP/2 over TLS"]
 def idle_memory(server, kind, count=IDLE):
     """Measures KiB of resident memory per idle kept-alive connection that has made one request."""
     server.start()
-    # Memory that stays allocated after the first requests does not belong to the connections.
+    # The first requests allocate memory that is kept and does not belong to connections. So a load runs first.
     load(server, "1 KiB", 1)
     for _ in range(32):
         ask(connected(server, kind), server, kind, 0)
@@ -353,7 +353,7 @@ def idle_memory(server, kind, count=IDLE):
         ask(connections[-1], server, kind, 0)
     time.sleep(3)
     after = server.memory()
-    # The connections must still be open, because closed connections use no memory.
+    # Makes sure that the connections are still open, because closed ones use no memory.
     ask(connections[0], server, kind, 1)
     ask(connections[-1], server, kind, 1)
     for connection in connections:
@@ -371,7 +371,7 @@ def print_table(head, rows):
 
 def site(folder):
     """Prepares 166 crawlers, the robots.txt that blocks them from /private/, a certificate, and the origin of every proxy."""
-    # nginx's worker may run as a different user.
+    # nginx's worker may run as another user, who must be able to read this folder.
     folder.chmod(0o755)
     names = crawlers(166)
     robots = folder / "robots.txt"
@@ -387,7 +387,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robotsd", action="append", help="a binary to measure; several are compared")
     parser.add_argument("--short", action="store_true", help="two short rounds")
-    parser.add_argument("--only", action="append", help=f"of {', '.join(CASES)}, handshakes, latency, memory")
+    parser.add_argument("--only", action="append", help=f"one of {', '.join(CASES)}, handshakes, latency, memory")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--json", help="write the medians to this file, too")
@@ -449,7 +449,7 @@ def measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options):
     for turn in range(rounds):
         for case in cases:
             order = [name for name in of_case(case) if name not in skipped.get(case, ())]
-            # The order rotates, so that no case always runs after the same other case.
+            # The order rotates in each round, so that no case always runs after the same one.
             for name in order[turn % len(order) :] + order[: turn % len(order)]:
                 micros, speed = load(of_case(case)[name], case, seconds)
                 cpu.setdefault((case, name), []).append(micros)

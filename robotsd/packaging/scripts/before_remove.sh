@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs before the files are removed. dpkg passes `remove` or `upgrade`; rpm passes the number of versions that remain, 0 or 1.
-# The package is removed even if systemd fails.
+# Runs before the files are removed. dpkg passes `remove` or `upgrade`; rpm passes the number of versions that remain, 0 or 1. If systemd
+# fails, the package is removed nevertheless.
 set -e
 
 case "${1:-}" in

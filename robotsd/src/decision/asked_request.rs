@@ -19,14 +19,15 @@ use crate::target_url::is_http;
 pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
-    /// Further targets, if the question contains several. Each of them is judged.
+    /// Further targets in the question. A client may be able to make its proxy send several. The
+    /// robots.txt is applied to each target, and the strictest result counts.
     pub(super) further_targets: Vec<&'a [u8]>,
     pub(super) host: Option<&'a [u8]>,
     /// The host in the target, if the target is an absolute URL and the preset has another field
     /// for the host.
     pub(super) host_in_target: Option<&'a [u8]>,
-    /// An error in the question that does not prevent a decision. The request is judged by its
-    /// strictest interpretation.
+    /// An error in the question that does not prevent a decision. The decision then assumes the
+    /// strictest request that the question could be about.
     pub(super) odd: Option<QuestionError>,
 }
 
@@ -34,9 +35,9 @@ impl Preset {
     /// Extracts the original request from the parts of a question: its method, the part of its
     /// target after the preset, and its fields.
     ///
-    /// Only missing parts are an error. A client can cause malformed parts, so a question with
-    /// malformed parts is judged nevertheless. If there are several targets, each of them is
-    /// judged. An invalid or repeated method is replaced by [`STRICTEST_METHOD`].
+    /// Only missing parts are an error. A malformed part may come from the client, so a question
+    /// with malformed parts is decided nevertheless. If there are several targets, the rules are
+    /// applied to each. An invalid or repeated method is replaced by [`STRICTEST_METHOD`].
     pub(super) fn read<'a>(
         self,
         method: &Method,
@@ -107,7 +108,8 @@ impl Preset {
 }
 
 impl AskedRequest<'_> {
-    /// Returns the original request for the log. Fields and client are those of the question.
+    /// Converts the original request to the form that the access log records. `Referer`,
+    /// `User-Agent` and the client's address are taken from the question.
     pub(super) fn for_log(&self, question: &Request<()>) -> Box<AskedAbout> {
         let field = |name| question.headers().get(name).cloned();
         // The target may be a URL that the proxy has built from several parts.
@@ -124,7 +126,8 @@ impl AskedRequest<'_> {
     }
 }
 
-/// A method that no rule exempts. The rules of group `*` apply only to a few methods.
+/// Method to assume if the method in a question is invalid or repeated. Every rule applies to GET;
+/// the rules of group `*` apply to only a few methods.
 pub(super) const STRICTEST_METHOD: Method = Method::GET;
 
 /// Returns the non-empty values of a field.
@@ -132,8 +135,8 @@ fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &
     fields.get_all(name).iter().map(HeaderValue::as_bytes).filter(|value| !value.is_empty())
 }
 
-/// Reports whether a client can have sent this target. No HTTP parser accepts control characters in
-/// a target.
+/// Reports whether a client can have sent this target. A target with control characters cannot come
+/// from a client, because no HTTP parser accepts them.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
     is_target && !target.iter().any(u8::is_ascii_control)
@@ -165,13 +168,14 @@ mod tests {
         map
     }
 
-    /// Returns method, target and host, or the error.
+    /// Returns method, target and host of the request in a question with these fields, or the
+    /// error.
     fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), QuestionFault> {
         let asked = preset.read(&Method::GET, below, map).map_err(|error| error.fault)?;
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
-    /// Returns the error of a question that is judged nevertheless.
+    /// Returns the error that does not prevent a decision about a question with these fields.
     fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
         preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault)
     }
@@ -206,7 +210,7 @@ mod tests {
         ] {
             assert_eq!(read(preset, "/below?q", &map), Ok(want), "{preset:?}");
             assert_eq!(preset.address(&map), Some(address), "{preset:?}");
-            // If the preset's own fields are missing, other fields are not used instead.
+            // A field of another preset is not used instead of a missing field.
             let fields_read = PresetFields::of(preset);
             let own = [match fields_read.target {
                 TargetField::Field(name) => Some(name),
@@ -265,7 +269,7 @@ mod tests {
         ] {
             assert_eq!(ingress(url).as_deref(), host, "{}", url.escape_ascii());
         }
-        // If a client sent a URL as its target, the result follows the standard.
+        // A URL that a client sent is parsed as RFC 3986 defines: it may contain a user name.
         assert_eq!(host_of_url(b"ftp://u@h.test:80?x/y"), Some(&b"h.test:80"[..]));
         assert_eq!(host_of_url(b"/go?u=http://other.test/"), None);
     }

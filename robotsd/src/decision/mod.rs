@@ -15,11 +15,12 @@
 //! its preset ([`spoe`]).
 //!
 //! The preset determines which fields contain the original request ([`asked_request`]); other
-//! fields are never used instead. If a required field is missing, the question is passed or refused
-//! as configured, and it is counted and logged ([`question_error`]); a missing path is never
-//! guessed. A malformed question is judged by its strictest interpretation ([`asked_request`]), by
-//! every site that it may be for ([`site_table`]). The verdicts come from the library's robots
-//! layer, so a refusal is the same here as in the proxy.
+//! fields are never used instead. If a required field is missing, the request is passed or refused
+//! as configured, and the error is counted and logged ([`question_error`]). If a question is
+//! malformed or its site is uncertain, every request and every site that it could mean are
+//! considered, and the strictest decision counts ([`asked_request`], [`site_table`]). Decisions are
+//! made by the library's robots layer, so a refusal here is the same as one that robotsd sends as a
+//! proxy.
 
 mod asked_request;
 mod ext_authz;
@@ -76,7 +77,8 @@ struct DecisionState {
 /// A request to be counted, with the counters of its site.
 type Counted = (Arc<OutcomeCounts>, CountedRequest);
 
-/// A response, and where to count it: at its site if one decided, otherwise at the listener.
+/// A response, with the counters to count it in. `counted` is `None` if no site made the decision;
+/// the listener then counts the response.
 struct Answered {
     response: Response<Bytes>,
     counted: Option<Counted>,
@@ -86,7 +88,7 @@ struct Answered {
 struct RequestDecision {
     outcome: Outcome,
     record: Option<Box<Record>>,
-    /// The site that decided, if any.
+    /// The site that made the decision, if any.
     site: Option<Arc<str>>,
     counted: Option<Counted>,
 }
@@ -101,11 +103,13 @@ struct QuestionTarget<'t> {
     preset: &'t str,
 }
 
-/// Whether a question is the first one about its request.
+/// The reason for a question. A proxy that cannot relay a refusal asks about the same request
+/// again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuestionKind {
     Decision,
-    /// The request has already been decided, counted and logged.
+    /// The proxy asks for the refusal of a request that has already been decided, counted and
+    /// logged.
     Refusal,
 }
 
@@ -114,9 +118,10 @@ pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
 /// Returns the limits of a listener for decisions, based on the limits of a listener for clients.
 ///
-/// A target may be as long as a head, and the limit of fields is as high as proxies need. Requests
-/// that robotsd itself would reject as a proxy are judged here: passing them would be a way around
-/// the rules, and refusing them would block people whose requests their proxy would serve.
+/// A target may be as long as a whole head, and at least 500 fields are allowed. As a proxy,
+/// robotsd would reject longer requests. Here it must decide about them, because passing them all
+/// would be a way around the rules, and refusing them all would block people whose requests their
+/// proxy would serve.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
@@ -137,15 +142,15 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// Returns the kind of question if `target` is the target of one. In a log, such a target is not
-/// the path of the original request.
+/// Returns the kind of a question with this target, or `None` if it is not the target of a
+/// question. In a log, such a target is not the path of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)
 }
 
 impl Decisions {
-    /// Creates the endpoint. `counts` belongs to the listener on this worker.
+    /// Creates the endpoint. `counts` are the counters of the listener on this worker.
     pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>, counts: Arc<ResponseCounts>) -> Self {
         Self(Arc::new(DecisionState { sites, errors, counts }))
     }
@@ -162,7 +167,7 @@ impl Decisions {
         response.map(DecisionBody::content)
     }
 
-    /// Answers a request to the gRPC service. A question is answered once its message has arrived.
+    /// Answers a request to the gRPC service. Waits for the message if the request is a question.
     async fn answer_call(
         self,
         called: ServiceRequest,
@@ -195,8 +200,7 @@ impl EdgeService for Decisions {
         let called = ServiceRequest::of(&request);
         let (head, body) = request.into_parts();
         let question = Request::from_parts(head, ());
-        // These futures are boxed, because otherwise they would be moved into the futures around
-        // them.
+        // These futures are boxed, because otherwise each enclosing future would move them.
         let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
             None => Box::pin(self.answer_question(question, body)),
             Some(called) => Box::pin(self.answer_call(called, question, body)),
@@ -238,8 +242,8 @@ impl DecisionState {
         match outcome {
             Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), metadata),
             Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
-            // This covers Outcome::Pass and variants that later versions of the library may add.
-            // Requests are stopped only by a refusal.
+            // Requests are stopped only by `Outcome::Respond`. So this arm covers Outcome::Pass and
+            // variants that later versions of the library may add.
             _ => ext_authz::allowed(None, metadata),
         }
     }
@@ -252,8 +256,8 @@ impl DecisionState {
         }
     }
 
-    /// Counts a call that is answered with an error status, and logs it if its caller must be
-    /// fixed.
+    /// Counts a call that is answered with an error status. Also logs the error if it can only be
+    /// fixed at the caller.
     fn fail(&self, error: CallError) -> CallError {
         self.counts.siteless((&Method::POST).into(), StatusCode::OK);
         if error.is_fault() {
@@ -271,8 +275,8 @@ impl DecisionState {
             let decided = self.decide(&asked, request).await;
             return match asked.kind {
                 QuestionKind::Decision => decided.unwrap_or_else(|error| self.give_up(error).into()),
-                // The proxy has already received a 403. If there is no reason for a refusal any
-                // more, the answer is still a 403.
+                // The proxy has already refused the request with a 403. If the rules have changed
+                // since and allow the request now, the answer is still a 403.
                 QuestionKind::Refusal => {
                     let refusal = decided.ok().filter(|answered| !answered.response.status().is_success());
                     refusal.unwrap_or_else(|| response::forbidden("the request was refused").into())
@@ -290,8 +294,8 @@ impl DecisionState {
             let answer = judge.answer(&OriginalRequest::of(request), RobotsTxtFrom::Site, &mut counted).await;
             let response = match answer.outcome {
                 Outcome::Respond(response) => *response,
-                // The proxy's own site may have a robots.txt of its own. A file of another site
-                // would be worse than no file.
+                // Returning the file of another site would be worse than no file, because the
+                // proxy's own site may have a robots.txt.
                 _ => response::elsewhere(),
             };
             return Answered { response, counted: Some((Arc::clone(&judge.counts), counted)) };
@@ -299,7 +303,7 @@ impl DecisionState {
         if target == "/-/health" { response::pass().into() } else { response::not_found().into() }
     }
 
-    /// Decides about the request that a question is about.
+    /// Decides about the original request of a question over HTTP.
     async fn decide(&self, asked: &QuestionTarget<'_>, question: &mut Request<()>) -> Result<Answered, QuestionError> {
         let (preset, at) = Preset::named(asked.preset).ok_or(QuestionError::UNKNOWN_PRESET)?;
         set_client(question, preset.address(question.headers()));
@@ -316,8 +320,8 @@ impl DecisionState {
                 response
             }
             Outcome::Respond(refusal) => *refusal,
-            // This covers Outcome::Pass and variants that later versions of the library may add.
-            // Requests are stopped only by a refusal.
+            // Requests are stopped only by `Outcome::Respond`. So this arm covers Outcome::Pass and
+            // variants that later versions of the library may add.
             _ => response::pass(),
         };
         if let Some(record) = record.filter(|record| record.action != Action::Pass) {
@@ -330,8 +334,8 @@ impl DecisionState {
         Ok(Answered { response, counted })
     }
 
-    /// Decides about a request whose fields and extensions are those of `question`. The code for
-    /// all presets calls this method.
+    /// Decides about an original request, whatever the format of its question. `question` has the
+    /// original request's fields and extensions.
     async fn decide_about(
         &self,
         preset: Preset,
@@ -397,16 +401,16 @@ impl From<Response<Bytes>> for Answered {
     }
 }
 
-/// Sets the client's address. Without this, the proxy that asks would count as the client. A client
-/// whose address is unknown is never exempt.
+/// Replaces the proxy's address with the client's. If the client's address is unknown, no exemption
+/// by address applies.
 fn set_client(question: &mut Request<()>, address: Option<IpAddr>) {
     let known = question.extensions_mut().get_or_insert_default::<ClientRequest>();
     let listener = known.peer.and_then(|asking| asking.listener);
     known.peer = address.map(|address| Peer::at(SocketAddr::new(address, 0), listener));
 }
 
-/// Returns the site and the target that determine the decision. If several are possible, returns
-/// the combination with the strictest decision.
+/// Returns the site and the target that determine the decision. If several sites or targets are
+/// possible, returns the combination with the strictest decision.
 fn strictest<'s, 'a>(
     sites: &'s [DecisionSite],
     original: OriginalRequest<'_>,
@@ -434,7 +438,7 @@ fn strictest<'s, 'a>(
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,
-    /// The request passes, but would not pass in another mode.
+    /// The request passes although a rule disallows it or it exceeds its crawl delay.
     Reported,
     Tagged,
     Refused,

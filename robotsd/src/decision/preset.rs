@@ -1,7 +1,7 @@
 //! The supported proxies by name, and the fields of a question that each preset uses.
 //!
-//! A preset uses only its own fields. For example, nginx passes on a client's own
-//! `X-Forwarded-Uri`, so the preset for nginx ignores that field.
+//! A preset uses only its own fields. For example, nginx forwards an `X-Forwarded-Uri` that a
+//! client sent, so the preset for nginx ignores that field.
 
 use http::header::{HOST, HeaderName, HeaderValue};
 
@@ -19,7 +19,7 @@ word_enum! {
         Envoy = "envoy",
         IngressNginx = "ingress-nginx",
         Varnish = "varnish",
-        /// Asks with gRPC messages, so its preset is not in the path.
+        /// Envoy's questions as gRPC messages. No path contains this preset.
         EnvoyGrpc = "envoy-grpc",
     }
 }
@@ -29,9 +29,9 @@ impl Preset {
     pub(super) const IN_PATHS: [Self; 7] =
         [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];
 
-    /// Reports whether the proxy relays a refusal with any status. nginx relays only 403. It treats
-    /// any other status as a failure and then forwards the request. After a 403, nginx can fetch
-    /// the refusal itself from `/-/refusal/`.
+    /// Reports whether the proxy relays a refusal with any status. nginx relays only 403: it treats
+    /// other statuses as a failure of robotsd and forwards the request. After a 403, nginx can
+    /// fetch the refusal itself from `/-/refusal/`.
     pub(super) const fn relays_status(self) -> bool {
         !matches!(self, Self::Nginx | Self::IngressNginx)
     }
@@ -60,7 +60,7 @@ pub(super) struct PresetFields {
 
 /// The part of a question that contains the original target.
 pub(super) enum TargetField {
-    /// The part of the question's own target after the preset.
+    /// The part of the question's own target that follows the preset.
     Below,
     Field(HeaderName),
 }
@@ -69,8 +69,8 @@ pub(super) enum TargetField {
 pub(super) enum AddressField {
     /// A field that contains only the address.
     Whole(HeaderName),
-    /// A list of addresses. The proxy itself appends the last one; the others may come from the
-    /// client.
+    /// A list of addresses. Only the last one is used, because the proxy itself appends it; the
+    /// others may come from the client.
     Last(HeaderName),
 }
 
@@ -102,7 +102,7 @@ impl PresetFields {
                 host: Some(X_FORWARDED_HOST),
                 address: AddressField::Last(X_FORWARDED_FOR),
             },
-            // `EnvoyGrpc` is never looked up here, because its messages have fields of their own.
+            // No question over HTTP has the preset `EnvoyGrpc`, so its fields are never used.
             Preset::Envoy | Preset::EnvoyGrpc => Self {
                 target: TargetField::Below,
                 method: None,

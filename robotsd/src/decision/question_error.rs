@@ -1,8 +1,7 @@
-//! Questions without an original request or with a malformed one. They are counted, and logged at a
-//! limited rate.
+//! Counts and logs questions that contain no original request or a malformed one.
 //!
-//! A client may be able to cause such questions at line rate, so each kind of error is logged at
-//! most once per second for each preset, with the total so far.
+//! A client may be able to cause such questions at line rate. So each kind of error is logged at
+//! most once per second for each preset, with the number of errors so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -17,7 +16,8 @@ use crate::word_enum::word_enum;
 /// nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
-    /// The preset; `None` if the preset or the site in the question is unknown.
+    /// The preset of the question; `None` if the question names an unknown preset or an unknown
+    /// site.
     preset: Option<Preset>,
     pub(super) fault: QuestionFault,
     place: &'static str,
@@ -35,7 +35,7 @@ word_enum! {
     }
 }
 
-/// How long a proxy's invalid question is reported as a problem, in seconds.
+/// How long the status shows a problem after an invalid question, in seconds.
 const TROUBLE: u64 = 3600;
 
 impl QuestionError {
@@ -69,7 +69,8 @@ impl QuestionError {
     }
 }
 
-/// Counts and logs the question errors of a listener, and contains the settings for them.
+/// Counts and logs invalid questions on a listener. Also contains the listener's settings for such
+/// questions.
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,
@@ -92,27 +93,27 @@ impl QuestionErrors {
         self.report_as(error, if is_passed { "passed without a decision" } else { "refused" });
     }
 
-    /// Counts and logs a malformed question that is judged nevertheless, like
+    /// Counts and logs a malformed question that was decided nevertheless, at the same rate as
     /// [`report`](Self::report).
     pub(super) fn report_odd(&self, error: QuestionError) {
-        self.report_as(error, "judged by its strictest interpretation");
+        self.report_as(error, "decided by the strictest interpretation");
     }
 
-    /// Counts and logs a call that is answered with a gRPC status, like [`report`](Self::report).
-    /// The proxy then decides whether the request passes.
+    /// Counts and logs a question over gRPC that is answered with an error status, at the same rate
+    /// as [`report`](Self::report). The proxy's config then decides whether the request passes.
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
         self.report_as(error, "answered with a gRPC error; whether the request passes depends on the proxy's config");
     }
 
-    /// Returns the number of questions with each fault.
+    /// Returns the number of questions with each kind of error.
     pub(crate) fn totals(&self) -> [(&'static str, u64); QuestionFault::ALL.len()] {
         let total = |fault| self.counts.iter().map(|of_preset| of_preset[fault as usize].total()).sum();
         QuestionFault::ALL.map(|fault| (fault.as_str(), total(fault)))
     }
 
-    /// Returns a problem for each recent error that only a proxy's config can cause. Such a proxy's
-    /// requests are not judged.
+    /// Returns a problem for each recent error that only a wrong config of the proxy can cause. As
+    /// long as such an error persists, the rules are not applied to the proxy's requests.
     pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
         let done = if self.settings.on_error == OnError::Pass { "passed without a decision" } else { "refused" };
         let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];
@@ -140,9 +141,9 @@ impl QuestionErrors {
         });
     }
 
-    /// Counts a question without a `User-Agent`, which is decided as a request without one. The
-    /// first such question of a preset is logged: some proxies send the field only if configured
-    /// to, and crawlers cannot be recognised without it.
+    /// Counts a question without a `User-Agent` field. The first such question of a preset is also
+    /// logged, because crawlers cannot be recognised without this field, and some proxies send it
+    /// only if configured to.
     pub(super) fn no_agent(&self, preset: Preset) {
         if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {
             return;

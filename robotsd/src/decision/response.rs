@@ -21,24 +21,24 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// more bytes, the connection is closed.
 const BODY: usize = 16 * 1024;
 
-/// Returns the answer that lets a request pass. It must be 200 without a body, because Envoy treats
-/// any other status as a refusal.
+/// Returns the answer that lets a request pass. Its status must be 200, because Envoy treats any
+/// other status as a refusal.
 pub(super) fn pass() -> Response<Bytes> {
     Response::new(Bytes::new())
 }
 
-/// Turns a refusal into the answer to a question. The refusal of a gRPC call has status 200, which
-/// would let the call pass, so the status is changed to 403, even if the call exceeded its crawl
-/// delay. Some gRPC clients ignore `grpc-status` unless the HTTP status is 200. They interpret 403
-/// as PERMISSION_DENIED, but 429 as UNAVAILABLE, which makes them repeat the call.
+/// Changes the status of a refused gRPC call from 200 to 403, because 200 as the answer to a
+/// question would let the call pass. The status is 403 even if the call exceeded its crawl delay:
+/// some gRPC clients ignore `grpc-status` unless the HTTP status is 200. They interpret 403 as
+/// PERMISSION_DENIED, but 429 as UNAVAILABLE, which makes them repeat the call.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;
     }
 }
 
-/// Changes the status of a refusal to one that the proxy treats as a refusal, because a site may be
-/// configured to refuse with a status other than 403.
+/// Changes the status of a refusal to 403 if the proxy does not treat the configured status as a
+/// refusal.
 pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Response<Bytes> {
     if !preset.relays_status() && !response.status().is_success() {
         *response.status_mut() = StatusCode::FORBIDDEN;
@@ -46,15 +46,15 @@ pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Re
     response
 }
 
-/// Returns a refusal that does not quote a rule.
+/// Returns a refusal that has another reason than a rule.
 pub(super) fn forbidden(why: &str) -> Response<Bytes> {
     let mut response = plain_answer(StatusCode::FORBIDDEN, format!("403 Forbidden\n\nNo rule can be quoted: {why}.\n"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent"));
     response
 }
 
-/// Returns the response for a host whose robots.txt is not served here. Its status means that the
-/// request should have been sent to another server (RFC 9110, section 15.5.20).
+/// Returns the response to a request for the robots.txt of an unknown host. The status 421 means
+/// that the request should have been sent to another server (RFC 9110, section 15.5.20).
 pub(super) fn elsewhere() -> Response<Bytes> {
     let text = "421 Misdirected Request: no robots.txt is served here for this host\n";
     plain_answer(StatusCode::MISDIRECTED_REQUEST, text)
@@ -80,7 +80,7 @@ pub(super) async fn read_to_end(mut body: RequestBody) {
     }
 }
 
-/// Returns the response to a call with an answer.
+/// Returns the response to a gRPC call that succeeds, with the given message.
 pub(super) fn called(content: Bytes) -> Response<DecisionBody> {
     let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
     let mut response = Response::new(DecisionBody { content, trailers: Some(trailers) });
@@ -88,7 +88,7 @@ pub(super) fn called(content: Bytes) -> Response<DecisionBody> {
     response
 }
 
-/// Returns the response to a call that fails.
+/// Returns the response to a gRPC call that fails.
 pub(super) fn status(error: CallError) -> Response<DecisionBody> {
     let mut response = Response::new(DecisionBody::content(Bytes::new()));
     *response.headers_mut() = error.fields();

@@ -1,5 +1,5 @@
-//! Determines which sites judge a request: the site in the question, the site of the request's
-//! host, or all sites.
+//! Determines which sites decide about a request: the site that the question names, the site with
+//! the request's host, or all sites.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::request::SiteJudge;
 pub(crate) struct DecisionSite {
     pub(crate) judge: SiteJudge,
     /// A layer that neither logs nor counts. It is used for the second question about a request,
-    /// which has already been logged, and to find the strictest of several sites.
+    /// and to compare the decisions of several sites.
     pub(crate) quiet: RobotsLayer,
 }
 
@@ -30,7 +30,8 @@ pub(crate) struct DecisionSites {
 }
 
 impl DecisionSites {
-    /// Adds a site with its hosts: names with or without a port, `*.example.com`, or `*`.
+    /// Adds a site with its hosts. A host is a name with or without a port, `*.example.com`, or
+    /// `*`.
     pub(crate) fn add<'h>(&mut self, site: DecisionSite, hosts: impl IntoIterator<Item = &'h str>) {
         let place = self.sites.len();
         for host in hosts {
@@ -53,12 +54,12 @@ impl DecisionSites {
     }
 
     /// Returns the sites that a request may be for: one site, or all sites if the question does not
-    /// identify one. Returns no site if the host is unknown and the config lets requests for
-    /// unknown hosts pass.
+    /// identify one. If the host is unknown, and requests for unknown hosts pass by configuration,
+    /// returns no site.
     ///
-    /// A client can send any `Host`, and the proxy has chosen its site by rules that robotsd does
-    /// not know. So if a host is invalid, or if two parts of the question contain hosts of
-    /// different sites, every site is possible.
+    /// The client chooses the `Host` field, and robotsd does not know how the proxy chose its site.
+    /// So if a host is invalid, or if two parts of the question contain hosts of different sites,
+    /// all sites are returned.
     pub(super) fn of_request(&self, asked: &AskedRequest<'_>, unknown: UnknownHost) -> &[DecisionSite] {
         let mut places = Vec::with_capacity(2);
         for host in [asked.host, asked.host_in_target].into_iter().flatten() {
@@ -76,8 +77,8 @@ impl DecisionSites {
     }
 }
 
-/// Reports whether a proxy may have a site for `host`, which may include a port. Clients send
-/// internationalised names in their ASCII form.
+/// Reports whether `host` is a valid host, with or without a port. Internationalised names are
+/// valid only in the ASCII form that clients send.
 fn is_host(host: &[u8]) -> bool {
     let is_part = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._[]:".contains(octet);
     let host = std::str::from_utf8(host).ok().filter(|host| host.bytes().all(|octet| is_part(&octet)));

@@ -1,5 +1,5 @@
-//! Converts the messages of HAProxy's SPOE. The arguments of a message form a question with the
-//! preset `haproxy`, and the variables are its answer.
+//! Converts HAProxy's SPOE messages to questions, and the answers to variables. The arguments of a
+//! message form a question with the preset `haproxy`. HAProxy's rules can use the variables.
 //!
 //! | argument | type | meaning |
 //! |---|---|---|
@@ -30,20 +30,22 @@ use tower_robots::layer::Record;
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
 use crate::edge::{Arguments, SpopMessages, SpopValue, VariableList, X_REQUEST_ID, split_string};
 
-/// The functions that convert messages to requests and responses to variables.
+/// Functions for the SPOP server, which convert messages to requests, and responses to variables.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
 
-/// Maximum number of fields to parse. This is more than a listener for decisions accepts, so that a
-/// question with too many fields is refused instead of truncated.
+/// Maximum number of header fields to parse. A listener for decisions accepts fewer, so a question
+/// with too many fields is refused and not truncated.
 const MAX_FIELDS: usize = 1024;
 
 fn question(arguments: Arguments<'_>) -> Request<()> {
     let mut request = Request::new(());
     let mut fields = HeaderMap::new();
     let is_whole = arguments.octets(b"fields").is_none_or(|octets| read_fields(octets, &mut fields).is_some());
-    // Without all of its fields, the client cannot be recognised, so the request is refused.
+    // If some fields cannot be parsed, the request is refused, because the client might not be
+    // recognised without them.
     *request.uri_mut() = target(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
-    // Only the arguments from the proxy count. Fields of the same names may come from the client.
+    // Header fields with these names may come from the client, so they are replaced by the
+    // arguments, which come from the proxy.
     for (name, value) in [
         (X_ORIGINAL_URI, arguments.octets(b"target")),
         (X_ORIGINAL_METHOD, arguments.octets(b"method")),
@@ -65,16 +67,15 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     request
 }
 
-/// Builds the target of a question. If there is a site, the target contains it, as in a question
-/// over HTTP.
+/// Builds the target of a question. It contains the name of the site, if HAProxy has sent one.
 fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
     let site = site.map(|name| format!("site/{}/", percent_encode(name, NON_ALPHANUMERIC))).unwrap_or_default();
     Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))
 }
 
 /// Parses alternating names and values up to an empty name. Returns `None` if the end is missing or
-/// there are too many fields. No field may be dropped silently, because a client could hide its
-/// fields that way.
+/// there are too many fields. Fields are never dropped silently, because a client could use that to
+/// hide fields from the rules.
 fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     let mut rest = octets;
     while fields.len() <= MAX_FIELDS {
@@ -84,7 +85,8 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
         if name.is_empty() {
             return Some(());
         }
-        // Proxies do not accept a name that is not a token, so no rule depends on such a field.
+        // No proxy accepts a field name that is not a token, so rules do not depend on such a
+        // field.
         let Ok(name) = HeaderName::from_bytes(name) else { continue };
         if !is_of_message(&name) {
             fields.try_append(name, value_of(value)).ok()?;
@@ -109,8 +111,8 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
             None => variables.text("action", b"pass"),
         }
     } else {
-        // The response is a refusal, or the question was rejected. A rejected question must not be
-        // a way around the rules, so it counts as a refusal.
+        // The response is a refusal or the rejection of an invalid question. A rejection also
+        // counts as a refusal, because invalid questions must not be a way around the rules.
         variables.text("action", b"refuse");
         variables.number("status", response.status().as_u16().into());
     }
@@ -133,8 +135,8 @@ mod tests {
     use super::*;
     use crate::edge::push_string;
 
-    /// Returns the question for a message with these arguments. The argument `fields` is binary,
-    /// and all others are strings.
+    /// Builds the question for a message with these arguments. `fields` is sent as binary data, and
+    /// other arguments as strings.
     fn question_of(arguments: &[(&str, &[u8])]) -> Request<()> {
         let mut message = vec![1, b'q', arguments.len() as u8];
         for (name, value) in arguments {
@@ -176,7 +178,7 @@ mod tests {
         for name in ["content-length", "connection", "x-real-ip", "x-request-id"] {
             assert!(of(name).is_empty(), "{name}");
         }
-        // The message has no arguments. The endpoint reports which of them are missing.
+        // Missing arguments are reported by the endpoint, not by the conversion.
         assert!(question_of(&[]).headers().is_empty());
         assert_eq!(question_of(&[("site", b"a shop/b")]).uri().path(), "/-/site/a%20shop%2Fb/auth/haproxy");
     }

@@ -1,22 +1,22 @@
-//! The open connections of each worker, their limit, and the choice of the idle connection that is
-//! closed to free a slot.
+//! Limits the number of open connections, and chooses the idle connection to close if a new one
+//! needs its slot.
 //!
-//! Anyone can open connections and send nothing on them. So at the process-wide limit, a new
-//! connection takes the slot of the connection that has been idle for longest, as in nginx.
+//! Anyone can open connections and send nothing on them. So if the process-wide limit is reached, a
+//! new connection takes the slot of the connection that has been idle for longest, as in nginx.
 //! Connections of the same worker are considered first, then those of other workers. A connection
 //! with a request in progress is never closed for a new one.
 //!
-//! Requests do not touch this state. A connection is registered when it is accepted and removed
-//! when it ends; its [`ConnectionState`] is read only when the limit is reached. One pass over a
-//! worker's connections collects the sixteenth of them that has been idle for longest, so that many
-//! new connections share the cost of a pass. Each candidate is checked again before it is claimed.
-//! The order remains exact, because a connection that becomes idle after the pass has been idle for
-//! less time than all candidates.
+//! Requests do not access this state. A connection is registered when it is accepted, and removed
+//! when it ends. Its [`ConnectionState`] is read only when the limit is reached. Then all
+//! connections of a worker are examined, and the sixteenth of them that has been idle for longest
+//! is collected. These candidates are enough for many new connections. Each candidate is checked
+//! again before its slot is claimed. The order remains exact, because a connection that becomes
+//! idle after the pass has been idle for less time than all candidates.
 //!
-//! While a worker is busy computing, new connections have to wait for a slot. More claims would not
-//! free a slot sooner and would close connections unnecessarily, so there is one claim per waiter.
-//! Several connections are claimed for one waiter only if claimed connections decline because a
-//! request has arrived on them.
+//! A claimed connection closes when its worker gets to it, which may take a while if the worker is
+//! busy. More claims would not free a slot sooner, and would close connections unnecessarily. So
+//! each waiting connection claims only one slot. It claims several only if claimed connections
+//! decline because a request has arrived on them.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep};
 use super::connection_state::{ConnectionState, Idleness};
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionErrorReporter};
 
-/// The connections of one worker.
+/// The open connections of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerConnections {
     open: Mutex<OpenConnections>,
@@ -40,9 +40,9 @@ pub(crate) struct WorkerConnections {
 struct OpenConnections {
     entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
-    /// Idle connections found by the last pass, indexed by [`Idleness`]. The list for
-    /// [`Idleness::Slow`] contains connections whose request head was still incomplete after
-    /// [`HEAD_GRACE`]. Each list ends with the connections that have been idle for longest.
+    /// Idle connections found by the last pass, indexed by [`Idleness`]. A request head that is
+    /// incomplete for longer than [`HEAD_GRACE`] makes a connection [`Idleness::Slow`]. In each
+    /// list, the connections that have been idle for longest are last.
     candidates: [Vec<SlotCandidate>; 2],
     /// Earliest time of the next pass.
     next_pass: Option<Instant>,
@@ -60,19 +60,20 @@ pub(crate) struct RegisteredConnection {
     entry: usize,
 }
 
-/// Time that a request head may take before its connection can lose its slot, if no other
-/// connection is idle. Otherwise one byte of a head would keep a slot for as long as `header_read`
-/// allows. Honest clients send their whole head sooner than that.
+/// Minimum time that a connection with an incomplete request head keeps its slot. After that time,
+/// it can lose the slot if no other connection is idle. Otherwise a client could keep a slot for
+/// the whole time of `header_read` by sending one byte. Honest clients send their whole head sooner
+/// than this.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
 /// Minimum number of candidates that a pass keeps.
 const BATCH: usize = 64;
 
-/// Pause after a pass that found few candidates, as a multiple of the pass's duration. It limits
-/// passes to a twentieth of a core.
+/// Pause after a pass that found few candidates, as a multiple of the pass's duration. Passes then
+/// use at most a twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// Maximum pause after a pass. If a pass takes so long that a longer pause would follow, its thread
+/// Maximum pause after a pass. If a pass took so long that the pause would be longer, its thread
 /// was probably interrupted.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
@@ -93,8 +94,8 @@ impl WorkerConnections {
         let now = Instant::now();
         loop {
             while let Some(SlotCandidate { since, entry }) = open.candidates[idleness as usize].pop() {
-                // Since the pass, a request may have arrived on the connection, or another waiter
-                // may have claimed it.
+                // A request may have arrived on the connection since the pass, or another waiter
+                // may have claimed its slot.
                 let unchanged =
                     open.entries[entry].as_ref().filter(|connection| connection.idle() == Some((idleness, since)));
                 if let Some(connection) = unchanged.filter(|connection| connection.reclaim(idleness)) {
@@ -125,14 +126,14 @@ impl OpenConnections {
         let most = BATCH.max(self.entries.len() / 16);
         self.candidates.iter_mut().for_each(|candidates| keep_oldest(candidates, most));
         let pause = if few { (now.elapsed() * PASS_SHARE).min(MAX_PAUSE) } else { Duration::ZERO };
-        // The next pass must be later than `now`, because the caller retries after a pass and would
-        // otherwise start another one at once.
+        // The next pass must be later than `now`: the caller retries immediately, and would
+        // otherwise start another pass.
         self.next_pass = Some(now + pause.max(Duration::from_micros(1)));
     }
 }
 
-/// Keeps the `most` candidates that have been idle for longest, and moves the longest idle ones to
-/// the end.
+/// Keeps only the `most` candidates that have been idle for longest, and moves the longest of all
+/// to the end.
 fn keep_oldest(candidates: &mut Vec<SlotCandidate>, most: usize) {
     if candidates.len() > most {
         candidates.select_nth_unstable_by_key(most, |candidate| candidate.since);
@@ -152,7 +153,7 @@ impl Drop for RegisteredConnection {
     }
 }
 
-/// A claim on the slot of an open connection, which the connection frees by closing.
+/// A claim on the slot of an open connection. The connection frees the slot by closing.
 #[derive(Debug)]
 pub(crate) struct SlotClaim {
     connection: Arc<ConnectionState>,
@@ -161,23 +162,24 @@ pub(crate) struct SlotClaim {
     pub(crate) idle: Duration,
 }
 
-/// The outstanding claims of all waiters: those whose slots are not free yet.
+/// All waiting connections of the process, and their claims whose slots are not free yet.
 #[derive(Debug, Default)]
 struct SlotClaims {
     waiters: usize,
     claims: Vec<SlotClaim>,
-    /// Number of claims in excess of the waiters, plus one.
+    /// Maximum number of claims if there is one waiter. With each further waiter, one more claim is
+    /// allowed.
     at_once: usize,
 }
 
 /// A new connection that waits for a slot. Dropping this value ends the wait.
 struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 
-/// Maximum number of connections claimed for one slot when others have declined.
+/// Maximum number of slots that one waiter claims if claimed connections decline.
 const MAX_CLAIMS: usize = 32;
 
-/// Maximum age of a claim that still counts. If a claimed connection takes longer to close, another
-/// one may free its slot sooner.
+/// Maximum age of a claim; older ones do not count. Another connection may then free its slot
+/// sooner.
 const CLAIM_LASTS: Duration = Duration::from_secs(5);
 
 impl<'c> SlotWaiter<'c> {
@@ -186,8 +188,8 @@ impl<'c> SlotWaiter<'c> {
         Self(claims)
     }
 
-    /// Makes the claims that are due, using `reclaim`. Returns false if a claim is due and none is
-    /// outstanding.
+    /// Claims slots with `reclaim` until there are enough claims. Returns false if more claims are
+    /// needed and none exists.
     fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
         let mut outstanding = self.0.lock();
         let SlotClaims { waiters, claims, at_once } = &mut *outstanding;
@@ -220,8 +222,8 @@ impl Drop for SlotWaiter<'_> {
     }
 }
 
-/// The slots for connections, counted for the whole process. If they were divided among listeners
-/// and threads, one share could be exhausted while others have free slots.
+/// The slots for the connections of the whole process. If each listener or thread had its own
+/// slots, some could have none left while others have free ones.
 pub(crate) struct ClientSlots {
     pub(crate) slots: Arc<Semaphore>,
     /// The connections of each worker.
@@ -259,8 +261,9 @@ impl ClientSlots {
         all.iter().map(|(_, worker)| open(worker)).sum()
     }
 
-    /// Claims the slot of the connection that has been idle for longest, first among `own`, then
-    /// among the connections of other workers. Returns `None` if no connection is idle.
+    /// Claims the slot of an idle connection of the `own` worker, or of another worker if `own` has
+    /// none. Chooses the connection that has been idle for longest. Returns `None` if no connection
+    /// is idle.
     fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
         let all = self.workers.lock().clone();
         let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
@@ -325,13 +328,12 @@ mod tests {
         Arc::new(ConnectionState::new(&EdgeLimits::default()))
     }
 
-    /// Ensures that events after this call have a later time on the connections' clock, which
-    /// counts microseconds.
+    /// Waits until the connections' clock, which counts microseconds, has advanced.
     fn later() {
         std::thread::sleep(Duration::from_millis(2));
     }
 
-    /// Connections with different idle times: the first has been idle for longest.
+    /// Creates connections, each idle for a shorter time than the one before it.
     fn connections(
         shard: &Arc<WorkerConnections>,
         count: usize,

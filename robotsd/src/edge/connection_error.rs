@@ -1,7 +1,7 @@
-//! Connection errors, reported at a limited rate so that they do not flood the log.
+//! Counts connection errors, and reports them at a limited rate so that they do not flood the log.
 //!
-//! Clients can cause these events at line rate. So each kind is reported at most once a second,
-//! with the number of events since the last report of that kind. The callback writes the log line.
+//! Clients can cause these errors at line rate. So each kind is reported at most once a second,
+//! with the number of errors since its last report.
 
 use std::error::Error;
 use std::fmt;
@@ -11,16 +11,16 @@ use std::time::Instant;
 use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
-/// An event on a listener or one of its connections.
+/// An error on a listener or one of its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionError {
     /// The kind of error.
     pub(crate) kind: ConnectionErrorKind,
     /// Address of the client; `None` for errors while accepting.
     pub(crate) peer: Option<SocketAddr>,
-    /// Text of the underlying error; empty if the kind explains enough.
+    /// Text of the underlying error. Empty if the kind says enough.
     pub(crate) detail: String,
-    /// Number of events of this kind since the last report, including this one.
+    /// Number of errors of this kind since its last report, including this one.
     pub(crate) count: u64,
 }
 
@@ -31,15 +31,16 @@ word_enum! {
         /// A connection could not be accepted, usually because the process is out of file
         /// descriptors.
         Accept = "accept",
-        /// All connection slots are in use and none is idle, or the limit of TLS handshakes is
-        /// reached. Further connections wait.
+        /// All connection slots are in use and no connection is idle, or the limit of TLS
+        /// handshakes is reached. New connections wait.
         Full = "full",
-        /// The limit of connections is reached, and an idle connection was closed for a new one.
+        /// The limit of connections was reached, so an idle connection was closed for a new one.
         Recycled = "recycled",
-        /// No request arrived in time: the client was silent, or sent its request head too slowly.
+        /// No request arrived in time, because the client was silent or sent its request head too
+        /// slowly.
         Slow = "slow",
         /// A client that is not a trusted proxy connected to a listener that requires a PROXY
-        /// header. Such a client could forge the header.
+        /// header. The header is not read, because the client could forge it.
         Untrusted = "untrusted",
         /// A connection did not begin with the PROXY header that its listener requires.
         ProxyHeader = "proxy-header",
@@ -48,7 +49,7 @@ word_enum! {
         Handshake = "handshake",
         /// The client sent something that is not HTTP, or violated the rules of HTTP.
         Protocol = "protocol",
-        /// The client sent far more frames than its requests and their responses can explain.
+        /// The client sent many more frames than its requests and their responses explain.
         Flood = "flood",
         /// The connection broke, or a response could not be written in time.
         Broken = "broken",
@@ -77,7 +78,7 @@ impl fmt::Display for ConnectionError {
 /// The kind and cause of the error that ended a connection.
 pub(crate) type ConnectionFailure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
 
-/// Counts connection errors and calls `on_error` for some of them.
+/// Counts all connection errors, and reports some of them by calling `on_error`.
 pub(crate) struct ConnectionErrorReporter {
     on_error: Box<dyn Fn(&ConnectionError) + Send + Sync>,
     start: Instant,
@@ -89,7 +90,7 @@ impl ConnectionErrorReporter {
         Self { on_error: Box::new(on_error), start: Instant::now(), tallies: Default::default() }
     }
 
-    /// Counts an event. The detail is formatted only if the event is reported.
+    /// Counts an error. The detail is formatted only if the error is reported.
     pub(crate) fn report(&self, kind: ConnectionErrorKind, peer: Option<SocketAddr>, detail: &dyn fmt::Display) {
         if let Some(count) = self.tallies[kind as usize].count(self.start) {
             (self.on_error)(&ConnectionError { kind, peer, detail: detail.to_string(), count });
@@ -119,7 +120,8 @@ mod tests {
         }
         reporter.report(ConnectionErrorKind::Full, None, &"");
         let reported = reported.lock();
-        // A burst is reported once in each clock second during which it lasts.
+        // There is one report per second of the clock, and even a short burst may extend over two
+        // of them.
         let seconds = begun.elapsed().as_secs() as usize + 2;
         assert!((2..=1 + seconds).contains(&reported.len()), "{reported:?}");
         assert_eq!(reported[0].count, 1);

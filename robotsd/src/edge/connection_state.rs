@@ -1,14 +1,14 @@
-//! The activity of one connection. The deadline is computed from it without a timer for each
-//! request.
+//! The state of one connection: what it waits for, and since when. The deadline of the connection
+//! is computed from this state, without a timer for each request.
 //!
 //! The socket reports bytes, the service reports when requests begin and end, and the driver of the
-//! connection reads the deadline whenever it wakes. hyper's own header timer is not used: it does
-//! not run until the first byte has decided the protocol, it also closes idle keep-alive
-//! connections, and it costs a timer per request.
+//! connection reads the deadline whenever it wakes. hyper's own header timer is not used, for three
+//! reasons. It does not run until the first bytes have decided the protocol. It also closes idle
+//! keep-alive connections. And it costs a timer per request.
 //!
-//! **Between requests a connection is parked.** After one second without requests, it keeps only
-//! its socket and its state. Bytes are read into a buffer on the stack, and memory for responses is
-//! kept only while requests arrive. An idle connection uses 3 KiB; with hyper it would use 21 KiB.
+//! **An idle connection is parked.** After one second without requests, it keeps only its socket
+//! and its state. Bytes are read into a buffer on the stack. A parked connection uses 3 KiB; with
+//! hyper it would use 21 KiB.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,15 +26,15 @@ use crate::http_common::{Flag, InterimClient, InterimQueue, Transfer};
 
 /// The state of one connection, shared by its socket, its service and its driver.
 ///
-/// Other threads write only the fields for claiming the slot. Every field is atomic, because a task
-/// may move between threads.
+/// Other threads write only the fields for claiming the slot. The other fields are atomic, too,
+/// because a connection's task may move between threads.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     opened: Instant,
     first_byte: Duration,
     header_read: Duration,
     keep_alive: Duration,
-    /// Counts of the connection's responses.
+    /// Counters for the connection's responses.
     pub(crate) counts: Arc<ResponseCounts>,
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
@@ -43,31 +43,31 @@ pub(crate) struct ConnectionState {
     /// The phase in the lowest two bits. The higher bits contain the start time of the phase, in
     /// microseconds since `opened`.
     phase: AtomicU64,
-    /// Number of requests in progress. While it is not 0, the phase is ignored.
+    /// Number of requests in progress. While it is not 0, `phase` has no meaning.
     in_progress: AtomicUsize,
-    /// Time when the incomplete frame or field section began, in microseconds; [`NEVER`] if none is
-    /// incomplete.
+    /// Time when the current incomplete frame or field section began, in microseconds; [`NEVER`] if
+    /// none is incomplete.
     partial: AtomicU64,
-    /// Time when the first incomplete frame of the phase began, in microseconds. So a client gains
-    /// no time by starting another frame.
+    /// Time when the first incomplete frame of this phase began, in microseconds. The deadline
+    /// counts from this time, so that a client gains no time by starting another frame.
     first_partial: AtomicU64,
 
     // The claim of the slot. New connections that need a slot write these fields, and so does the
     // driver.
-    /// The value of `phase` when a new connection claimed this connection's slot; [`NEVER`] without
-    /// a claim. A request changes the phase, which cancels the claim without a write to this field.
+    /// The value that `phase` had when the slot was claimed; [`NEVER`] without a claim. If a
+    /// request arrives, `phase` changes, which cancels the claim without a write to this field.
     claimed_in: AtomicU64,
-    /// The slot was claimed although the connection has an incomplete head or frame.
+    /// Whether the slot was claimed although the connection has an incomplete head or frame.
     is_claimed_as_slow: Flag,
     /// Time of the last declined claim, in microseconds. The connection counts as idle only since
-    /// then, so that others are claimed before it.
+    /// that time, so that other connections are claimed first.
     declined: AtomicU64,
     pub(crate) has_ended: Flag,
 
     // Signals between the socket, the service and the driver.
-    /// The client has sent the HTTP/2 preface, or a request on HTTP/2.
+    /// Whether the client has sent the HTTP/2 preface, or a request on HTTP/2.
     pub(crate) is_http2: Flag,
-    /// Bytes have arrived since this flag was last read and cleared. The fast path does not set it.
+    /// Whether bytes have arrived since this flag was last checked. The fast path does not set it.
     pub(crate) heard: Flag,
     /// Type of the frames that flood the connection. Once this is set, the connection is closed.
     pub(crate) flood: OnceLock<u8>,
@@ -75,29 +75,29 @@ pub(crate) struct ConnectionState {
     pub(crate) close_if_idle: Flag,
     /// Set by the socket when it has closed the connection because it was idle.
     pub(crate) is_closed_as_idle: Flag,
-    /// The next HTTP/1.1 response announces that the connection closes after it.
+    /// Whether the next HTTP/1.1 response must announce that the connection closes after it.
     pub(crate) is_leaving: Flag,
     pub(crate) delivery: Delivery,
     /// The interim responses of the request in progress, on HTTP/1.1.
     interim: InterimQueue,
-    /// The tunnel that the driver runs once the connection has switched protocols.
+    /// The tunnel to run after the connection has switched protocols.
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
 
-/// Kinds of idle connections, by the bytes that they wait for.
+/// The kinds of idle connections. They differ in the bytes that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idleness {
-    /// A request, or the handshake before it.
+    /// Waiting for the first byte of a request, or for a handshake.
     Idle,
-    /// The rest of a request head or of an HTTP/2 frame.
+    /// Waiting for the rest of a request head or of an HTTP/2 frame.
     Slow,
 }
 
-/// Nothing has been read yet.
+/// Phase: nothing has been read yet.
 const SILENT: u64 = 0;
-/// A part of a request head has been read.
+/// Phase: a request head has been read in part.
 const HEAD: u64 = 1;
-/// At least one request has been answered.
+/// Phase: a request has been answered.
 const BETWEEN: u64 = 2;
 
 impl ConnectionState {
@@ -137,8 +137,8 @@ impl ConnectionState {
         }
         match self.phase.load(Ordering::Relaxed) & 3 {
             SILENT => self.enter(HEAD),
-            // On HTTP/2 the bytes may be a PING or WINDOW_UPDATE frame, so a connection without
-            // streams keeps the longer deadline.
+            // On HTTP/2, the bytes may be a PING or a WINDOW_UPDATE frame. So they do not start the
+            // shorter deadline for heads.
             BETWEEN if !self.is_http2.is_set() => self.enter(HEAD),
             _ => {}
         }
@@ -154,8 +154,8 @@ impl ConnectionState {
         RequestInProgress(Arc::clone(self))
     }
 
-    /// Returns the time when the connection will be overdue if nothing changes. Returns `None` if
-    /// requests are in progress, because their bodies have their own deadlines.
+    /// Returns the time when the connection is overdue if nothing changes until then. Returns
+    /// `None` if requests are in progress, because their bodies have their own deadlines.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if !self.is_idle() {
             return None;
@@ -173,24 +173,23 @@ impl ConnectionState {
         }
     }
 
-    /// Whether no request is in progress.
+    /// Reports whether no request is in progress.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_progress.load(Ordering::Acquire) == 0
     }
 
-    /// Whether the client has not sent any bytes yet.
+    /// Reports whether the client has not sent any bytes yet.
     pub(crate) fn is_silent(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == SILENT
     }
 
-    /// Whether the connection has answered at least one request and now waits for the next.
+    /// Reports whether the connection has answered at least one request and now waits for the next.
     pub(crate) fn has_served(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
-    /// Stores the waker of the connection's task. The task calls this before it does anything else.
-    /// A task keeps the same waker all its life, so the waker is stored once per connection and not
-    /// at each wait.
+    /// Stores the waker of the connection's task. This must be the first action of the task. A task
+    /// keeps its waker for its whole life, so the waker need not be stored again at each wait.
     pub(crate) async fn enter_task(&self) {
         poll_fn(|cx| {
             let _ = self.task.set(cx.waker().clone());
@@ -201,8 +200,8 @@ impl ConnectionState {
 
     /// Runs a step that precedes requests: receiving the PROXY header, or the TLS handshake.
     /// Returns `None` if the connection ended during the step or its slot was claimed. When the
-    /// step ends, the wait for the next step begins. The step is `Unpin` (boxed), so that this
-    /// future does not store it twice.
+    /// step ends, the time for the next step begins. The step must be `Unpin` (boxed), so that this
+    /// future does not contain it twice.
     pub(crate) async fn before_request<T, E>(
         &self,
         part: impl Future<Output = Result<Option<T>, E>> + Unpin,
@@ -231,8 +230,8 @@ impl ConnectionState {
         self.partial.store(now, Ordering::Release);
     }
 
-    /// Returns what the connection waits for, and since when. `None` if requests are in progress or
-    /// the slot has been claimed.
+    /// Returns what the connection waits for, and since when. Returns `None` if requests are in
+    /// progress or the slot has been claimed.
     pub(crate) fn idle(&self) -> Option<(Idleness, Instant)> {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() || self.is_claimed_in(state) {
@@ -248,8 +247,8 @@ impl ConnectionState {
         Some((idleness, self.at(since.max(self.declined.load(Ordering::Relaxed)))))
     }
 
-    /// Claims the slot of the connection. May be called from any thread. The connection closes
-    /// unless a request arrives first. Returns false if it is not idle any more.
+    /// Claims the slot of the connection, from any thread. The connection then closes, unless a
+    /// request arrives first. Returns false if the connection is not idle any more.
     pub(crate) fn reclaim(&self, idleness: Idleness) -> bool {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() {
@@ -263,7 +262,7 @@ impl ConnectionState {
         true
     }
 
-    /// Whether the slot has been claimed and the phase has not changed since.
+    /// Reports whether the slot is claimed. A claim ends if the phase changes.
     pub(crate) fn is_reclaimed(&self) -> bool {
         self.is_claimed_in(self.phase.load(Ordering::Relaxed)) && self.is_idle()
     }
@@ -272,13 +271,14 @@ impl ConnectionState {
         self.claimed_in.load(Ordering::Acquire) == phase
     }
 
-    /// Whether the slot was claimed although the connection has an incomplete head or frame.
+    /// Reports whether the slot was claimed although the connection has an incomplete head or
+    /// frame.
     pub(crate) fn is_reclaimed_as_slow(&self) -> bool {
         self.is_claimed_as_slow.is_set()
     }
 
-    /// Withdraws the claim because the connection cannot close now. Other connections are then
-    /// claimed before this one is claimed again.
+    /// Withdraws the claim because the connection cannot be closed now. It is claimed again only
+    /// after other idle connections.
     pub(crate) fn decline(&self) {
         self.declined.store(self.now(), Ordering::Relaxed);
         self.claimed_in.store(NEVER, Ordering::Release);
@@ -308,8 +308,8 @@ impl InterimClient for ConnectionState {
     }
 }
 
-/// A request in progress. When the last request of a connection is dropped, the wait for the next
-/// one begins.
+/// A request in progress. When it is dropped and no other is in progress, the time for the next
+/// request begins.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress(pub(crate) Arc<ConnectionState>);
 
@@ -321,26 +321,27 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// The data that the client has not received yet. The HTTP libraries consider a response finished
-/// once they have its whole body. Here it is finished once the socket or the stream has accepted
-/// all of it.
+/// Tracks how much of its responses the client has received. For the HTTP libraries, a response is
+/// finished once they have its whole body. Here, it is finished once the socket or the stream has
+/// accepted all of it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     unsent: AtomicU64,
     /// The upstream connection that the current HTTP/1.1 response occupies.
     pub(crate) transfer: Mutex<Option<Transfer>>,
-    /// Number of times that the client's socket has accepted bytes after a wait.
+    /// How often the client's socket has accepted bytes after a wait.
     taken: AtomicUsize,
 }
 
-/// What remains to be sent of the responses when no request is in progress.
+/// The data that remains to be sent when no request is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsent {
     Nothing,
-    /// The client's socket accepts no bytes. This state has its own deadline.
+    /// The client's socket accepts no bytes. [`WatchedSocket`](super::connection::watched_socket)
+    /// has a deadline for this state.
     Socket,
     /// HTTP/2 streams wait for their flow-control window. The number changes whenever the first of
-    /// them makes progress.
+    /// these streams makes progress.
     Streams(u32),
 }
 
@@ -383,5 +384,5 @@ impl Delivery {
     }
 }
 
-/// The value that means "no phase" or "no time".
+/// Means "no phase" or "no time".
 const NEVER: u64 = u64::MAX;

@@ -31,32 +31,33 @@ use super::tls::TlsAcceptor;
 use crate::http_common::{EdgeService, Peer};
 use crate::socket::Socket;
 
-/// The settings of one listener. By default the listener does not use TLS and trusts no proxy.
+/// The settings of one listener. The default is a listener without TLS and without trusted proxies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListenerSettings {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) trusted: Arc<Trusted>,
-    /// Whether only trusted proxies may connect, and every connection must begin with a PROXY
-    /// header.
+    /// Whether every connection must begin with a PROXY header. Only trusted proxies may then
+    /// connect.
     pub(crate) proxy_protocol: bool,
-    /// Counters of the listener on this worker, from [`Edge::counts`]; by default the counters of
-    /// an unlabelled listener.
+    /// Counters of the listener on this worker, from [`Edge::counts`]. The default is counters
+    /// without a label.
     pub(crate) counts: Option<Arc<ResponseCounts>>,
-    /// The SPOP messages to serve; `None` if the listener does not speak SPOP.
+    /// The functions that answer SPOP messages; `None` if the listener does not support SPOP.
     pub(crate) messages: Option<SpopMessages>,
 }
 
 /// State shared by the listeners of a process: settings, the connection limit, and the callback for
 /// connection errors.
 ///
-/// Cheap to clone. The shared state is written once per connection and never for a request.
+/// Cheap to clone. The shared state is written when a connection begins or ends, but never for a
+/// request.
 #[derive(Clone)]
 pub(crate) struct Edge {
     settings: Arc<ArcSwap<ConnectionSettings>>,
     shared: Arc<SharedConnections>,
 }
 
-/// The totals of all listeners since the process started.
+/// The totals of all listeners since the process started, for metrics.
 #[derive(Debug)]
 pub(crate) struct EdgeTraffic {
     /// Connections currently open.
@@ -69,16 +70,15 @@ pub(crate) struct EdgeTraffic {
 
 struct SharedConnections {
     limit: ClientSlots,
-    /// Number of connections accepted so far. The number of a connection is part of the ids of its
-    /// requests.
+    /// Number of connections accepted so far. A connection's number is part of its requests' ids.
     opened: AtomicU64,
     listeners: ListenerCounts,
     reporter: ConnectionErrorReporter,
 }
 
 impl Edge {
-    /// Creates the shared state. `on_error` is called at most once a second for each kind of
-    /// connection error, `on_access` for every request. Neither may block.
+    /// Creates the shared state. `on_error` is called for connection errors, at most once a second
+    /// for each kind. `on_access` is called for every request. Neither may block.
     pub(crate) fn new(
         limits: EdgeLimits,
         on_error: impl Fn(&ConnectionError) + Send + Sync + 'static,
@@ -94,29 +94,29 @@ impl Edge {
         Self { shared: Arc::new(shared), settings: Arc::new(settings) }
     }
 
-    /// Returns a copy with other limits per connection and request. The copy shares the connection
-    /// slots.
+    /// Returns a copy with changed limits. The copy shares the connection slots with the original,
+    /// so the number of slots does not change.
     pub(crate) fn with_limits(&self, change: impl FnOnce(EdgeLimits) -> EdgeLimits) -> Self {
         let settings = self.settings.load();
         let settings = ArcSwap::from_pointee(settings.with(change(settings.limits.clone())));
         Self { shared: Arc::clone(&self.shared), settings: Arc::new(settings) }
     }
 
-    /// Sets the limits for future connections. This does not change the number of connection slots.
+    /// Sets the limits for future connections. The number of connection slots does not change.
     pub(crate) fn set_limits(&self, limits: EdgeLimits) {
         let settings = self.settings.load().with(limits);
         self.settings.store(Arc::new(settings));
     }
 
     /// Changes the connection limit of all listeners from `before` to `now`. If more than `now`
-    /// connections are open, idle ones are closed, and no slot becomes free until the limit is met.
-    /// Must be called within a runtime.
+    /// connections are open, idle ones are closed until the new limit is met. New connections wait
+    /// meanwhile. Must be called within a runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         if now >= before {
             self.shared.limit.slots.add_permits(now - before);
             return;
         }
-        // A slot in use is withdrawn when its connection ends.
+        // A slot that is in use can be removed only when its connection ends.
         let owed = before - now - self.shared.limit.slots.forget_permits(before - now);
         let shared = Arc::clone(&self.shared);
         drop(tokio::spawn(async move {
@@ -127,8 +127,8 @@ impl Edge {
         }));
     }
 
-    /// Records that another process now accepts connections. After the shutdown begins, responses
-    /// tell clients to reconnect.
+    /// Records that another process now accepts connections. Once this process shuts down, its
+    /// responses tell clients to reconnect.
     pub(crate) fn set_successor(&self) {
         self.settings.load().successor.set(true);
     }
@@ -150,18 +150,18 @@ impl Edge {
         self.shared.listeners.of_worker(listener)
     }
 
-    /// Returns the totals of every listener so far.
+    /// Returns the totals of each listener so far.
     pub(crate) fn listeners(&self) -> ListenerTraffic {
         self.shared.listeners.traffic()
     }
 
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
-    /// At shutdown, the listener accepts the connections in its backlog and closes. Idle
-    /// connections are closed at once, and silent new connections after [`EdgeLimits::greeting`].
-    /// Requests in progress have [`EdgeLimits::drain`] to finish. If [another
-    /// process](Edge::set_successor) accepts connections, each connection is closed after a
-    /// response that announces this. Dropping the future ends everything at once.
+    /// At shutdown, the listener is closed after the connections in its backlog have been accepted.
+    /// Idle connections are closed at once. Connections that have not sent anything yet are closed
+    /// after [`EdgeLimits::greeting`]. Requests in progress have [`EdgeLimits::drain`] to finish.
+    /// If [another process](Edge::set_successor) accepts connections, connections are kept longer,
+    /// so that a response can announce their end. Dropping the future ends everything at once.
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
@@ -182,15 +182,15 @@ tower_robots::internals::debug_as!(|it| Edge { limits: it.settings.load().limits
 /// A connection that the kernel has accepted, and the address of its peer.
 type Accepted = (TcpStream, SocketAddr);
 
-/// A listener being served, together with its connections.
+/// A listener with its connections.
 struct ServedListener<S> {
     context: Arc<ListenerContext>,
     service: S,
     counts: Arc<ResponseCounts>,
     worker: Arc<WorkerConnections>,
     connections: JoinSet<()>,
-    /// An accepted connection that has no slot yet. Slots are acquired after accepting, because a
-    /// listener that waits for connections would otherwise occupy a slot that other listeners need.
+    /// An accepted connection that has no slot yet. Slots are acquired after accepting. Otherwise
+    /// each listener that waits for a connection would occupy a slot.
     waiting: Option<Accepted>,
     stop: watch::Sender<bool>,
 }
@@ -205,7 +205,7 @@ impl<S: EdgeService> ServedListener<S> {
         Self { context, service, counts, worker, connections: JoinSet::new(), waiting: None, stop }
     }
 
-    /// Accepts connections until `shutdown` completes, and opens each as soon as a slot is free.
+    /// Accepts connections until `shutdown` completes. Serves each as soon as a slot is free.
     async fn accept_until(&mut self, listener: &TcpListener, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut pause = Duration::ZERO;
@@ -214,8 +214,8 @@ impl<S: EdgeService> ServedListener<S> {
             let accepted = tokio::select! {
                 biased;
                 () = &mut shutdown => return,
-                // Finished tasks are joined before the next accept. Otherwise they would accumulate
-                // during a flood of short connections.
+                // Finished tasks are removed before the next connection is accepted. Otherwise they
+                // would accumulate during a flood of short connections.
                 Some(_) = self.connections.join_next() => continue,
                 accepted = accept(listener, resume) => accepted,
             };
@@ -231,7 +231,8 @@ impl<S: EdgeService> ServedListener<S> {
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 // Usually the process has no free file descriptors. Accepting again at once would
-                // fail in a busy loop. During the pause, connections that end free some.
+                // fail again, in a busy loop. During the pause, other connections may end and free
+                // their descriptors.
                 Err(error) => {
                     self.context.edge.shared.reporter.report(ConnectionErrorKind::Accept, None, &error);
                     pause = (pause * 2).clamp(Duration::from_millis(10), Duration::from_secs(1));
@@ -241,8 +242,9 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Accepts connections from the kernel's backlog while there are free slots. Their clients
-    /// consider them established, so they are served. Later connections are refused.
+    /// Accepts connections from the kernel's backlog while there are free slots. They are served,
+    /// because their clients consider them established. After that, the listener is closed, and
+    /// further connections are refused.
     fn accept_backlog(&mut self, listener: TcpListener) {
         while let Some(slot) = self.context.edge.shared.limit.try_acquire() {
             if self.waiting.is_none() && !self.context.edge.settings.load().successor.is_set() {
@@ -253,13 +255,14 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Waits up to [`EdgeLimits::drain`] for the connections to end, then aborts the rest.
+    /// Waits until all connections have ended, for at most [`EdgeLimits::drain`]. Then aborts the
+    /// rest.
     async fn drain(mut self) {
         let _ = self.stop.send(true);
         let limit = self.context.edge.settings.load().limits.drain;
         let ended = timeout(limit, async {
-            // No other process can serve this connection. It is served as soon as a draining
-            // connection frees a slot.
+            // This connection was already accepted, so no other process can serve it. It is served
+            // when a draining connection frees a slot.
             if self.waiting.is_some() {
                 self.open_waiting().await;
             }
@@ -284,7 +287,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Waits for a slot. Meanwhile, joins finished connections.
+    /// Waits for a slot. Removes finished tasks meanwhile.
     async fn slot(&mut self) -> OwnedSemaphorePermit {
         let SharedConnections { limit, reporter, .. } = &*self.context.edge.shared;
         let mut acquiring = pin!(limit.acquire(&self.worker, reporter));
@@ -297,10 +300,10 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Serves an accepted connection that has this slot.
+    /// Starts to serve an accepted connection, which gets this slot.
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
-        // Without this option, small responses may wait for an acknowledgement. A socket that
-        // rejects the option is already broken.
+        // Without this option, small responses may wait for an acknowledgement. An error is
+        // ignored, because the socket is then already broken.
         let _ = socket.set_nodelay(true);
         let ListenerContext { edge, .. } = &*self.context;
         let settings = edge.settings.load_full();
@@ -322,7 +325,7 @@ async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<Accepted>
     listener.accept().await
 }
 
-/// Whether an error of `accept` concerns only the connection that was being accepted.
+/// Reports whether an error of `accept` concerns only the connection that would have been accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
@@ -335,11 +338,11 @@ struct ListenerContext {
     clock: Arc<DateClock>,
     /// The address of the listener.
     local: Option<SocketAddr>,
-    /// Signals that the listener has stopped.
+    /// The signal that the listener has stopped.
     stopped: watch::Receiver<bool>,
 }
 
-/// An accepted connection whose requests are not served yet.
+/// An accepted connection before its first request.
 struct NewConnection {
     context: Arc<ListenerContext>,
     settings: Arc<ConnectionSettings>,
@@ -350,8 +353,8 @@ struct NewConnection {
 
 impl NewConnection {
     /// Serves the connection until it ends, and reports the error that ended it. The parts of
-    /// `_open` are dropped in order, and the slot must be first. Otherwise a claim would seem to
-    /// have freed no slot.
+    /// `_open` are dropped in their order. The slot must be first: when the registration is
+    /// dropped, a waiter that has claimed the slot expects it to be free.
     async fn serve(
         self,
         socket: TcpStream,
@@ -362,17 +365,17 @@ impl NewConnection {
         let mut announced = None;
         let Err((kind, error)) = self.serve_announced(socket, service, &mut announced).await else { return };
         let client = self.client(announced);
-        // PROXY version 1 has no command for the proxy's own health checks. Their header contains
-        // no client, or the proxy itself as the client.
+        // This may be a health check of the proxy. In PROXY version 1, the header of a health check
+        // contains no client, or the proxy itself as the client.
         let may_be_check = announced.is_some() && client == self.peer;
-        // A health check resets the connection once it has its result, which is not an error.
+        // When a health check has its result, it resets the connection. This is not an error.
         if !may_be_check || kind != ConnectionErrorKind::Broken || self.state.has_served() {
             self.context.edge.shared.reporter.report(kind, Some(client), &error);
         }
     }
 
-    /// Receives the PROXY header, performs the TLS handshake and then serves requests, as far as
-    /// the listener requires these steps.
+    /// Receives the PROXY header and performs the TLS handshake, if the listener requires them.
+    /// Then serves requests.
     async fn serve_announced(
         &self,
         mut socket: TcpStream,
@@ -392,8 +395,8 @@ impl NewConnection {
         connection::serve(socket, service, settings, clock, stop, context.settings.messages).await
     }
 
-    /// Returns the address of the client: the one from the PROXY header, or the peer's address if
-    /// there is none.
+    /// Returns the client's address from the PROXY header. If there is none, returns the address of
+    /// the peer.
     fn client(&self, announced: Option<AnnouncedClient>) -> SocketAddr {
         match announced {
             Some(AnnouncedClient::Address(address)) => address,
@@ -401,25 +404,26 @@ impl NewConnection {
         }
     }
 
-    /// Receives the PROXY header. Returns `None` if the connection ended before that or its slot
-    /// was claimed.
+    /// Receives the PROXY header. Returns `None` if the connection ended first, or if its slot was
+    /// claimed.
     async fn receive_header(&self, socket: &mut TcpStream) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
         if !self.context.settings.trusted.trusts(self.peer.ip()) {
             let message = "the client's address is not in trusted_proxies, which proxy_protocol = true requires";
             return Err((ConnectionErrorKind::Untrusted, message.into()));
         }
-        // A client that connected before a shutdown may already have sent its header.
+        // During a shutdown, a client that connected before it may still be sending its header.
         let stopping = async {
             stopped(self.context.stopped.clone()).await;
             sleep(self.settings.farewell(false)).await;
         };
-        // The future is boxed, so that connections without a header do not reserve memory for it.
+        // The future is boxed. Connections to listeners without PROXY headers then do not reserve
+        // memory for it.
         let receiving = Box::pin(proxy_protocol::receive(socket, &self.settings.limits, stopping, &self.state));
         self.state.before_request(receiving).await
     }
 
-    /// Returns the socket for requests, after the TLS handshake if the listener has TLS. Returns
-    /// `None` if the client has left.
+    /// Performs the TLS handshake if the listener has TLS. Returns the socket for requests, or
+    /// `None` if the client has disconnected.
     async fn secure(
         &self,
         socket: TcpStream,
@@ -437,8 +441,8 @@ impl NewConnection {
         };
         let stopping = async {
             stopped(self.context.stopped.clone()).await;
-            // If no other process accepts connections, this connection is closed at once, because
-            // its client has not sent anything yet.
+            // Without another process that accepts connections, this connection is closed at once,
+            // because its client has not sent anything yet.
             if self.settings.successor.is_set() {
                 sleep(self.settings.farewell(false)).await;
             }
@@ -451,8 +455,8 @@ impl NewConnection {
                 &"the limit of concurrent TLS handshakes is reached: the connection waits",
             )
         };
-        // The future is boxed, so that connections without TLS do not reserve memory for a
-        // handshake.
+        // The future is boxed. Connections to listeners without TLS then do not reserve memory for
+        // it.
         let secured = Box::pin(tls.secure(socket, stopping, &self.state, full)).await?;
         Ok(secured.map(|(stream, secured)| {
             let info = ConnectionInfo { forwarded: forwarded("https"), secured: Some(secured) };

@@ -1,4 +1,4 @@
-//! The counters of all listeners, one set per listener and worker.
+//! Counters for each listener, with a separate set of counters for each worker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use crate::metrics::{Counter, MethodLabel, ResponseKey};
 
-/// Counters of the listeners of a process. A listener is identified by its label: a listener that
-/// replaces another with the same label continues its counts.
+/// Counters of the listeners of a process. A listener is identified by its label. So if it is
+/// replaced by another listener with the same label, its counts continue.
 #[derive(Debug, Default)]
 pub(crate) struct ListenerCounts(Mutex<ListenerParts>);
 
@@ -18,12 +18,12 @@ struct ListenerParts {
     /// Labels of the listeners; the index is the listener's number.
     labels: Vec<Arc<str>>,
     shards: Vec<Arc<ResponseCounts>>,
-    /// Sums of the shards that are not in use any more.
+    /// Sums of the counters that are no longer in use.
     ended: ResponseTotals,
     ended_siteless: BTreeMap<ResponseKey, u64>,
 }
 
-/// The counts of every listener, for metrics.
+/// The counts of all listeners, for metrics.
 #[derive(Debug)]
 pub(crate) struct ListenerTraffic {
     /// Labels of the listeners; the index is the listener's number.
@@ -77,8 +77,8 @@ impl ListenerCounts {
     }
 }
 
-/// Counters of one listener on one worker. Only that worker writes them. They are aligned so that
-/// different workers' counters share no cache line.
+/// Counters of one listener on one worker. Only that worker writes them. The alignment keeps the
+/// counters of different workers in different cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ResponseCounts {
@@ -95,10 +95,10 @@ pub(crate) struct ResponseCounts {
 /// The sums of several [`ResponseCounts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponseTotals {
-    /// Responses by the first digit of their status, from 1.
+    /// Number of responses by the first digit of their status: index 0 is for 1xx.
     pub(crate) by_class: [u64; 5],
-    /// Number of requests that were not answered, because the client left or the request was cut
-    /// off.
+    /// Number of requests without a response, because the client disconnected or the request was
+    /// cut off.
     pub(crate) unanswered: u64,
 }
 
@@ -118,8 +118,8 @@ impl ResponseCounts {
         self.unanswered.add_one();
     }
 
-    /// Counts a response that did not come from a site, in addition to
-    /// [`answered`](Self::answered).
+    /// Counts a response that did not come from a site. [`answered`](Self::answered) must be called
+    /// as well.
     pub(crate) fn siteless(&self, method: MethodLabel, status: StatusCode) {
         ResponseKey::new(self.listener, method, status).count(&mut self.siteless.lock());
     }
@@ -130,7 +130,8 @@ impl ResponseCounts {
         scopeguard::guard(self, |counts| counts.closed.add_one())
     }
 
-    /// Returns the number of open connections. A connection may open during the call.
+    /// Returns the number of open connections. Connections that open or close during the call may
+    /// be counted or not.
     pub(crate) fn connections(&self) -> u64 {
         let closed = self.closed.total();
         self.opened.total().saturating_sub(closed)

@@ -1,16 +1,16 @@
 //! The client-facing side of the proxy: HTTP/1.1 and HTTP/2. HTTP/2 is negotiated with ALPN on TLS,
 //! or used by prior knowledge without TLS.
 //!
-//! The edge passes checked and cleaned requests to its service. They have a target in origin-form,
-//! one `Host` and only end-to-end fields; forwarding fields that a client could have forged are
-//! removed. Every wait has a deadline, and everything that a client can make grow has a limit. The
-//! edge knows nothing of robots.txt, sites or upstreams.
+//! The edge passes checked and cleaned requests to its service. A checked request has a target in
+//! origin-form, one `Host`, only end-to-end fields, and no forwarding fields that a client could
+//! have forged. Every wait has a deadline, and all memory that a client can cause to be allocated
+//! is limited. The edge knows nothing of robots.txt, sites or upstreams.
 //!
 //! A request carries its id in [`X_REQUEST_ID`]. Its extensions contain a
 //! [`ClientRequest`](crate::http_common::ClientRequest) with everything else that the edge knows
-//! about it. The service may answer a WebSocket request with 101 and a
-//! [`Tunnel`](crate::http_common::Tunnel) in the extensions of the response. If the service returns
-//! any other interim response, the edge replaces it with 502.
+//! about it. To accept a WebSocket, the service answers with 101 and a
+//! [`Tunnel`](crate::http_common::Tunnel) in the extensions of the response. Any other 1xx response
+//! of the service is replaced with 502.
 //!
 //! Begin with [`listener`], which accepts connections, and [`connection`], which serves them.
 //! [`client_slots`] limits the number of open connections, and [`connection_state`] tracks the
@@ -18,8 +18,8 @@
 //! answers the others; [`mod@http2`] answers requests on HTTP/2. All requests go through the same
 //! [`request`] chain, and so do HAProxy's questions in [`mod@spop`].
 //!
-//! A client that closes its sending side is treated as gone: its requests in progress and their
-//! upstream exchanges are dropped.
+//! A client that closes its sending side is treated as disconnected: its requests in progress and
+//! their upstream exchanges are dropped.
 
 mod client_slots;
 mod connection;

@@ -1,23 +1,21 @@
 //! The PROXY protocol, versions 1 and 2: the proxy in front sends a header at the start of each
 //! connection that identifies its client.
 //!
-//! A listener either requires the header on every connection or never looks for it. If the header
-//! were optional, any client could forge one. For the same reason only trusted proxies may connect
-//! to a listener that requires it.
+//! A listener either requires the header on every connection, or never looks for it. If the header
+//! were optional, any client could forge one. For the same reason, only trusted proxies may connect
+//! to a listener that requires the header.
 //!
-//! The header is parsed here rather than with `ppp` 2.3, which needs the whole header in one
-//! buffer. A version 2 header may contain 64 KiB of extensions, which are skipped here as they
-//! arrive. `ppp` also rejects content that the specification tells receivers to ignore (the family
-//! of `LOCAL`, non-UTF-8 bytes after `UNKNOWN`), and it accepts a port with a sign. Checksums
+//! The header is not parsed with the crate `ppp` 2.3, which needs the whole header in one buffer. A
+//! version 2 header may contain 64 KiB of extensions; this parser skips them as they arrive. `ppp`
+//! also rejects content that receivers must ignore according to the specification (the family of
+//! `LOCAL`, non-UTF-8 bytes after `UNKNOWN`), and it accepts a port with a sign. Checksums
 //! (`PP2_TYPE_CRC32C`) are not verified, because TCP has its own checksum and the sender is
 //! trusted.
 //!
-//! Exactly the bytes of the header are read from the accepted socket. Bytes are peeked at before
-//! they are read, so that the bytes after the header stay in the kernel, and neither TLS nor the
-//! fast path has to deal with bytes that were already read. An incomplete header is treated like an
-//! incomplete request head. Until the header is complete, the connection can lose its slot under
-//! the same conditions as any other connection that has sent nothing or only a part of a head. It
-//! does not hold a permit for a TLS handshake.
+//! Only the bytes of the header are read from the socket: all bytes are peeked at first, so that
+//! the bytes after the header stay in the kernel for TLS or the fast path. An incomplete header is
+//! treated like an incomplete request head, so the connection can lose its slot under the same
+//! conditions. It does not need a permit for a TLS handshake yet.
 
 use std::future::Future;
 use std::io;
@@ -31,7 +29,7 @@ use super::connection::settings::EdgeLimits;
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::connection_state::ConnectionState;
 
-/// Maximum size of a version 1 header, in bytes, including its line end (`proxy-protocol.txt`,
+/// Maximum size of a version 1 header including its line end, in bytes (`proxy-protocol.txt`,
 /// section 2.1).
 const MAX_VERSION_1_BYTES: usize = 107;
 
@@ -41,27 +39,28 @@ const VERSION_1: &[u8] = b"PROXY ";
 /// First bytes of a version 2 header. No HTTP request and no TLS record begins with these bytes.
 const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Size of the fixed part of a version 2 header, in bytes: signature, version and command, family
-/// and transport, and the length of the rest.
+/// Size of the fixed part of a version 2 header, in bytes. It contains the signature, version and
+/// command, family and transport, and the length of the rest.
 const FIXED: usize = 16;
 
-/// The client of a connection, according to the proxy in front.
+/// The client of a connection, as the proxy's header reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnnouncedClient {
     Address(SocketAddr),
-    /// The proxy itself, which checks the health of the listener (`LOCAL`).
+    /// The proxy itself, for a health check of the listener (`LOCAL`).
     Proxy,
-    /// A client without an IP address (`UNKNOWN`, a Unix socket), or a protocol other than TCP.
+    /// A client without an IP address (`UNKNOWN` or a Unix socket), or with a protocol other than
+    /// TCP.
     Unknown,
 }
 
 /// How much of a header has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderProgress {
-    /// All bytes so far belong to the header, and more are missing.
+    /// The bytes so far are the beginning of a header.
     Partial,
-    /// The relevant part is complete. The header is `length` bytes long; extensions at its end may
-    /// still be missing.
+    /// The client is known. The header has `length` bytes; extensions at its end may still be
+    /// missing.
     Known { client: AnnouncedClient, length: usize },
 }
 
@@ -91,7 +90,7 @@ pub(crate) enum HeaderError {
     Length(u16),
 }
 
-/// Parses a header from all bytes received since the start of the connection.
+/// Parses a header. `octets` are all bytes received since the start of the connection.
 pub(crate) fn parse(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let begins = |signature: &[u8]| {
         let common = octets.len().min(signature.len());
@@ -117,14 +116,15 @@ fn version_1(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     };
     let line = most.get(VERSION_1.len()..end).ok_or(HeaderError::Line)?;
     let client = match line.strip_prefix(b"UNKNOWN") {
-        // The specification requires that the rest of the line is ignored.
+        // The specification requires receivers to ignore the rest of the line.
         Some([] | [b' ', ..]) => AnnouncedClient::Unknown,
         _ => std::str::from_utf8(line).ok().and_then(tcp).map(AnnouncedClient::Address).ok_or(HeaderError::Line)?,
     };
     Ok(HeaderProgress::Known { client, length: end + 2 })
 }
 
-/// Parses the client's address from the rest of a line: family, both addresses, then both ports.
+/// Parses the rest of a line and returns the client's address. The line contains the family, both
+/// addresses, and both ports.
 fn tcp(line: &str) -> Option<SocketAddr> {
     let mut parts = line.split(' ');
     let mut next = || parts.next();
@@ -159,7 +159,7 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let given = u16::from_be_bytes([high, low]);
     let known = |client| Ok(HeaderProgress::Known { client, length: FIXED + usize::from(given) });
     match (version_and_command >> 4, version_and_command & 0xf) {
-        // The specification requires that the family is ignored.
+        // The specification requires receivers to ignore the family.
         (2, 0) => return known(AnnouncedClient::Proxy),
         (2, 1) => {}
         (2, command) => return Err(HeaderError::Command(command)),
@@ -189,8 +189,8 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     known(AnnouncedClient::Address(SocketAddr::new(source, port)))
 }
 
-/// Reads the header. Returns `None` if the connection ended before its first byte, or if no byte
-/// has arrived when `stop` completes.
+/// Reads the header. Returns `None` if the connection ends before the first byte of its header, or
+/// if no byte has arrived when `stop` completes.
 pub(crate) async fn receive(
     socket: &mut TcpStream,
     limits: &EdgeLimits,
@@ -205,7 +205,7 @@ pub(crate) async fn receive(
         () = stop => return Ok(None),
         () = sleep(limits.first_byte) => return Err(late()),
     };
-    // Health checks connect and leave at once, and some of them reset the connection.
+    // Some health checks connect and disconnect at once, or reset the connection.
     if !matches!(begun, Ok(1..)) {
         return Ok(None);
     }
@@ -213,7 +213,8 @@ pub(crate) async fn receive(
     timeout(limits.header_read, take(socket)).await.unwrap_or_else(|_| Err(late())).map(Some)
 }
 
-/// Reads a header whose first byte has arrived. Does not read any byte after the header.
+/// Reads the rest of a header after its first byte has arrived. Does not read any byte after the
+/// header.
 async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailure> {
     let broken = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => cut_off(),

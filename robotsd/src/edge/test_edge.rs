@@ -11,7 +11,7 @@ use super::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, ListenerSett
 use crate::http_common::EdgeService;
 use crate::http_common::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
 
-/// An edge that serves until its shutdown begins or the test ends.
+/// An edge that runs until its shutdown or the end of the test.
 pub(crate) struct ServedEdge {
     pub(crate) address: SocketAddr,
     pub(crate) edge: Edge,
@@ -41,7 +41,7 @@ impl ServedEdge {
         Self { reported, ..Self::of(edge, listener, settings, service) }
     }
 
-    /// Starts an edge that was created with its own callback for errors.
+    /// Starts an existing edge, which must report its errors to `reported`.
     pub(crate) fn of(edge: Edge, listener: TcpListener, settings: ListenerSettings, service: impl EdgeService) -> Self {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -65,7 +65,7 @@ impl ServedEdge {
         Raw::connect(self.address).await
     }
 
-    /// Waits until the edge does not listen at its address any more.
+    /// Waits until the edge has closed its listener.
     pub(crate) async fn stops_listening(&self) {
         soon(async { while TcpStream::connect(self.address).await.is_ok() {} }).await;
     }
@@ -87,8 +87,7 @@ impl ServedEdge {
         self.reported.lock().iter().any(|error| error.kind == kind)
     }
 
-    /// Waits until exactly this many errors of a kind have been counted. Only some of them are
-    /// reported.
+    /// Waits until exactly this number of errors of a kind have been counted, reported or not.
     pub(crate) async fn counts(&self, kind: ConnectionErrorKind, total: u64) {
         let counted = || self.edge.traffic().errors.iter().find(|(known, _)| *known == kind).unwrap().1;
         wait_until(|| counted() >= total).await;

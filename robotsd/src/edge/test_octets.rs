@@ -19,8 +19,8 @@ use crate::edge::tls::pair::Validity;
 use crate::http_common::fields;
 use crate::http_common::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
-/// Checks the head of a request on the fast path: an accepted head is a plain request, and is
-/// parsed to the same request after it is written again.
+/// Checks the head of a request on the fast path. An accepted head is a simple request, and it is
+/// still the same request after it was written and parsed again.
 pub fn request_head(octets: &[u8]) {
     let limits = EdgeLimits::default();
     let Ok(taken) = request::parse(Bytes::copy_from_slice(octets), &limits) else { return };
@@ -40,8 +40,8 @@ fn written(request: &Request<()>) -> Vec<u8> {
     head
 }
 
-/// Checks the fields of a trusted proxy, given one per line: the list of addresses is limited and
-/// ends with the peer, and the host is valid.
+/// Checks the forwarded fields of a trusted proxy, given one per line. The list of addresses is
+/// limited and ends with the peer, and the host is valid.
 pub fn forwarded_fields(octets: &[u8]) {
     const NAMES: [HeaderName; 4] = [X_FORWARDED_FOR, FORWARDED, X_FORWARDED_PROTO, X_FORWARDED_HOST];
     let peer = SocketAddr::from(([10, 0, 0, 1], 4711));
@@ -60,7 +60,8 @@ pub fn forwarded_fields(octets: &[u8]) {
     assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "an invalid host");
 }
 
-/// Checks that entries which a client wrote before its proxy's own entry do not change that entry.
+/// Checks that the entry which the client's own proxy has added is found, whatever entries the
+/// client wrote before it.
 pub fn hops(octets: &[u8]) {
     let after = |line: &[u8], entry: &str| HeaderValue::from_bytes(&[line, b",", entry.as_bytes()].concat());
     let [peer, proxy] = [[10, 0, 0, 1], [192, 0, 2, 1]].map(|address| SocketAddr::from((address, 0)));
@@ -75,8 +76,8 @@ pub fn hops(octets: &[u8]) {
     }
 }
 
-/// Checks a PROXY protocol header: every prefix is incomplete or gives the same result, and the
-/// bytes after the header do not matter.
+/// Checks a PROXY header. Every prefix is incomplete or has the same result, and bytes after the
+/// header change nothing.
 pub fn proxy_header(octets: &[u8]) {
     let whole = proxy_protocol::parse(octets);
     for end in 0..octets.len().min(256) {
@@ -100,8 +101,8 @@ pub fn certificate(octets: &[u8]) {
     }
 }
 
-/// Checks the frames of a SPOP connection and the messages in them: the parameters of a handshake
-/// are within the limits, and an answer fits into a frame.
+/// Checks the frames of a SPOP connection, and calls `message` for the messages in them. The
+/// parameters of a handshake must be within the limits, and an answer must fit into a frame.
 pub(crate) fn spop_frames(octets: &[u8], mut message: impl FnMut(Arguments<'_>, &mut VariableList)) {
     let mut left = BytesMut::from(octets);
     let mut largest = MAX_FRAME_BYTES;

@@ -1,4 +1,4 @@
-//! Fuzzing entry point that sends the bytes of a whole connection through the edge and through
+//! Fuzzing entry point for whole connections. It sends the same bytes through the edge and through
 //! hyper alone. It needs a runtime with a paused clock.
 
 use std::net::SocketAddr;
@@ -30,11 +30,11 @@ const SEPARATOR: &[u8] = b"\n--\n";
 /// Maximum number of writes of a connection.
 const WRITES: usize = 6;
 
-/// Time without bytes after which the server has certainly sent all of its answers.
+/// Time to wait after each write. By then, the server has sent all of its answers.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// All deadlines of the server. They are longer than the pauses between all writes together, so
-/// that no deadline passes between two writes.
+/// All deadlines of the server. They are longer than all pauses together, so that no deadline
+/// passes while the client still writes.
 const DEADLINE: Duration = Duration::from_millis(40);
 
 /// The requests that have arrived at the service.
@@ -71,7 +71,7 @@ impl EdgeService for Recorder {
     }
 }
 
-/// The code that serves a connection from its first byte.
+/// The two servers to compare.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Server {
     Edge,
@@ -97,8 +97,8 @@ impl Server {
     }
 }
 
-/// Returns everything that the bytes cause: the requests that arrived at the service, and the
-/// status lines and `Connection: close` lines that were sent.
+/// Sends the writes to a server. Returns the requests that arrived at the service, and the status
+/// lines and `Connection: close` lines that the server sent.
 async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
     let limits = EdgeLimits {
         first_byte: DEADLINE,
@@ -129,9 +129,10 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
     (arrived, told)
 }
 
-/// Checks an HTTP/1 or HTTP/2 connection with several requests in several writes: it ends, nothing
-/// panics, the service receives the same requests as with hyper alone, and the client receives the
-/// same statuses. Returns how many heads and bodies arrived.
+/// Checks an HTTP/1 or HTTP/2 connection with several requests in several writes. The connection
+/// must end without a panic. The service must receive the same requests as with hyper alone, and
+/// the client the same statuses. Returns the number of heads and bodies that arrived at the
+/// service.
 ///
 /// # Panics
 ///
@@ -143,7 +144,8 @@ pub fn connection(octets: &[u8], runtime: &Runtime) -> usize {
         let end = left.windows(SEPARATOR.len()).position(|window| window == SEPARATOR).unwrap_or(left.len());
         let (write, rest) = left.split_at(end);
         let write = Bytes::copy_from_slice(write);
-        // The edge escapes targets that hyper rejects, so both servers are sent the escaped form.
+        // hyper alone would reject targets that the edge escapes. So both servers are sent the
+        // escaped form.
         writes.push(request::escaped(&write).unwrap_or(write));
         left = rest.get(SEPARATOR.len()..).unwrap_or_default();
     }

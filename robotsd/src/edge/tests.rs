@@ -1,4 +1,4 @@
-//! Tests of the edge on real sockets. Each uses a service made for its question.
+//! Tests of the edge on real sockets. Each test has its own service.
 
 mod deadlines;
 mod flood;
@@ -46,10 +46,10 @@ const MOMENT: Duration = Duration::from_millis(150);
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// A time that is longer than any test takes.
+/// Longer than any test takes.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Answers with the request as it arrived: first the request line, then the fields.
+/// Answers with the request as the service received it: the request line, then the fields.
 pub(super) async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     let mut text = format!("{} {}\n", request.method(), request.uri());
     for (name, value) in request.headers() {
@@ -63,8 +63,8 @@ pub(super) async fn mirror(request: Request<RequestBody>) -> Result<Response<Ful
     Ok(Response::builder().header("x-connection", own).body(Full::from(text)).unwrap())
 }
 
-/// Returns a WebSocket response whose other end sends `early` and then echoes. Returns `None` if
-/// the request is not for a WebSocket.
+/// Returns a 101 response with a tunnel whose other end sends `early` and then echoes. Returns
+/// `None` if the request does not ask for a WebSocket.
 pub(super) fn echo(request: &Request<RequestBody>, early: &'static [u8]) -> Option<Response<Full<Bytes>>> {
     ClientRequest::of(request.extensions()).filter(|known| known.wants_websocket)?;
     let (near, far) = tokio::io::duplex(1024);
@@ -90,8 +90,8 @@ fn names<'t>(text: &'t str) -> Vec<&'t str> {
 
 const OURS: [&str; 5] = ["host", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-request-id"];
 
-/// Starts an edge that answers `/endless` once with an endless body, and everything else with an
-/// empty body. The receiver fails when the endless body is dropped.
+/// Starts an edge that answers the first request for `/endless` with an endless body, and every
+/// other request with an empty one. The receiver fails when the endless body is dropped.
 fn endless_once(limits: EdgeLimits) -> (ServedEdge, oneshot::Receiver<()>) {
     let (alive, dropped) = oneshot::channel();
     let piece = move || {
@@ -114,7 +114,8 @@ fn get(uri: &str) -> http::request::Builder {
     Request::builder().uri(uri)
 }
 
-/// Starts an edge that never answers, with signals for the beginning and the end of a request.
+/// Starts an edge whose service never answers. Also returns signals for the beginning and the end
+/// of a request.
 fn unanswered() -> (ServedEdge, &'static Notify, oneshot::Receiver<()>) {
     let (alive, gone) = oneshot::channel::<()>();
     let alive = Arc::new(Mutex::new(Some(alive)));
@@ -139,7 +140,7 @@ async fn a_client_that_leaves_ends_its_request() {
     assert!(soon(gone).await.is_err());
 }
 
-/// An edge whose requests signal when they have begun, and then wait until they are released.
+/// An edge whose requests signal that they have begun, and then wait until the test releases them.
 struct Held {
     edge: ServedEdge,
     begun: &'static Notify,
@@ -172,7 +173,7 @@ async fn connections_beyond_the_limit_wait_for_a_place_while_all_are_busy() {
     edge.reports(ConnectionErrorKind::Full).await;
     assert!(timeout(MOMENT, begun.notified()).await.is_err(), "served without a place");
     assert!(!edge.has_reported(ConnectionErrorKind::Recycled));
-    // The connection whose request was answered first is idle, so its slot is claimed.
+    // Only this connection is idle, because its request was answered. So its slot is claimed.
     release.notify_one();
     soon(begun.notified()).await;
     release.notify_waiters();

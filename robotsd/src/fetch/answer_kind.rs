@@ -13,15 +13,15 @@ use super::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, Retriever};
 /// The kinds of responses that crawlers distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerKind {
-    /// 2xx, with a body.
+    /// 2xx.
     Success(StatusCode),
     RedirectLoop,
     TooManyRedirects,
-    /// A redirect without a `Location` that can be followed.
+    /// A redirect whose `Location` is missing or cannot be followed.
     LeadsNowhere,
-    /// 304 although the request was unconditional.
+    /// 304, although the request was unconditional.
     NotModified,
-    /// Another 3xx status that is not a redirect to a single URL.
+    /// 3xx, but not a redirect to a single URL.
     NoRedirect(StatusCode),
     /// 404 and 410.
     Missing(StatusCode),
@@ -29,7 +29,7 @@ pub(crate) enum AnswerKind {
     Restricted(StatusCode),
     /// 429.
     TooManyRequests,
-    /// Another 4xx status.
+    /// 4xx other than the above.
     ClientError(StatusCode),
     /// 5xx.
     ServerError(StatusCode),
@@ -41,7 +41,7 @@ pub(crate) enum AnswerKind {
     Unreachable(FetchErrorKind),
 }
 
-/// What a crawler may fetch after a response. Displayed as the rest of a sentence that begins with
+/// What a crawler may fetch after a response. Its text continues a sentence that begins with
 /// "crawlers".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, derive_more::Display)]
 pub(crate) enum CrawlerAccess {
@@ -57,16 +57,16 @@ pub(crate) enum CrawlerAccess {
     Nothing,
 }
 
-/// How crawlers interpret a response.
+/// How crawlers interpret a kind of response.
 #[derive(Clone, Copy, Debug, Serialize, derive_more::Display)]
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
-    /// Behaviour of a crawler that follows RFC 9309 and has no earlier copy of the file. RFC 9309
+    /// The result for a crawler that follows RFC 9309 and has no earlier copy of the file. RFC 9309
     /// does not treat 429 like a 5xx status, but crawlers do.
     pub(crate) crawlers: CrawlerAccess,
-    /// The section of RFC 9309 that defines this behaviour.
+    /// The section of RFC 9309 that requires this behaviour.
     pub(crate) section: &'static str,
-    /// Different behaviour of crawlers that follow other or older documents.
+    /// How crawlers that follow other or older documents behave instead, if they differ.
     pub(crate) other_readings: Option<&'static str>,
 }
 
@@ -77,8 +77,8 @@ impl AnswerKind {
             (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
-                // A server chooses its redirect targets itself, so a failure at a redirect target
-                // does not mean that the server is unreachable.
+                // If only a redirect target could not be reached, the server does not count as
+                // unreachable, because it chose the target itself.
                 let was_reached = chain.redirects() > 0 || chain.last.address().is_some();
                 return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }
@@ -173,7 +173,7 @@ impl fmt::Display for AnswerKind {
 /// The reason why a retrieval returned no document.
 #[derive(Debug)]
 pub(crate) enum DocumentError {
-    /// There was no response, or the response was not a success. Contains further details if known.
+    /// There was no response, or its status was not 2xx. Contains further details if known.
     Answer(AnswerKind, Option<String>),
     Coding(CodingError),
 }
@@ -197,8 +197,8 @@ impl RetrievalChain {
 }
 
 impl Retriever {
-    /// Opens a document like [`RetrievalChain::document`], but decodes it while it is read. If the
-    /// document is larger than `most`, the reader ends one byte after that limit.
+    /// Opens a document like [`RetrievalChain::document`], but decodes it while it is read. Returns
+    /// at most `most` + 1 bytes, so that the caller can detect a larger document.
     pub(crate) fn document(&self, url: &FetchUrl, most: usize) -> Result<Box<dyn Read>, DocumentError> {
         let request = RetrievalRequest { most: most as u64 + 1, ..RetrievalRequest::new(url.clone()) };
         let chain = self.retrieve(&request);
@@ -213,11 +213,11 @@ impl Retriever {
     }
 }
 
-/// Formats the error as text to be printed after the URL and a colon.
+/// Formats the error as it is printed after the URL and a colon.
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The detail already includes the kind.
+            // The detail already says what the kind would say.
             Self::Answer(AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => f.write_str(detail),
             Self::Answer(kind, Some(detail)) => write!(f, "{kind}: {detail}"),
             Self::Answer(kind, None) => write!(f, "{kind}"),
@@ -235,7 +235,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns what a crawler that uses the library may fetch if this is its first outcome.
+    /// Returns what the library's crawler API allows after this outcome, if there was no earlier
+    /// one.
     fn in_library(outcome: FetchOutcome) -> CrawlerAccess {
         let now = SystemTime::UNIX_EPOCH;
         let mut cache = CrawlerCache::default();
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn every_status_is_read_as_the_library_reads_it() {
-        // A redirect is followed, so its status is never interpreted.
+        // Redirects are followed, so these statuses are never interpreted.
         let is_followed = |status: &u16| matches!(status, 301 | 302 | 303 | 307 | 308);
         let statuses = (100..=999).filter(|status| !is_followed(status));
         for status in statuses.filter_map(|status| StatusCode::from_u16(status).ok()) {

@@ -9,10 +9,11 @@ use http::header::CONTENT_ENCODING;
 
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 
-/// The codings that requests accept. Search engines' crawlers accept the same ones.
+/// The value of `Accept-Encoding`. It contains the content codings that search engines' crawlers
+/// accept.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 
-/// Maximum number of codings of one body. No server needs more.
+/// Maximum number of codings applied to one body. No server needs more.
 const MAX_CODINGS: usize = 3;
 
 /// Size of brotli's read buffer, in bytes.
@@ -22,7 +23,7 @@ const BUFFER: usize = 8 << 10;
 #[derive(Debug)]
 pub(crate) struct DecodedBody {
     pub(crate) octets: Vec<u8>,
-    /// Whether the body is larger than the limit.
+    /// Whether the body is larger than the limit and was truncated.
     pub(crate) is_cut: bool,
 }
 
@@ -39,8 +40,8 @@ pub(crate) enum CodingError {
     TooMany(usize),
 }
 
-/// Returns the codings of a body in the order of their application, in lower case and without
-/// `identity`.
+/// Returns the codings of a body in lower case, without `identity`. The coding that was applied
+/// first comes first.
 pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     let fields = headers.get_all(CONTENT_ENCODING).into_iter();
     let words = fields.flat_map(|field| field.as_bytes().split(|octet| *octet == b','));
@@ -48,8 +49,8 @@ pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     words.filter(|word| !word.is_empty() && word != "identity").collect()
 }
 
-/// Decodes a body, up to `most` bytes. If the body was not read to its end, decodes as much as
-/// possible.
+/// Decodes a body, up to `most` bytes. If `octets` is only the beginning of a body, decodes as much
+/// as possible.
 pub(crate) fn decode(
     codings: &[String],
     body: &[u8],
@@ -68,8 +69,8 @@ pub(crate) fn decode(
 }
 
 /// Decodes a body while it is read. Only the state of each decoder is kept in memory: 32 KiB for
-/// gzip and deflate, up to 16 MiB for brotli. If there are several codings, every decoder except
-/// the last fails after `most` bytes; the caller limits the output of the last one.
+/// gzip and deflate, up to 16 MiB for brotli. If there are several codings, each decoder fails
+/// after `most` bytes, except the last one, whose output the caller must limit.
 pub(crate) fn decoder<'a>(
     codings: &[String],
     body: impl Read + 'a,
@@ -84,7 +85,8 @@ pub(crate) fn decoder<'a>(
             octets = Box::new(AtMost::new(octets, most));
         }
         let decoder: Box<dyn Read + 'a> = match &**coding {
-            // Bytes after the end that are not another gzip member are an error.
+            // If other bytes than a gzip member follow the end of a gzip member, this decoder
+            // fails.
             "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(octets)),
             "deflate" => Box::new(Deflate::Unread(octets)),
             "br" => Box::new(Decompressor::new(octets, BUFFER)),
@@ -97,8 +99,8 @@ pub(crate) fn decoder<'a>(
     Ok(octets)
 }
 
-/// A decoder for the zlib format (RFC 9110, section 8.4.1.2). Some servers send the data without
-/// the zlib header, so both forms are decoded.
+/// A decoder for the zlib format (RFC 9110, section 8.4.1.2). Some servers send raw deflate data
+/// without the zlib header. Both forms are decoded.
 enum Deflate<'a> {
     Unread(Box<dyn Read + 'a>),
     Begun(Box<dyn Read + 'a>),
@@ -155,8 +157,8 @@ mod tests {
         raw.write_all(text).expect("a vector takes all");
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
         zlib.write_all(text).expect("a vector takes all");
-        // The body consists of one stored meta-block for a window of 16 bits, and the empty last
-        // meta-block (RFC 7932, sections 9.1 and 9.2).
+        // The brotli data consists of one stored meta-block for a window of 16 bits, and the empty
+        // last meta-block (RFC 7932, sections 9.1 and 9.2).
         let head = ((text.len() as u32 - 1) << 4 | 1 << 20).to_le_bytes();
         let brotli = [&head[..3], text, &[0x03]].concat();
         let whole = Ok((text.to_vec(), false));

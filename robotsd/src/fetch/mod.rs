@@ -1,11 +1,11 @@
 //! Fetches documents by URL for commands: a robots.txt, a sitemap, a file of rules.
 //!
-//! A [`Retriever`] makes requests with the library's client, one at a time, and reports every step:
-//! each [`Hop`](retriever::Hop) of a redirect chain contains its URL, the address that answered,
-//! and the outcome. Everything is limited: hops, body bytes before and after decoding, time, and
-//! requests per run. Proxies from the environment (`HTTPS_PROXY` and others) are not used, because
-//! a crawler connects to the server directly. An [`AnswerKind`] describes how crawlers interpret
-//! the response to a request for a robots.txt.
+//! A [`Retriever`] makes requests with the library's client, one at a time. It returns every step
+//! of a redirect chain as a [`Hop`](retriever::Hop) with its URL, the server's address, and the
+//! outcome. The number of hops, the size of the body before and after decoding, the time, and the
+//! number of requests per run are limited. Proxies from the environment (`HTTPS_PROXY` and others)
+//! are not used, because a crawler connects to the server directly. An [`AnswerKind`] describes how
+//! crawlers interpret the response to a request for a robots.txt.
 //!
 //! This module neither prints anything nor interprets rules.
 
@@ -20,8 +20,8 @@ pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, Doc
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever};
 
-/// Prefixes of arguments that are URLs. Schemes that cannot be fetched are included, so that such
-/// an argument is rejected as a URL and not treated as a file path.
+/// Arguments with these prefixes are URLs. Schemes that cannot be fetched are included, so that
+/// such an argument is rejected as a URL and not treated as a file path.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
 
 /// Reports whether the argument is a URL rather than a file path.
@@ -29,7 +29,7 @@ pub(crate) fn is_url(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
-/// Returns the URL itself, or the URL of its host's robots.txt if it has no path.
+/// Parses a URL. If it has no path, returns the URL of the host's robots.txt instead.
 pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     let url: FetchUrl = word.parse()?;
     if url.target().as_str() != "/" {
@@ -38,7 +38,7 @@ pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     format!("{}/robots.txt", site_of(&url)).parse()
 }
 
-/// Returns the site of a URL, such as `https://example.com`.
+/// Returns the scheme and the host of a URL, such as `https://example.com`.
 pub(crate) fn site_of(url: &FetchUrl) -> String {
     format!("{}://{}", if url.is_https() { "https" } else { "http" }, url.authority())
 }
@@ -52,7 +52,7 @@ pub(crate) fn shown_url(word: &str) -> String {
     }
 }
 
-/// Returns advice for an argument that is not the path of a file but looks like the name of a site.
+/// Returns advice for a missing file whose name looks like the name of a site.
 pub(crate) fn site_hint(word: &str) -> Option<String> {
     let host = word.strip_suffix("/robots.txt").unwrap_or(word);
     let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));

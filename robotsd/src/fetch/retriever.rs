@@ -1,5 +1,5 @@
-//! The HTTP client of commands, which makes one request at a time and follows redirects, and the
-//! chain of hops that the client returns.
+//! The HTTP client for commands, which makes one request at a time and follows redirects. It
+//! returns all hops as a [`RetrievalChain`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,25 +20,25 @@ use tower_robots::source::fetch::{FetchError, FetchErrorKind, FetchUrl, Fetcher}
 use super::coding::ACCEPTED_CODINGS;
 use crate::input;
 
-/// The `User-Agent` of every request. The admin interface of robotsd recognises requests by its
-/// beginning.
+/// The `User-Agent` of every request. robotsd's admin interface recognises such requests by the
+/// beginning `robotsd/`.
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
 
 /// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
 const REDIRECTS: usize = 5;
 
-/// Maximum number of requests per run, so that no site is flooded, no matter how many URLs a file
-/// contains.
+/// Maximum number of requests per run. It protects sites from a flood of requests if a file
+/// contains many URLs.
 const MAX_REQUESTS: usize = 500;
 
-/// Time limit of a whole run, as a multiple of the limit for one request. A file may list many
-/// documents on slow servers.
+/// Time limit of a whole run, as a multiple of the limit for one request. It is larger than one,
+/// because a file may list many documents on slow servers.
 pub(crate) const WHOLE: u32 = 4;
 
-/// Time limit for opening a connection, and separately for its TLS handshake.
+/// Time limit for opening a connection. A TLS handshake has the same limit again.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Minimum and maximum of the time limit for a request.
+/// Minimum and maximum value of `--timeout`.
 const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 
 /// Heading of the options in `--help`. It is set for each option, because `next_help_heading` would
@@ -81,19 +81,19 @@ pub(crate) struct RetrievalRequest {
     pub(crate) url: FetchUrl,
     /// Maximum number of body bytes to read, before decoding.
     pub(crate) most: u64,
-    /// Whether to accept gzip, deflate and brotli. If false, `Accept-Encoding` is not sent, as by
-    /// simple crawlers.
+    /// Whether to accept gzip, deflate and brotli. If false, no `Accept-Encoding` is sent, as
+    /// simple crawlers do.
     pub(crate) accepts_codings: bool,
 }
 
-/// An HTTP client that blocks its caller.
+/// An HTTP client whose methods block the calling thread.
 #[derive(Debug)]
 pub(crate) struct Retriever {
     fetcher: Fetcher,
-    /// The runtime, which runs on the caller's thread and blocks it.
+    /// The runtime for the requests, which runs on the calling thread.
     runtime: Runtime,
     requests: AtomicUsize,
-    /// When the time for all requests ends, and how long it is in total.
+    /// When the time limit of the whole run ends, and how long the limit is.
     over: Instant,
     whole: Duration,
 }
@@ -105,7 +105,8 @@ impl Default for RetrievalSettings {
 }
 
 impl RetrievalRequest {
-    /// Creates a request for a robots.txt, or another document with the same limit of 8 MiB.
+    /// Creates a request for a robots.txt, or for another document with the same size limit (8
+    /// MiB).
     pub(crate) const fn new(url: FetchUrl) -> Self {
         Self { url, most: LiveRobots::MAX_FILE, accepts_codings: true }
     }
@@ -135,7 +136,7 @@ impl Retriever {
         Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0), over, whole })
     }
 
-    /// Returns the time limit for all requests together, if it has been reached.
+    /// Returns the time limit of the whole run if it has been reached, otherwise `None`.
     pub(crate) fn is_over(&self) -> Option<Duration> {
         (Instant::now() >= self.over).then_some(self.whole)
     }
@@ -199,27 +200,28 @@ fn failed(kind: FetchErrorKind, cause: String) -> Result<FetchAnswer, FetchError
     Err(FetchError::with_cause(kind, cause))
 }
 
-/// A request and its outcome.
+/// One request of a redirect chain, and its outcome.
 #[derive(Debug)]
 pub(crate) struct Hop {
     pub(crate) url: FetchUrl,
     pub(crate) answer: Result<FetchAnswer, FetchError>,
 }
 
-/// The reason why a chain ends.
+/// The reason why a redirect chain ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
     /// The last hop is a response that is not a redirect, or a failure.
     Reached,
-    /// The last hop is a redirect beyond the maximum number.
+    /// The last hop is a redirect, but the maximum number of redirects has been followed.
     TooMany,
     /// The last hop redirects to a URL that the chain already contains.
     Loop(FetchUrl),
-    /// The last hop redirects without a `Location` that can be followed. Contains the reason.
+    /// The last hop is a redirect whose `Location` is missing or cannot be followed. Contains the
+    /// reason.
     Nowhere(String),
 }
 
-/// All hops of a retrieval. There is at least one.
+/// The requests that one retrieval made: the redirects that it followed, and the last hop.
 #[derive(Debug)]
 pub(crate) struct RetrievalChain {
     /// The hops whose redirects were followed.
@@ -236,7 +238,7 @@ impl Hop {
     }
 
     /// Returns the redirect target as the server sent it. Returns `None` if the response is not a
-    /// redirect to follow, and `Some(None)` if its `Location` is missing.
+    /// redirect that can be followed, and `Some(None)` if a redirect has no `Location`.
     pub(super) fn location(&self) -> Option<Option<&[u8]>> {
         let answer = self.answer.as_ref().ok()?;
         matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308)
@@ -260,12 +262,13 @@ impl RetrievalChain {
         &self.hops.first().unwrap_or(&self.last).url
     }
 
-    /// Returns the final response if the chain ends with one, whatever the status.
+    /// Returns the final response, whatever its status. Returns `None` if the chain does not end
+    /// with a response.
     pub(crate) fn answer(&self) -> Option<&FetchAnswer> {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }
 
-    /// Returns details of a failure that the kind of the response does not include.
+    /// Returns details of a failure that [`AnswerKind`](super::AnswerKind) does not contain.
     pub(crate) fn detail(&self) -> Option<String> {
         match (&self.end, &self.last.answer) {
             (ChainEnd::Loop(to), _) => Some(format!("{} leads back to {to}", self.last.url)),
@@ -314,7 +317,7 @@ impl FromStr for ConnectTo {
     }
 }
 
-/// Splits at colons outside brackets.
+/// Splits a rule at its colons, except those in brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut is_inside = false;
     text.split(|char| {
@@ -328,7 +331,8 @@ fn split(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// Parses a host as in URLs. Returns `None` if the string is empty, which means any host.
+/// Parses a host as it is written in URLs. Returns `None` for the empty string, which stands for
+/// any host.
 fn host(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

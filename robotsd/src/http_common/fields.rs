@@ -1,9 +1,9 @@
 //! Decides which header fields cross the edge.
 //!
-//! Hop-by-hop fields are removed in both directions before any code behind the edge adds its own
-//! fields. If they were removed later, a client's `Connection: Robots-Verdict` would also remove
-//! robotsd's tag. Fields that only a proxy may send are removed from clients' requests;
-//! `edge::request::trusted` adds their replacements.
+//! Hop-by-hop fields are removed in both directions before robotsd adds its own fields. If they
+//! were removed later, a client could send `Connection: Robots-Verdict` to have robotsd's own tag
+//! removed. Fields that only a proxy may send are removed from clients' requests, and
+//! `edge::request::trusted` adds robotsd's fields with these names.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 
@@ -11,7 +11,7 @@ pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwar
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The sender of a request.
+/// The kind of sender of a request, which determines the fields that the request may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Anyone,
@@ -33,14 +33,15 @@ pub(crate) fn length(value: &[u8]) -> Option<u64> {
     number.filter(|number| i64::try_from(*number).is_ok())
 }
 
-/// Returns the length of a body according to its head.
+/// Returns the length of a body as declared in the head. Returns `None` if the head declares none.
 pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     fields.get(CONTENT_LENGTH).and_then(|said| length(said.as_bytes()))
 }
 
-/// Whether a body is in chunks. The only transfer coding that is decoded is a single `chunked`. A
-/// request with another coding would be forwarded with the wrong framing, which makes request
-/// smuggling possible. In a response, the coded bytes would reach the client as content.
+/// Reports whether a body is in chunks. Returns an error for any transfer coding other than a
+/// single `chunked`, because no other is decoded. A request with another coding would be forwarded
+/// with the wrong framing, which makes request smuggling possible. If a response had another
+/// coding, the client would take the coded bytes for the content.
 pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -50,7 +51,7 @@ pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     }
 }
 
-/// Removes the fields that are meant for this hop, and the fields that the sender must not send.
+/// Removes hop-by-hop fields from a request, and the fields that this sender must not send.
 pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     let named = named_in_connection(fields);
     remove(fields, |name| {
@@ -59,12 +60,12 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     });
 }
 
-/// Removes from a proxy's question the fields that are meant for this hop. Keeps the fields about
-/// the original request.
+/// Removes hop-by-hop fields from a proxy's question. Keeps the fields about the original request,
+/// even if `Connection` lists them.
 ///
-/// Those are kept even if `Connection` lists them, because a question is not forwarded. A proxy may
-/// pass on its client's `Connection`, and that client must not be able to remove fields from the
-/// question.
+/// A proxy may forward its client's `Connection` field to robotsd. If that field could remove
+/// fields from the question, the client could hide the original request. Keeping the fields does no
+/// harm, because a question is not forwarded.
 pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
@@ -72,8 +73,8 @@ pub(crate) fn clean_question(fields: &mut HeaderMap) {
 
 /// Removes the fields that belong to one connection only (RFC 9110, section 7.6.1).
 pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    // Nearly every response has no such fields. Such a response also has no `Connection` field that
-    // could list others.
+    // Nearly every response has no hop-by-hop fields. Such a response also has no `Connection`
+    // field, which could list others to remove.
     if fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
         let named = named_in_connection(fields);
         remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
@@ -95,8 +96,8 @@ fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// Removes the matching fields. First looks at each name once, because nearly all messages have few
-/// or no fields to remove.
+/// Removes the fields that `is_removed` selects. Usually there are few or none, so the names are
+/// collected first.
 pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
     let removed: Vec<HeaderName> = fields.keys().filter(|name| is_removed(name)).cloned().collect();
     for name in removed {
@@ -133,18 +134,19 @@ const HOP_BY_HOP: &[&str] = &[
 ];
 
 pub(crate) fn is_hop_by_hop(name: &str) -> bool {
-    // The first letter already excludes most names.
+    // Checking the first letter is faster, and excludes most names.
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
 }
 
-/// Whether a field is kept even if `Connection` lists it: host and length have already been
-/// checked, and the `User-Agent` must not be hidden from the rules.
+/// Reports whether a field is kept even if `Connection` lists it. Host and length are kept because
+/// they have already been checked, and `User-Agent` because a client could otherwise hide it from
+/// the rules.
 fn is_end_to_end(name: &HeaderName) -> bool {
     use http::header::{HOST, USER_AGENT};
     [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)
 }
 
-/// Whether only a proxy may send this field.
+/// Reports whether only a proxy may send this field.
 ///
 /// Applications that read fields from the CGI or WSGI environment cannot distinguish `X_Real_IP`
 /// from `X-Real-IP`. So all spellings that map to the same variable count as the same name.
@@ -156,8 +158,8 @@ fn is_forged(name: &str) -> bool {
     let is_respelled = || {
         name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(HOP_BY_HOP).any(|known| is(known))
     };
-    // The first letter is the same in every spelling, and it is enough to exclude nearly every
-    // field of a real request.
+    // The first letter is the same in every spelling. Checking it excludes nearly every field of a
+    // real request.
     match name.as_bytes() {
         [b'x', ..] => ["x-forwarded-", "x-original-"].iter().any(|known| begins(known)) || is_vouching(),
         [b'f' | b'p' | b'r', ..] => is_vouching() || is_respelled(),
@@ -166,14 +168,14 @@ fn is_forged(name: &str) -> bool {
     }
 }
 
-/// Whether a client must not send this field.
+/// Reports whether this field is removed from the requests of clients that are not trusted proxies.
 pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
-/// Whether only a trusted proxy may send this field. Other spellings are removed even from a
-/// trusted proxy's request: the proxy sets the field itself, but may pass on a client's field whose
-/// name maps to the same variable.
+/// Reports whether this field is removed because only a trusted proxy may send it. Even from a
+/// trusted proxy, the field is removed if it is not in its usual spelling: the proxy sets the usual
+/// spelling, and the other may come from its client.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))
@@ -183,13 +185,13 @@ fn is_spelling_of(name: &str, known: &str) -> bool {
     name.len() == known.len() && name.bytes().map(as_variable).eq(known.bytes().map(as_variable))
 }
 
-/// Returns a byte of a field name as it is in the CGI variable, with `-` in place of `_`.
+/// Returns a byte of a field name as in the name of its CGI variable, but with `-` instead of `_`.
 fn as_variable(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
-/// Fields with the client's address in requests from a CDN to its origin. robotsd does not read
-/// them, but applications do.
+/// Fields that a CDN uses to send the client's address to its origin. robotsd does not read them,
+/// but applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
 /// Other fields that only a proxy may send. No honest request contains `Proxy`: CGI maps it to the
@@ -206,18 +208,18 @@ const VOUCHING: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// Fields that robotsd itself checks in their usual spelling. In another spelling, a client could
-/// use them to attack applications that read CGI variables.
+/// Fields that robotsd itself checks in their usual spelling. Another spelling that maps to the
+/// same CGI variable could deceive applications that read these variables.
 const FRAMING: &[&str] = &["content-length", "host"];
 
-/// The client and its path to robotsd, as fields for an upstream. These fields are written only
-/// when a request is forwarded, because nothing else in robotsd reads them.
+/// Fields for an upstream that describe the client and the client's path to robotsd. They are
+/// written only when a request is forwarded, because nothing else in robotsd reads them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// The host that the client requested. It is set when the request is forwarded, to the
-    /// request's own host, if any.
+    /// The host that the client requested. When the request is forwarded, this is set to the host
+    /// of the request.
     pub(crate) host: Option<HeaderValue>,
 }
 
@@ -240,8 +242,8 @@ impl ForwardedValues {
     }
 }
 
-/// Writes fields, the forwarded fields and the end of a head in the format of HTTP/1.1 (RFC 9112,
-/// section 5).
+/// Writes the fields of a head, the forwarded fields, and the empty line that ends the head, in the
+/// format of HTTP/1.1 (RFC 9112, section 5).
 pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap, forwarded: Option<&ForwardedValues>) {
     for (name, value) in fields {
         write_field(out, name, value.as_bytes());
@@ -364,7 +366,7 @@ mod tests {
         for name in ["x-original-uri", "x-forwarded-for", "keep-alive", "robots-verdict"] {
             map.append(HeaderName::from_static(name), HeaderValue::from_static("1"));
         }
-        // The proxy has passed on the `Connection` field of its client.
+        // A proxy may forward the `Connection` field of its client like this.
         map.append(CONNECTION, HeaderValue::from_static("close, X-Original-URI, X-Forwarded-For"));
         clean_question(&mut map);
         assert_eq!(map.keys().collect::<Vec<_>>(), ["x-original-uri", "x-forwarded-for"]);

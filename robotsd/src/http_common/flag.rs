@@ -1,9 +1,9 @@
-//! A flag for tasks that do not need memory ordering.
+//! A flag without memory ordering.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that one task sets and another reads. It is initially clear. Accesses to the flag do not
-/// order other memory accesses.
+/// A flag that one task sets and another reads. It is initially clear. Setting or reading the flag
+/// says nothing about the order of other memory accesses.
 #[derive(Debug, Default)]
 pub(crate) struct Flag(AtomicBool);
 

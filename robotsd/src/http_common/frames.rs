@@ -1,22 +1,22 @@
 //! Parses the heads of HTTP/2 frames that pass through a socket (RFC 9113, section 4.1); `h2`
 //! checks the rest of each frame.
 //!
-//! [`FrameBudget`] limits floods of frames. Some frames are not part of a message, but must be
-//! answered or processed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA or
-//! CONTINUATION frames, and frames of unknown types. `h2` accepts such frames as fast as they
-//! arrive, so a client that sends nothing else could keep a core busy without reaching any limit.
-//! So each of them costs a part of a budget. The budget grows with the client's legitimate reasons
-//! for such frames: its requests, and the bytes of their responses.
+//! [`FrameBudget`] limits floods of frames. Some frames carry no part of a message, but still have
+//! to be processed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA or CONTINUATION
+//! frames, and frames of unknown types. `h2` accepts such frames as fast as they arrive, so a
+//! client could keep a core busy with them without reaching any limit. So each such frame is
+//! charged to the budget of its connection. The budget grows with the legitimate reasons for such
+//! frames: requests, and the bytes of their responses.
 
 use tokio::time::Instant;
 
-/// The position within the frames of a connection, in one direction.
+/// Tracks where the frames of a connection begin and end, in one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],
-    /// Number of bytes of the current head that have passed.
+    /// Number of bytes of the current frame's head that have passed through the socket.
     filled: usize,
-    /// Number of bytes of the current payload that have not passed yet.
+    /// Number of bytes of the current frame's payload that have not passed through the socket yet.
     payload: usize,
 }
 
@@ -56,26 +56,26 @@ impl Frame {
         self.kind == RST_STREAM
     }
 
-    /// Whether the frame acknowledges the other side's SETTINGS.
+    /// Reports whether the frame acknowledges the other side's SETTINGS.
     pub(crate) fn is_settings_ack(self) -> bool {
         self.kind == SETTINGS && self.flags & ACK != 0
     }
 
-    /// Whether the frame is part of a message.
+    /// Reports whether the frame carries a part of a message.
     pub(crate) fn is_content(self) -> bool {
         matches!(self.kind, DATA | HEADERS)
     }
 
-    /// Whether the frame is a DATA frame that has neither content nor padding and does not end its
-    /// stream.
+    /// Reports whether the frame is a DATA frame that has neither content nor padding and does not
+    /// end its stream.
     pub(crate) fn is_empty_data(self) -> bool {
         self.kind == DATA && self.length == 0 && self.flags & END_STREAM == 0
     }
 }
 
 impl Frames {
-    /// Follows bytes that pass through the socket, and calls `each` for every frame whose head they
-    /// complete.
+    /// Processes the next bytes that pass through the socket. Calls `each` for every frame whose
+    /// head is complete with these bytes.
     pub(crate) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {
         while !octets.is_empty() {
             if self.payload > 0 {
@@ -97,7 +97,7 @@ impl Frames {
         }
     }
 
-    /// Whether no frame is incomplete.
+    /// Reports whether all frames that have begun are complete.
     pub(crate) fn is_between(&self) -> bool {
         self.filled == 0 && self.payload == 0
     }
@@ -106,8 +106,8 @@ impl Frames {
 /// Maximum stream number; the highest bit is reserved.
 const MAX_STREAM_ID: u32 = u32::MAX >> 1;
 
-/// Builds a GOAWAY frame, which ends a connection (RFC 9113, section 6.8). `last` is the highest
-/// number of a stream that was or will be answered.
+/// Builds a GOAWAY frame, which ends a connection (RFC 9113, section 6.8). `last` is the number of
+/// the last stream that was or will be answered.
 pub(crate) fn goaway(last: u32, code: u32) -> [u8; 17] {
     let [a, b, c, d] = last.to_be_bytes();
     let [e, f, g, h] = code.to_be_bytes();
@@ -137,39 +137,38 @@ pub(crate) const fn name(kind: u8) -> &'static str {
     }
 }
 
-/// Number of frames outside of messages that a client may still send.
+/// The budget for frames from a client that carry no part of a message.
 ///
-/// Legitimate frames follow from the client's requests and their responses. A browser sends
-/// priorities and larger windows for its requests. During a download, a client updates two windows
-/// for each frame, or for each piece that it reads. gRPC measures the round trip with a PING for
-/// each burst of DATA. Clients also reset requests. The constants allow several times as many
-/// frames as this.
+/// Clients have legitimate reasons for such frames. A browser sends priorities and larger windows
+/// for its requests. During a download, a client updates two windows for each frame, or for each
+/// piece that it reads. gRPC measures the round trip with a PING for each burst of DATA. Clients
+/// also reset requests. The budget allows several times as many frames as that.
 #[derive(Debug)]
 pub(crate) struct FrameBudget {
     left: u32,
     refilled: Instant,
 }
 
-/// Initial budget of a connection, and the maximum that it regains over time.
+/// Initial budget of a connection. Over time, the budget grows only up to this value.
 const BASE: u32 = 1000;
 
-/// Budget regained per second.
+/// Growth of the budget per second.
 const PER_SECOND: u64 = 100;
 
 /// Maximum budget: enough for a client that has a window of 32 MiB, reads 1 KiB at a time and
 /// updates both windows each time.
 const MAX_BUDGET: u32 = 65_536;
 
-/// Budget earned by a request, and by each HEADERS or DATA frame sent to the client.
+/// Growth of the budget for each request, and for each HEADERS or DATA frame sent to the client.
 const PER_FRAME: u32 = 4;
 
-/// Number of bytes of DATA sent to the client that earn a budget of 1: enough for two WINDOW_UPDATE
-/// frames per KiB.
+/// The budget grows by 1 for this number of bytes of DATA sent to the client. This is enough for
+/// two WINDOW_UPDATE frames per KiB.
 const OCTETS: u32 = 512;
 
-/// Cost of a reset before any content was sent for the request: more than the request has earned,
-/// or as much if the head of a response was sent. A browser that leaves a page resets up to a
-/// hundred requests at once.
+/// Cost of a reset before any content was sent for the request. This is twice what a request adds
+/// to the budget, because the head of the response may have added the same amount. A browser that
+/// leaves a page resets up to a hundred requests at once.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
 /// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.
@@ -183,27 +182,27 @@ impl FrameBudget {
         Self { left: BASE, refilled: now }
     }
 
-    /// Charges the budget for a frame from the client. Returns false if the frame exceeds the
-    /// budget. The clock is read only if necessary.
+    /// Charges a frame from the client to the budget. Returns false if the budget is exceeded. The
+    /// clock is read only if necessary.
     pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
             DATA if frame.length > ALL_PADDING || frame.length > 0 && frame.flags & PADDED == 0 => self.earn(1),
-            // Only the first frame of a field section earns budget as a request. `h2` limits the
-            // number of frames that may follow.
+            // Only the first frame of a field section counts as a request. `h2` limits the number
+            // of frames that continue it.
             SETTINGS => return self.spend(SETTINGS_COST, now),
             _ => return self.spend(1, now),
         }
         true
     }
 
-    /// Charges the budget for a RST_STREAM frame from the client, if no content of the response has
-    /// been sent. Returns false if the frame exceeds the budget.
+    /// Charges a RST_STREAM frame from the client to the budget, if no content of the response has
+    /// been sent. Returns false if the budget is exceeded.
     pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
         self.spend(RESET_COST, now)
     }
 
-    /// Adds the budget that a frame sent to the client earns.
+    /// Increases the budget for a frame that was sent to the client.
     pub(crate) fn sent(&mut self, frame: Frame) {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
@@ -288,20 +287,20 @@ mod tests {
         let mut budget = FrameBudget::new(start);
         let takes = |budget: &mut FrameBudget, kind| assert!(budget.received(frame(kind, 4), || start), "{kind}");
         for _ in 0..100_000 {
-            // The client updates both windows per KiB, and sends a PING for each frame.
+            // The client updates both windows for each KiB that it reads, and sends a PING for each
+            // frame.
             budget.sent(frame(DATA, 16 * 1024));
             (0..32).for_each(|_| takes(&mut budget, 8));
             takes(&mut budget, 6);
         }
         for _ in 0..100_000 {
-            // The server sends small messages, and the client updates both windows and sends a PING
-            // for each.
+            // The server sends small messages. For each, the client updates both windows and sends
+            // a PING.
             budget.sent(frame(DATA, 20));
             [8, 8, 6].into_iter().for_each(|kind| takes(&mut budget, kind));
         }
         for _ in 0..100_000 {
-            // The client sends requests with a priority and a window update of their own, and
-            // resets them.
+            // The client sends requests, each with a priority and a window update, and resets them.
             [HEADERS, 2, 8, 3].into_iter().for_each(|kind| takes(&mut budget, kind));
         }
         for _ in 0..100_000 {
@@ -310,7 +309,7 @@ mod tests {
             budget.sent(frame(HEADERS, 40));
             assert!(budget.given_up(|| start));
         }
-        // The budget that a client can save is limited.
+        // A client that sends no frames for a long time can save up only a limited budget.
         (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
         assert_eq!(passing(&mut budget, frame(8, 4), start), MAX_BUDGET);
     }

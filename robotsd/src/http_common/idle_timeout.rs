@@ -1,15 +1,15 @@
-//! The deadline for a client that does not read, and the report of the stall to the upstream side.
+//! Limits the time that a client may leave its response unread, and reports such stalls to the
+//! upstream side.
 //!
-//! All writers use it: the fast path, the socket below the HTTP libraries, and HTTP/2 streams. A
-//! write that has to wait is reported to the [`Transfer`] of the response, and fails after
-//! `body_idle`.
+//! All code that writes to clients uses this module: the fast path, the socket below the HTTP
+//! libraries, and HTTP/2 streams. If a write has to wait, the wait is reported to the [`Transfer`]
+//! of the response, and the write fails after `body_idle`. A response body cannot detect such a
+//! wait itself, because it is polled only when the client can receive more data. When the upstream
+//! side learns of the wait, it may read ahead, or end the response because its connection is needed
+//! elsewhere.
 //!
-//! An [`IdleTimeout`] costs nothing until a write has to wait. Most small bodies are complete at
-//! the first poll, so the timer is created at the first wait and kept for the next one.
-//!
-//! A body is polled for data only when the client can receive it, so the body cannot detect that a
-//! client does not read. The writers can, and report each stall through this module. The upstream
-//! side may then read ahead, or end the response because its connection is needed elsewhere.
+//! Most small bodies are written without waiting, so the timer is created at the first wait. It is
+//! kept for the next one.
 
 use std::future::Future;
 use std::io;
@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// Expires after a wait of a given time without a [`reset`](Self::reset).
+/// Limits the time that writes to a client may wait. The time starts again after each
+/// [`reset`](Self::reset).
 #[derive(Debug)]
 pub(crate) struct IdleTimeout {
     limit: Duration,
@@ -34,12 +35,12 @@ impl IdleTimeout {
         Self { limit, timer: None, is_waiting: false }
     }
 
-    /// Records progress: the next wait starts from the beginning.
+    /// Records progress. The next wait has the full time again.
     pub(crate) fn reset(&mut self) {
         self.is_waiting = false;
     }
 
-    /// Completes once the current wait has lasted too long.
+    /// Records that a write has to wait. Completes once it has waited for the whole limit.
     pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));
         if !self.is_waiting {
@@ -49,8 +50,8 @@ impl IdleTimeout {
         timer.as_mut().poll(cx)
     }
 
-    /// Records that the client has received bytes. Returns whether a write had to wait before that;
-    /// only then is `transfer` called.
+    /// Records that the client has received bytes. If a write had to wait, reports the end of the
+    /// stall to the result of `transfer`, and returns true.
     pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
         let has_waited = self.is_waiting;
         if has_waited && let Some(transfer) = transfer() {
@@ -60,7 +61,7 @@ impl IdleTimeout {
         has_waited
     }
 
-    /// Records that a write has to wait. Completes once the wait has lasted too long, or the
+    /// Records that a write has to wait. Completes once the wait has lasted too long, or if the
     /// upstream connection is needed elsewhere.
     pub(crate) fn poll_stalled(&mut self, transfer: Option<&Transfer>, cx: &mut Context<'_>) -> Poll<()> {
         let is_revoked = transfer.is_some_and(|transfer| transfer.poll_stalled(cx).is_ready());
@@ -73,8 +74,8 @@ pub(crate) fn client_does_not_read() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the client does not read its response")
 }
 
-/// Completes once `due` has passed. `due` is evaluated again whenever the timer fires, because the
-/// deadline may have been postponed.
+/// Completes once the deadline that `due` returns has passed. `due` is called again whenever the
+/// timer fires, because the deadline may have been postponed.
 pub(crate) fn poll_due(
     mut timer: Pin<&mut Sleep>,
     cx: &mut Context<'_>,
@@ -91,18 +92,19 @@ pub(crate) fn poll_due(
     }
 }
 
-/// The upstream side of a response, which occupies a connection.
+/// The upstream side of a response that occupies an upstream connection. It is notified when the
+/// client stalls.
 pub(crate) trait StallObserver: Send + Sync {
     /// Records that the client does not read data that was sent to it. Completes if the response
-    /// must end; otherwise wakes the task when it should poll again.
+    /// must end now. Otherwise, wakes the task when it should call this method again.
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// Records that the client has received bytes after a stall.
     fn resumed(&self);
 }
 
-/// An extension of responses that occupy an upstream connection. The reference is weak, because the
-/// connection belongs only to the body and closes when the body is dropped.
+/// The upstream side of a response, stored in the response's extensions. The reference is weak,
+/// because only the body owns the upstream connection, which closes when the body is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer(Weak<dyn StallObserver>);
 

@@ -2,12 +2,13 @@
 //! 15.2).
 //!
 //! Interim responses arrive before the final response, so the service cannot return them. A request
-//! whose client accepts them carries [`InterimResponses`], a handle for sending them. The heads
-//! wait in an [`InterimQueue`] until the code that writes to the client removes them, in the same
-//! poll of the same task. The final response then waits until they have been written.
+//! whose client accepts them carries [`InterimResponses`], a handle for sending them. The heads are
+//! queued in an [`InterimQueue`]. The code that writes to the client removes them in the same poll
+//! of the same task. The final response is written after all of them.
 //!
-//! The statuses 100 and 101 are not relayed: the edge sends 100 itself once it wants the body, and
-//! 101 ends the exchange. HTTP/1.0 clients do not understand 1xx responses.
+//! Two statuses are not relayed: the edge sends 100 itself when it begins to read the body, and 101
+//! ends the exchange. HTTP/1.0 clients get no interim responses, because they do not understand
+//! them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,18 +22,17 @@ use parking_lot::Mutex;
 
 use super::fields;
 
-/// Maximum number of heads that wait for a client. If a client does not read, further heads are
-/// dropped.
+/// Maximum number of queued heads per client. If a client does not read, further heads are dropped.
 pub(crate) const WAITING: usize = 32;
 
-/// Maximum size of the waiting heads, in bytes.
+/// Maximum total size of the queued heads, in bytes.
 pub(crate) const WAITING_OCTETS: usize = 64 * 1024;
 
 /// Sends interim responses to the client of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct InterimResponses(Arc<dyn InterimClient>);
 
-/// The recipient of a request's interim responses.
+/// The client's side of a request, which receives the interim responses.
 pub(crate) trait InterimClient: fmt::Debug + Send + Sync {
     fn interim(&self) -> &InterimQueue;
 }
@@ -43,7 +43,7 @@ impl InterimResponses {
     }
 
     /// Sends an interim response to the client, without hop-by-hop fields and `Content-Length`.
-    /// Called while the service is polled, before it has responded.
+    /// Must be called while the service is polled, and before the service returns its response.
     pub(crate) fn send(&self, status: StatusCode, fields: &HeaderMap) {
         if !status.is_informational() || matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
             return;
@@ -52,7 +52,7 @@ impl InterimResponses {
         *head.status_mut() = status;
         *head.headers_mut() = fields.clone();
         fields::remove_hop_by_hop(head.headers_mut());
-        // A 1xx response must not have this field (RFC 9110, section 8.6).
+        // A 1xx response must not contain `Content-Length` (RFC 9110, section 8.6).
         head.headers_mut().remove(CONTENT_LENGTH);
         self.0.interim().push(head);
     }
@@ -68,8 +68,8 @@ impl InterimResponses {
 /// Interim responses that have not been written to the client yet.
 #[derive(Debug, Default)]
 pub(crate) struct InterimQueue {
-    /// Whether responses wait or are being written. This is nearly always false, and then nothing
-    /// else in the queue is read.
+    /// Whether responses are queued or being written. This is nearly always false, so the queue
+    /// itself is rarely read.
     is_waiting: AtomicBool,
     waiting: Mutex<WaitingHeads>,
 }
@@ -87,7 +87,8 @@ impl InterimQueue {
         self.is_waiting.load(Ordering::Acquire)
     }
 
-    /// Removes the next head, which counts as waiting until it [is written](Self::note_written).
+    /// Removes the next head from the queue. [`is_waiting`](Self::is_waiting) stays true until the
+    /// head [is written](Self::note_written).
     pub(crate) fn take(&self) -> Option<Response<()>> {
         let mut waiting = self.waiting.lock();
         let head = waiting.heads.pop_front();
@@ -104,7 +105,7 @@ impl InterimQueue {
         }
     }
 
-    /// Records that the removed heads have been written.
+    /// Records that all heads removed so far have been written.
     pub(crate) fn note_written(&self) {
         if !self.is_waiting() {
             return;
@@ -118,7 +119,7 @@ impl InterimQueue {
         }
     }
 
-    /// Completes once no response waits.
+    /// Completes once all interim responses have been written.
     pub(crate) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.is_waiting() {
             return Poll::Ready(());

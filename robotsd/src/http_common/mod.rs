@@ -1,10 +1,9 @@
-//! The parts of an exchange that the client's side and the upstream's side have in common: the
-//! request's body, data about its client, trailers, interim responses, tunnels, and stalled
-//! transfers.
+//! Types that both the client-facing side and the upstream side of the proxy use: request bodies,
+//! data about clients, trailers, interim responses, tunnels, and stalled transfers.
 //!
-//! `edge` and `upstream` are both built on this module, which opens no connections itself. Begin
-//! with [`EdgeService`], which answers a request, and [`ClientRequest`], which contains what is
-//! known about a request.
+//! `edge` and `upstream` are both built on this module. The module itself opens no connections.
+//! Begin with [`EdgeService`], which answers a request, and [`ClientRequest`], which contains what
+//! is known about a request.
 
 mod flag;
 mod request_body;
@@ -43,33 +42,35 @@ pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};
 pub(crate) use self::request_body::{RequestBody, RequestBodyError, RequestStream};
 pub(crate) use self::tunnel::Tunnel;
 
-/// Answers every request behind the edge. Requests are boxed, because the futures that contain them
-/// are moved into each other.
+/// The service that answers every request that the edge has accepted. Requests are boxed, because a
+/// request would otherwise be moved again for each future that contains it.
 pub(crate) trait EdgeService: Clone + Send + 'static {
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
 
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// What the edge knows about a request. This is the only extension of a request behind the edge.
+/// What the edge knows about a request. It is stored in the request's extensions, which contain
+/// nothing else behind the edge.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientRequest {
-    /// The client's end of the connection. `None` if the client is unknown; a proxy that asks a
-    /// question is not the client.
+    /// The client's end of the connection. `None` if the client is unknown. For a proxy's question,
+    /// this is the client of the original request, not the proxy.
     pub(crate) peer: Option<Peer>,
     /// Every line of the client's `User-Agent`, at least one. `None` unless trusted proxies send
-    /// the `User-Agent` in another field.
+    /// the `User-Agent` in a field of another name.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
     /// Collects fields for the access log; `None` if there is no access log.
     pub(crate) access: Option<AccessFields>,
     /// Sends interim responses to the client; `None` for HTTP/1.0.
     pub(crate) interim: Option<InterimResponses>,
     /// Whether the client asks for a WebSocket. The fields that ask for it are hop-by-hop and have
-    /// been removed. A service that can provide a WebSocket responds with 101 and a [`Tunnel`].
+    /// been removed. To accept, the service responds with 101 and a [`Tunnel`].
     pub(crate) wants_websocket: bool,
     /// Whether an HTTP/2 client accepts trailers (RFC 9110, section 10.1.4).
     pub(crate) accepts_trailers: bool,
-    /// The forwarded fields; `None` for a question of a proxy, which is not forwarded.
+    /// The forwarded fields to send to an upstream. `None` for a proxy's question, because
+    /// questions are not forwarded.
     pub(crate) forwarded: Option<ForwardedValues>,
 }
 
@@ -108,7 +109,7 @@ impl Peer {
     }
 }
 
-/// Collects the fields that services behind the edge add to the access record.
+/// Collects the fields that services behind the edge add to the access record of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessFields(Arc<Mutex<AddedFields>>);
 
@@ -116,12 +117,12 @@ pub(crate) struct AccessFields(Arc<Mutex<AddedFields>>);
 #[derive(Debug, Default)]
 pub(crate) struct AddedFields {
     pub(crate) notes: Vec<(&'static str, Value)>,
-    /// The request that a proxy asks about. If there is one, the record describes this request and
-    /// not the question.
+    /// The original request, if this request is a proxy's question about it. The access record then
+    /// describes the original request.
     pub(crate) asked: Option<Box<AskedAbout>>,
 }
 
-/// A request that a proxy asks about, as far as the proxy's question describes it.
+/// The original request of a proxy's question, for the access log.
 #[derive(Debug)]
 pub(crate) struct AskedAbout {
     pub(crate) method: Method,
@@ -139,7 +140,7 @@ impl AccessFields {
         self.0.lock().notes.push((name, value.into()));
     }
 
-    /// Stores the request that the question is about.
+    /// Stores the original request of a proxy's question.
     pub(crate) fn asks_about(&self, asked: Box<AskedAbout>) {
         self.0.lock().asked = Some(asked);
     }
@@ -160,9 +161,9 @@ pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Respon
 
 /// Lets every other task that is ready on this worker run once before the caller writes.
 ///
-/// A write wakes the peer if it sleeps, and this wake-up costs more than the rest of the write. If
-/// all ready tasks read and decide first and then write, a peer with many connections is woken only
-/// once.
+/// A write to a sleeping peer wakes the peer, which costs more than the rest of the write. This
+/// function makes all ready tasks read and decide before any of them writes. So a peer with many
+/// connections is woken only once.
 pub(crate) async fn yield_before_write() {
     let mut has_yielded = false;
     poll_fn(|cx| {

@@ -1,8 +1,8 @@
 //! The request body that a client sends.
 //!
-//! A body that makes no progress fails at the idle deadline. Trailers are passed on only from an
-//! HTTP/2 client to an HTTP/2 upstream, and only if [their names are allowed](super::trailers),
-//! because trailers arrive after everything else has been checked.
+//! A body that makes no progress fails at the idle deadline. Trailers arrive after everything else
+//! has been checked. So they are forwarded only from an HTTP/2 client to an HTTP/2 upstream, and
+//! only if [their names are allowed](super::trailers).
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -26,18 +26,18 @@ use super::trailers;
 /// The body of a client's request.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// `None` if the request has no body, or if its end or an error has been returned. This field
-    /// is boxed, because most requests have no body and requests are moved often.
+    /// `None` if the request has no body, or if its end or an error has been returned. Boxed,
+    /// because requests are moved often, and most have no body.
     coming: Option<Box<IncomingBody>>,
 }
 
 #[derive(Debug)]
 struct IncomingBody {
-    /// `None` if the client's body has ended, or if the frames in `again` are the whole body.
+    /// The source of the bytes. `None` if the client's body has ended, or if the frames in `again`
+    /// are the whole body.
     incoming: Option<ClientBody>,
     idle: IdleTimeout,
-    /// Frames that were already passed to an upstream that did not process them. They are returned
-    /// again.
+    /// Frames to return again, because an upstream that received them did not process them.
     again: VecDeque<Bytes>,
     forwards_trailers: bool,
 }
@@ -63,7 +63,8 @@ impl RequestBody {
         Self { coming: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
     }
 
-    /// Also passes on the allowed trailers of an HTTP/2 client.
+    /// Makes the body return the allowed trailers of an HTTP/2 client. Without this call, trailers
+    /// are dropped.
     pub(crate) fn with_trailers(mut self) -> Self {
         if let Some(coming) = &mut self.coming {
             coming.forwards_trailers = matches!(coming.incoming, Some(Either::Right(_)));
@@ -71,15 +72,15 @@ impl RequestBody {
         self
     }
 
-    /// Puts bytes that were already read back in front of the body.
+    /// Puts bytes that were already read from the body in front of the rest.
     pub(crate) fn preceded_by(mut self, octets: Vec<Bytes>) -> Self {
         let coming = self.coming.get_or_insert_with(|| IncomingBody::boxed(None, Duration::MAX));
         coming.again.extend(octets);
         self
     }
 
-    /// Records progress of the exchange other than bytes from the client, so that the idle deadline
-    /// starts again.
+    /// Records that the exchange has made progress, so that the idle deadline starts again. Bytes
+    /// from the client are recorded without this call.
     pub(crate) fn has_moved(&mut self) {
         if let Some(coming) = &mut self.coming {
             coming.idle.reset();
@@ -109,7 +110,7 @@ impl Body for RequestBody {
                     idle.reset();
                     return Poll::Ready(Some(Ok(frame)));
                 }
-                // A trailer section is the end of the body.
+                // Trailers are the last frame of a body.
                 Poll::Ready(Some(Ok(frame))) => {
                     let fields = frame.into_trailers().ok().filter(|_| *forwards_trailers);
                     match fields.and_then(|fields| trailers::allowed(fields, trailers::of_request)) {
@@ -143,13 +144,13 @@ impl Body for RequestBody {
     }
 }
 
-/// The body of a request on an HTTP/2 stream. The client gets flow-control window only for bytes
-/// that have been read.
+/// The body of a request on an HTTP/2 stream. The flow-control window grows only when bytes are
+/// read from the body, so the client cannot send more than that.
 #[derive(Debug)]
 pub(crate) struct RequestStream {
     stream: RecvStream,
-    /// Bytes that have not arrived yet, if the head declares the length. The HTTP library enforces
-    /// the length.
+    /// Number of body bytes that have not arrived yet, if the head declares the length. The HTTP
+    /// library enforces the declared length.
     left: Option<u64>,
     has_data: bool,
     /// The client, if it waits for 100 (Continue) before it sends the body (RFC 9110, section
@@ -184,8 +185,8 @@ impl Body for RequestStream {
             }
             match ready!(polled) {
                 Some(Ok(data)) => {
-                    // The data is passed on, so the window can grow again. An error here would be
-                    // an error of the stream, which the next poll returns.
+                    // The caller gets the data, so the client may send as much again. An error here
+                    // would be an error of the stream, which the next poll returns.
                     let _ = this.stream.flow_control().release_capacity(data.len());
                     this.left = this.left.map(|left| left.saturating_sub(data.len() as u64));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -206,7 +207,7 @@ impl Body for RequestStream {
     }
 }
 
-/// The reason why the body of a request ended early. The cause is always the client.
+/// The reason why a request body ended early. In every case, the client caused it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestBodyError {
     /// No bytes arrived for too long.

@@ -1,4 +1,4 @@
-//! Test support: a certificate authority, and the folder that contains its certificates.
+//! Test support: a certificate authority, and the folder with its certificate files.
 
 use std::path::PathBuf;
 

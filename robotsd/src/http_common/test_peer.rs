@@ -22,7 +22,7 @@ use tower::{BoxError, Service, ServiceExt};
 
 use super::{ClientRequest, EdgeService, RequestBody};
 
-/// A time that is longer than anything that should happen takes on a busy machine.
+/// Longer than any expected event takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes any Tower service usable as a service behind the edge.
@@ -59,8 +59,8 @@ pub(crate) fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Returns an address that refuses connections. The socket is bound but never listens, so that no
-/// other process gets its port.
+/// Returns an address that refuses connections. The socket is bound, so that no other process gets
+/// its port, but it never listens.
 pub(crate) fn refusing() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_reuseaddr(true).expect("a socket");
@@ -152,7 +152,8 @@ impl Raw {
         peers
     }
 
-    /// Opens `count` connections. On each of them, a request has been answered with 200.
+    /// Opens `count` connections. Sends a request on each and waits for its answer, which must have
+    /// status 200.
     pub(crate) async fn kept(count: usize, address: SocketAddr, request: &str) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {
@@ -220,7 +221,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 
     /// Reads up to and including a delimiter, without a deadline. Returns `None` if the connection
-    /// ends before it.
+    /// ends before the delimiter.
     pub(crate) async fn up_to(&mut self, delimiter: &[u8]) -> Option<Vec<u8>> {
         loop {
             if let Some(at) = memchr::memmem::find(&self.buffer, delimiter) {
@@ -232,7 +233,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads up to and including a delimiter. Returns false if the connection ends before it.
+    /// Reads up to and including a delimiter. Returns false if the connection ends before the
+    /// delimiter.
     pub(crate) async fn heard(&mut self, delimiter: &[u8]) -> bool {
         self.up_to(delimiter).await.is_some()
     }
@@ -267,7 +269,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned)
     }
 
-    /// Sends this many bytes, however slowly the other side reads.
+    /// Sends this number of bytes, with no limit on the time that the other side takes to read
+    /// them.
     pub(crate) async fn pour(&mut self, octets: usize) {
         let some = [b'x'; 16 * 1024];
         let mut left = octets;
@@ -283,7 +286,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         String::from_utf8(self.bytes(length).await).expect("text")
     }
 
-    /// Reads this many bytes, whatever their content is.
+    /// Reads exactly this number of bytes.
     pub(crate) async fn bytes(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length {
             assert!(self.fill().await.expect("an open connection") > 0, "closed after {:?}", self.text());
@@ -298,7 +301,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Waits until bytes have arrived, and keeps them.
+    /// Waits until bytes have arrived. They can still be read afterwards.
     pub(crate) async fn some(&mut self) {
         assert!(self.fill().await.expect("an open connection") > 0, "closed");
     }
@@ -364,8 +367,7 @@ pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     Ok(octets)
 }
 
-/// Escapes a target with bytes that hyper rejects. This is written byte by byte, independently of
-/// the code under test.
+/// Percent-encodes the bytes of a target that hyper rejects. This does not use the code under test.
 pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     let (is_text, mut in_query, mut out) = (std::str::from_utf8(target).is_ok(), false, Vec::new());
     for octet in target {

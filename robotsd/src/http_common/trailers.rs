@@ -1,23 +1,23 @@
-//! Decides which trailer fields cross the proxy.
+//! Decides which trailer fields are forwarded.
 //!
-//! A trailer field arrives after everything has been decided from the head. So fields for framing,
-//! routing, authentication or the interpretation of the content are dropped (RFC 9110, section
-//! 6.5.1). Hop-by-hop fields and fields that only a proxy may send are dropped as well.
+//! Trailers arrive after the head has been checked. So fields that affect framing, routing,
+//! authentication or the interpretation of the content are dropped (RFC 9110, section 6.5.1).
+//! Hop-by-hop fields and fields that only a proxy may send are dropped as well.
 //!
-//! Trailers are passed on only from HTTP/2 to HTTP/2. On HTTP/1.1, received trailers are dropped in
-//! both directions, and no trailers are sent.
+//! Trailers are forwarded only from HTTP/2 to HTTP/2. On HTTP/1.1, trailers that arrive are dropped
+//! in both directions, and none are sent.
 
 use http::HeaderMap;
 
 use super::fields;
 
-/// Maximum number of trailer fields; larger sections are dropped.
+/// Maximum number of trailer fields. A larger trailer section is dropped as a whole.
 const FIELDS: usize = 64;
 
-/// Reports whether a field may be a trailer: [`of_request`] or [`of_response`].
+/// A function that reports whether a field may be a trailer: [`of_request`] or [`of_response`].
 pub(crate) type MayTrail = fn(&str) -> bool;
 
-/// Returns the trailers that may be passed on, or `None` if there are none.
+/// Removes the fields that may not be trailers. Returns `None` if no field is left.
 pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<HeaderMap> {
     if trailers.len() > FIELDS {
         return None;
@@ -31,18 +31,18 @@ pub(crate) fn of_request(name: &str) -> bool {
     of_response(name) && !fields::is_made_up(name)
 }
 
-/// Whether a field may be a trailer of a response.
+/// Reports whether a field may be a trailer of a response.
 pub(crate) fn of_response(name: &str) -> bool {
-    // Fields with these prefixes describe the content or restrict who may read it: type, coding,
-    // length, location and policy.
+    // Fields with these prefixes describe the content (type, coding, length, location) or restrict
+    // who may read it.
     !(name.starts_with("content-")
         || name.starts_with("access-control-")
         || OF_HEAD.binary_search(&name).is_ok()
         || fields::is_hop_by_hop(name))
 }
 
-/// Names of fields that must be in a head: framing, routing, request modifiers, authentication,
-/// control data, caching and cookies. The names are sorted.
+/// Names of fields that must be in a head and not in a trailer section: framing, routing, request
+/// modifiers, authentication, control data, caching and cookies. The names are sorted.
 const OF_HEAD: &[&str] = &[
     "accept",
     "accept-charset",

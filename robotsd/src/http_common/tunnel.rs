@@ -1,9 +1,9 @@
-//! A connection that has switched to a WebSocket; its bytes are passed in both directions without
+//! A connection that has switched to a WebSocket. Its bytes are passed in both directions without
 //! being interpreted.
 //!
-//! The service that answers the request puts the upstream's end into the response's extensions. The
-//! driver of the client's connection joins the two ends. So a tunnel belongs to the client's
-//! connection, and shutdown ends both together.
+//! The service that answers the request stores the upstream's end in the extensions of its
+//! response. The driver of the client's connection then joins the two ends. So a tunnel belongs to
+//! the client's connection and ends with it at shutdown.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -22,8 +22,9 @@ use tokio::time::timeout;
 
 use super::idle_timeout::Transfer;
 
-/// The upstream's end of a tunnel, as an extension of a response. Extensions must be `Clone`; the
-/// first clone that is used gets the end, and the others get nothing.
+/// The upstream's end of a tunnel, stored in the extensions of a response. Extensions must be
+/// `Clone`, so clones share the end: the first one that takes it gets it, and the others get
+/// nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
@@ -38,14 +39,14 @@ pub(crate) trait TunnelIo: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
-    /// Creates a tunnel from the upstream connection, the bytes that were already read from it, and
-    /// a handle that lets other requests claim the connection.
+    /// Creates a tunnel from the upstream connection and the bytes that were already read from it.
+    /// `transfer` allows other requests to claim the connection.
     pub(crate) fn new(io: impl TunnelIo + 'static, early: Bytes, transfer: Option<Transfer>) -> Self {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
     }
 }
 
-/// A tunnel that waits for the client's end.
+/// The upstream's end of a tunnel before it is joined with the client's end.
 #[derive(Debug)]
 pub(crate) struct PendingTunnel {
     pub(crate) client: OnUpgrade,
@@ -53,9 +54,9 @@ pub(crate) struct PendingTunnel {
 }
 
 impl PendingTunnel {
-    /// Passes bytes in both directions. Ends when one side has closed and the other has received
-    /// everything, when there was no progress for too long, or when other requests need the
-    /// upstream connection.
+    /// Passes bytes in both directions. Completes when one side has closed its end and the other
+    /// side has received everything. Fails when no bytes have passed for `idle`, or when other
+    /// requests need the upstream connection.
     pub(crate) async fn run(self, idle: Duration) -> io::Result<()> {
         let Some(TunnelEnd { io: upstream, early, transfer }) = self.upstream.0.lock().take() else { return Ok(()) };
         let passing = async {
@@ -63,12 +64,12 @@ impl PendingTunnel {
             pass(TokioIo::new(client), upstream, &early, idle).await
         };
         tokio::select! {
-            // Bytes that have already arrived are passed on first, because the connection is in use
-            // then.
+            // Bytes that have already arrived come first, because they show that the connection is
+            // in use.
             biased;
             passed = passing => passed,
-            // This applies to both sides: while the client does not read, the upstream is not read
-            // either.
+            // If the client does not read, this function does not read from the upstream either, so
+            // this covers stalls of both sides.
             () = poll_fn(|cx| transfer.as_ref().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))) => {
                 let why = "the tunnel carried no data for a long time, and other requests needed its connection to the upstream";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
@@ -86,7 +87,7 @@ async fn pass(
     let (client_read, mut client_write) = tokio::io::split(client);
     let (upstream_read, upstream_write) = tokio::io::split(upstream);
     timeout(idle, write(&mut client_write, early)).await??;
-    // Often only one side sends, so bytes in either direction count as progress of both.
+    // Often only one side sends, so bytes in one direction count as progress in both.
     let moved = AtomicUsize::new(0);
     tokio::try_join!(pump(client_read, upstream_write, idle, &moved), pump(upstream_read, client_write, idle, &moved))
         .map(|_| ())
@@ -111,8 +112,8 @@ async fn pump(
     }
 }
 
-/// Writes and flushes. Without a flush, TLS may keep written bytes back, and nothing else may be
-/// written for a long time.
+/// Writes and flushes. Without the flush, TLS could keep the bytes in its buffer until the next
+/// write, which may not happen for a long time.
 async fn write(to: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
     to.write_all(octets).await?;
     to.flush().await

@@ -1,16 +1,16 @@
 //! The access log: one line per request, in the combined format or as JSON. A separate thread
 //! formats and writes the lines.
 //!
-//! The worker of a request only hands the data over to that thread. If the thread cannot keep up,
-//! lines are dropped and counted, so that a slow disk does not slow down requests. hyper itself
-//! answers requests that are not valid HTTP. Such requests have no line in this log; the log of
-//! events reports them as connection errors.
+//! Workers only send the data of each request to that thread. If the thread cannot keep up, lines
+//! are dropped and counted, so that a slow disk does not slow down requests. Requests that are not
+//! valid HTTP have no line in this log, because hyper answers them itself. The event log reports
+//! them as connection errors.
 //!
 //! The combined format is the one that log analysers expect: `address - - [time] "request" status
-//! bytes "referer" "agent"`. Three more fields follow, in quotes and with `-` for a missing value:
-//! the site, the action if the robots.txt disallows the request, and the id of the request. Quotes,
-//! backslashes, control characters and bytes from 0x80 are written `\xHH`, as nginx does, so that
-//! lines and fields cannot be forged.
+//! bytes "referer" "agent"`. Three more fields follow: the site, the action if the robots.txt
+//! disallows the request, and the id of the request. They are in quotes; a missing value is written
+//! `-`. Quotes, backslashes, control characters and bytes from 0x80 are written `\xHH`, as nginx
+//! does, so that lines and fields cannot be forged.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -30,13 +30,14 @@ use crate::date;
 use crate::edge::{AccessRecord, OnAccess};
 use crate::render;
 
-/// Maximum number of requests in the queue of the writing thread.
+/// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Number of bytes that are collected before a write.
+/// Minimum size of the collected lines before they are written, in bytes.
 const BLOCK: usize = 64 * 1024;
 
-/// Writes a line for every request. Cheap to clone. The thread ends when the last clone is dropped.
+/// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is
+/// dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
@@ -57,8 +58,8 @@ impl AccessLog {
         let sink = open_sink(path.as_deref())?;
         let (queue, messages) = sync_channel(QUEUE);
         let lost = Arc::<LostLines>::default();
-        // The event log also writes to standard output, so both must know whether the last line
-        // there is incomplete.
+        // The event log also writes to standard output. So the two logs share the information
+        // whether the last line there is incomplete.
         let is_cut = if path.is_some() { Arc::default() } else { log.queue.0.is_cut.clone() };
         let writer = Writer {
             format: settings.format,
@@ -88,14 +89,15 @@ impl AccessLog {
         })
     }
 
-    /// Opens the file again, because the old file may have been moved by log rotation.
+    /// Makes the thread open the file again. This is necessary after log rotation, which moves the
+    /// old file.
     pub(crate) fn reopen(&self) {
-        // If the queue is full, the message is dropped. Under such load, another reopen follows
-        // soon enough.
+        // If the queue is full, this message is lost. That does no harm, because the next rotation
+        // reopens the file.
         let _ = self.queue.try_send(WriterMessage::Reopen);
     }
 
-    /// Waits until everything that was handed over is written, but at most one second.
+    /// Waits until all lines so far are written, but at most one second.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.queue.try_send(WriterMessage::Flush(done)).is_ok() {
@@ -122,7 +124,7 @@ impl Writer {
     fn run(mut self, messages: &Receiver<WriterMessage>) {
         loop {
             let message = messages.try_recv().or_else(|_| {
-                // The queue is empty, so the lines are written now and readers see them
+                // Nothing else is queued, so the lines are written now. Readers of the log see them
                 // immediately.
                 self.write();
                 messages.recv_timeout(Duration::from_secs(1))
@@ -184,8 +186,8 @@ fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
     Ok(Box::new(file))
 }
 
-/// Opens a file or a pipe without blocking. Otherwise, opening a pipe without a reader would delay
-/// the start until a reader opens it. Later writes may block.
+/// Opens a file or a pipe without blocking. A blocking open would wait for a reader of the pipe and
+/// delay the start of robotsd. Later writes may block.
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -200,8 +202,8 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The status that is logged for a client that left before it was answered, as in nginx. robotsd
-/// never sends this status.
+/// The status that is logged if the client left before the response, as in nginx. robotsd never
+/// sends this status.
 const CLIENT_LEFT: u16 = 499;
 
 fn status(record: &AccessRecord) -> u16 {
@@ -230,7 +232,7 @@ fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>)
 
 /// Formats the time of a record, such as `21/Nov/2026:06:25:38 +0000`.
 fn time(record: &AccessRecord) -> String {
-    // The HTTP date has the format `Sat, 21 Nov 2026 06:25:38 GMT`.
+    // `date` has the format `Sat, 21 Nov 2026 06:25:38 GMT`.
     let date = date::http(record.at);
     let mut words = date.split(' ').skip(1);
     let mut word = || words.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One event, which is written as one line of the log.
+//! An event of the log, and its formats as one line of text or JSON.
 
 use std::cell::RefCell;
 use std::fmt::{Display, Write as _};
@@ -12,7 +12,7 @@ use crate::render;
 const LINE: usize = 640;
 
 /// Declares an entry with its optional fields, in their order in JSON. `plain` marks values that
-/// robotsd itself creates and that need no escaping.
+/// robotsd itself creates, which need no escaping.
 macro_rules! fields {
     ($($(#[$about:meta])* $field:ident: $type:ty $([$kind:ident])?,)*) => {
         /// One event. Fields without a value are not written.
@@ -26,15 +26,15 @@ macro_rules! fields {
         }
 
         impl LogEntry<'_> {
-            /// Creates an event with the current time and its usual level.
+            /// Creates an event with the current time and the usual level of its kind.
             pub(crate) fn now(event: LogEvent) -> Self {
                 let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 Self { at, level: event.level(), event, $($field: None,)* }
             }
 
             fn push_fields(&self, out: &mut String) {
-                // Everything between two values is one string at compile time, so it is written at
-                // once.
+                // The text between two values is concatenated at compile time, so that one call
+                // writes it.
                 $(fields!(@push $($kind)?)(out, concat!(",\"", stringify!($field), "\":"), self.$field.as_ref());)*
             }
 
@@ -92,18 +92,18 @@ fields! {
     message: String,
 }
 
-/// Fields that are written last in a line of text, because readers use them only to find other
-/// lines. Only the message follows them.
+/// Fields that are written after the others in the text format, because readers use them only to
+/// find related lines. Only the message follows them.
 const LAST_IN_TEXT: [&str; 3] = ["request_id", "trace_id", "robots_hash"];
 
 thread_local! {
-    /// The second of the last line, with its formatted text. Lines within a second differ only in
-    /// the milliseconds.
+    /// The time of the last line, to the second, as a number and as text. For other lines within
+    /// the same second, only the milliseconds are formatted.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 
 impl LogEntry<'_> {
-    /// Returns the whole line, with its line feed and the additional fields.
+    /// Returns the line with its line feed. `fields` are written in addition to the entry's own.
     pub(super) fn to_line(&self, format: LogFormat, fields: &[(&str, Option<&str>)]) -> String {
         let mut line = String::with_capacity(LINE);
         match format {
@@ -114,8 +114,7 @@ impl LogEntry<'_> {
         line
     }
 
-    /// Writes the line as JSON, without a serializer for speed, because every refused request has a
-    /// line.
+    /// Writes the line as JSON. A serializer would be slower, and every refused request has a line.
     fn write_json(&self, out: &mut String, fields: &[(&str, Option<&str>)]) {
         out.push_str("{\"ts\":\"");
         self.write_time(out);
@@ -154,7 +153,7 @@ impl LogEntry<'_> {
                 *last = second;
                 text.clear();
                 let _ = write!(text, "{}", humantime::format_rfc3339_seconds(UNIX_EPOCH + self.at));
-                // The zone is removed, because it must follow the milliseconds.
+                // The zone is removed, because the milliseconds come before it.
                 text.pop();
             }
             out.push_str(text);
@@ -166,8 +165,8 @@ impl LogEntry<'_> {
     }
 }
 
-/// Writes a field if it has a value. This function is not inlined, because there are many calls and
-/// half of the fields have no value in most lines.
+/// Writes a field if it has a value. This function is not inlined, because it is called for each
+/// field, and most calls have no value to write.
 #[inline(never)]
 fn push_text(out: &mut String, key: &str, value: Option<&impl AsRef<str>>) {
     if let Some(value) = value {
@@ -203,14 +202,14 @@ fn push_json(out: &mut String, text: &str) {
     }
 }
 
-/// Reports whether `text` needs no escapes in JSON, because every byte is printable ASCII other
-/// than quote and backslash. Checks eight bytes at a time without a branch per byte, because a line
+/// Reports whether every byte is printable ASCII other than quote and backslash, so that `text`
+/// needs no escapes in JSON. Checks eight bytes at a time without a branch per byte, because a line
 /// contains many short strings.
 fn is_plain_ascii(text: &[u8]) -> bool {
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     let each = |octet| u64::from_ne_bytes([octet; 8]);
-    // This sets the high bit of each zero byte, if all bytes are below 0x80. Bytes from 0x80 are
-    // not plain anyway.
+    // If all bytes are below 0x80, this sets the high bit of each byte that is zero. Bytes from
+    // 0x80 on are not plain ASCII anyway.
     let zero = |word: u64| word.wrapping_sub(each(1)) & !word;
     let is_plain = |word: u64| {
         let special = zero(word ^ each(b'"')) | zero(word ^ each(b'\\')) | zero(word ^ each(0x7F));
@@ -223,8 +222,8 @@ fn is_plain_ascii(text: &[u8]) -> bool {
     words.iter().chain([&last]).all(|word| is_plain(u64::from_ne_bytes(*word)))
 }
 
-/// Returns a plain word unchanged. Puts any other value in quotes, with non-printing characters
-/// escaped.
+/// Returns a value unchanged if it is a plain word. Otherwise puts it in quotes and escapes
+/// non-printing characters.
 fn quoted(value: String) -> String {
     let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '"' | '\\' | '=');
     if !value.is_empty() && value.chars().all(plain) { value } else { format!("{value:?}") }

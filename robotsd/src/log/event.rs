@@ -1,8 +1,8 @@
 //! The events of the log, each with its name and its usual level.
 //!
 //! Only the events listed here can be logged. `docs/log.schema.json` specifies the fields of each
-//! event, and `docs/src/reference/log.md` explains them. Tests compare this list, the schema and
-//! the page with each other and with the lines that are written.
+//! event, and `docs/src/reference/log.md` explains them. Tests check that this list, the schema,
+//! the page and the lines that robotsd writes agree.
 
 use crate::word_enum::word_enum;
 
@@ -10,13 +10,13 @@ word_enum! {
     /// The severity of an event.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) enum LogLevel {
-        /// The level of normal operation.
+        /// Normal operation.
         #[default]
         Info = "info",
-        /// Everything is served, but not as configured, or it will not be served much longer.
+        /// Everything is served, but not as configured, or not for much longer.
         Warn = "warn",
-        /// Something failed that should have been done. For example, a file is not in force, a
-        /// request got no response, or lines were lost.
+        /// Something failed that should have worked. For example, a file could not be put into
+        /// force, a request got no response, or lines were lost.
         Error = "error",
     }
 }
@@ -41,16 +41,16 @@ macro_rules! events {
 }
 
 events! {
-    // Requests that the robots.txt disallows, and every request in the access log.
+    // Requests that the robots.txt disallows, and crawl delays.
     Refused = "refused", Info;
     Tagged = "tagged", Info;
     Observed = "observed", Info;
-    /// Disallowed, but passed because the request shows signs of a person. Requests that pass
-    /// because of an exemption or of a mode override that turns enforcement off are not logged.
+    /// The request is disallowed, but passes because it shows signs of a person. Requests that pass
+    /// because of an exemption, or because a mode override turns enforcement off, are not logged.
     Passed = "passed", Info;
-    /// Allowed, but answered with 429 because it exceeds the crawl delay.
+    /// The request is allowed, but answered with 429 because it exceeds its crawl delay.
     Limited = "limited", Info;
-    /// Allowed and passed, although it exceeds the crawl delay.
+    /// The request is allowed and passes, although it exceeds its crawl delay.
     LimitObserved = "limit-observed", Info;
     /// The sender is not the crawler that it claims to be, but the request is neither tagged nor
     /// refused.
@@ -67,7 +67,7 @@ events! {
     Unreachable = "unreachable", Warn;
     Rejected = "rejected", Error;
     Gated = "gated", Warn;
-    /// A reload with an outcome that a later version of the library may add.
+    /// A reload had an outcome that a later version of the library has added.
     Reloaded = "reloaded", Info;
     Finding = "finding", Warn;
     /// The state of a part that is appended to a robots.txt has changed.
@@ -77,7 +77,7 @@ events! {
     /// The outcome of a notification that is sent to people.
     Notify = "notify", Info;
     Directory = "directory", Warn;
-    /// The evidence for verifying senders is missing, or is available again.
+    /// The evidence that identifies genuine crawlers is missing, or is available again.
     Identity = "identity", Warn;
     Gate = "gate", Info;
     Watch = "watch", Warn;
@@ -95,16 +95,17 @@ events! {
     CertificateWarning = "certificate-warning", Warn;
 
     // Decisions of the operator.
-    /// The admin interface could not do something.
+    /// The admin interface failed to do something.
     Admin = "admin", Error;
     /// An operator changed something, or a change was refused.
     Audit = "audit", Info;
     Accept = "accept", Info;
     Rollback = "rollback", Info;
     Enforcement = "enforcement", Info;
-    /// The rate store is used again, or is not used any more.
+    /// robotsd begins or stops to use the rate store.
     RateStore = "rate-store", Info;
-    /// A change that came from the fleet, or a change in the state of the fleet's store.
+    /// The fleet has changed something on this replica, or the state of the fleet's store has
+    /// changed.
     Fleet = "fleet", Info;
     Reload = "reload", Info;
 
@@ -121,13 +122,13 @@ events! {
     ConnectionsBounded = "connections-bounded", Warn;
     Descriptors = "descriptors", Warn;
     Clock = "clock", Error;
-    /// The sites refuse crawlers, but only tag search engines.
+    /// The sites refuse crawlers in general, but only tag search engines.
     SearchEngines = "search-engines", Info;
     State = "state", Warn;
     /// A new process will replace this one, has replaced it, or has failed to replace it.
     Upgrade = "upgrade", Info;
     Supervisor = "supervisor", Warn;
-    /// A thread does not process its work any more, or does so again.
+    /// A thread has stopped processing its work, or has resumed.
     Stalled = "stalled", Error;
     Panic = "panic", Error;
     Stopping = "stopping", Info;
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_handbook_has_every_event_and_field_of_the_schema() {
-        // Read when the test runs: it is not part of this package.
+        // The page is not part of this package, so it cannot be included at compile time.
         let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/reference/log.md");
         let page = std::fs::read_to_string(page).expect("the page exists");
         let schema = schema();

@@ -3,9 +3,9 @@
 //! Every field that comes from a request is escaped, so that each event is one line, whatever a
 //! client sends.
 //!
-//! Lines for the writing thread are appended to one shared string. With one message per line, the
-//! serving thread would have to allocate each message and the writing thread would have to free it,
-//! which costs a request more than formatting the line.
+//! All threads append their lines to one shared string, which the writing thread takes. A message
+//! per line would have to be allocated by one thread and freed by another, which costs more than
+//! formatting the line.
 
 mod access;
 mod entry;
@@ -74,14 +74,14 @@ impl Log {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Returns the counts of lost lines. Lines are lost if events arrive faster than they can be
-    /// written, or if the log cannot be written at all.
+    /// Returns the counts of lines that were lost because events arrived too fast, or because the
+    /// log could not be written at all.
     pub(crate) fn lost(&self) -> &LostLines {
         &self.queue.0.lost
     }
 
-    /// Waits until everything that was logged so far is written, but at most one second, because
-    /// the reader of the log may have stopped reading.
+    /// Waits until all lines so far are written, but at most one second, because the reader of the
+    /// log may have stopped reading.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         self.queue.0.waiting.lock().flushes.push(done);
@@ -100,9 +100,10 @@ impl Drop for OpenQueue {
 #[derive(Debug, Default)]
 pub(crate) struct LostLines {
     pub(crate) count: AtomicU64,
-    /// Number of lines that were dropped from a full queue and that no event has reported yet.
+    /// Number of lines that were dropped because the queue was full, and that no event has reported
+    /// yet.
     dropped: AtomicU64,
-    /// While writing fails: the number of lines lost since the failure began, and the error.
+    /// `Some` while writing fails: the number of lines lost since the failure began, and the error.
     problem: Mutex<Option<(u64, String)>>,
 }
 
@@ -113,8 +114,8 @@ impl LostLines {
     }
 
     /// Writes complete lines. If the last line may be incomplete, writes a line feed first. Returns
-    /// an event only when lines begin to be lost and when that ends, because a full disk affects
-    /// many lines.
+    /// an event only when writing begins to fail and when it works again, because a full disk
+    /// affects many lines.
     fn write(
         &self,
         out: &mut impl Write,
@@ -140,7 +141,8 @@ impl LostLines {
     }
 }
 
-/// Writes lines until the queue is closed. Lines that arrive within one pause are written together.
+/// Writes lines until the queue is closed. Lines that arrive during a pause are written together
+/// after it.
 fn write_all(format: LogFormat, queue: &Queue) {
     let overflow =
         |message| LogEntry { message: Some(message), ..LogEntry::now(LogEvent::LogOverflow) }.to_line(format, &[]);
@@ -168,15 +170,15 @@ fn write_all(format: LogFormat, queue: &Queue) {
 /// a slow disk does not slow down requests.
 const MAX_QUEUED_LINES: usize = 4096;
 
-/// How long lines may wait, so that several are written together. Readers of the log do not notice
-/// this delay. Even a core that refuses every request produces fewer than [`MAX_QUEUED_LINES`]
-/// lines in this time.
+/// How long lines may wait, so that several are written together. The delay is too short to be
+/// noticed. Even a core that does nothing but refuse requests produces fewer than
+/// [`MAX_QUEUED_LINES`] lines in this time.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// How often the thread tries to write again after writing has failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Capacity that is kept for the lines of the next pause, in bytes.
+/// Maximum capacity of the emptied buffer that is kept for the next lines, in bytes.
 const KEPT: usize = 512 * 1024;
 
 #[derive(Debug, Default)]
@@ -193,17 +195,17 @@ struct Queue {
 struct PendingLines {
     lines: String,
     count: usize,
-    /// Number of lines that were dropped since the thread last took lines from the queue.
+    /// Number of lines that were dropped since the writing thread last took lines.
     lost: u64,
-    /// Notified when the waiting lines have been written.
+    /// Callers of `flush`, to be notified when the queued lines have been written.
     flushes: Vec<SyncSender<()>>,
-    /// Whether the writing thread has to be woken.
+    /// Whether the writing thread is asleep and must be woken when a line arrives.
     is_awaited: bool,
     is_closed: bool,
 }
 
 impl Queue {
-    /// Adds a line, unless too many lines wait.
+    /// Adds a line to the queue. Drops it if the queue is full.
     fn push(&self, line: &str) {
         let mut waiting = self.waiting.lock();
         if waiting.count == MAX_QUEUED_LINES {
@@ -213,8 +215,8 @@ impl Queue {
         }
         waiting.count += 1;
         waiting.lines.push_str(line);
-        // Waking the thread costs more than the line. If the thread is pausing, it will find all
-        // lines at once after the pause.
+        // Waking the thread costs more than adding the line. If the thread is only pausing, it is
+        // not woken: after the pause it finds all lines at once.
         let is_awaited = std::mem::take(&mut waiting.is_awaited);
         drop(waiting);
         if is_awaited {
@@ -228,8 +230,9 @@ impl Queue {
         self.news.notify_one();
     }
 
-    /// Waits for lines and swaps them into `block`, which must be empty. Returns the number of lost
-    /// lines and the senders of waiting flushes. Returns `None` when the queue is closed and empty.
+    /// Waits for lines and swaps them into `block`, which must be empty. Returns the number of
+    /// dropped lines, and the senders to notify after the lines are written. Returns `None` when
+    /// the queue is closed and empty.
     fn take(&self, block: &mut String) -> Option<(u64, Vec<SyncSender<()>>)> {
         block.shrink_to(KEPT);
         let mut waiting = self.waiting.lock();
@@ -241,8 +244,7 @@ impl Queue {
             if self.lost.problem().is_none() {
                 self.news.wait(&mut waiting);
             } else if self.news.wait_for(&mut waiting, RETRY).timed_out() {
-                // Returns even without a line, so that the thread notices when the disk has space
-                // again.
+                // Returns even without a line, so that a full disk that has space again is noticed.
                 break;
             }
         }
@@ -252,7 +254,8 @@ impl Queue {
         Some((std::mem::take(&mut waiting.lost), std::mem::take(&mut waiting.flushes)))
     }
 
-    /// Waits for lines to accumulate, unless a flush is waiting or the queue is closed.
+    /// Waits for a moment, so that further lines can be written together. Returns at once if a
+    /// caller waits for a flush or the queue is closed.
     fn pause(&self) {
         let is_quiet = |waiting: &mut PendingLines| waiting.flushes.is_empty() && !waiting.is_closed;
         self.news.wait_while_for(&mut self.waiting.lock(), is_quiet, PAUSE);
@@ -265,8 +268,8 @@ impl PendingLines {
     }
 }
 
-/// How much of a request's query and client address is logged. By default, the values in queries
-/// are not logged, and of an address only the network is.
+/// Which parts of queries and of clients' addresses are logged. By default, the values of query
+/// parameters are left out, and addresses are reduced to their networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogPrivacy {
     pub(crate) query: QueryLogging,
@@ -278,7 +281,7 @@ impl LogPrivacy {
         Self { query: log.query, address: log.address }
     }
 
-    /// Returns the form of a target or URL that may be logged.
+    /// Returns a target or URL, with its query reduced to the parts that may be logged.
     pub(crate) fn target(self, target: &str) -> String {
         let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
         match self.query {
@@ -287,7 +290,8 @@ impl LogPrivacy {
             QueryLogging::Redact => {
                 let redacted = query.split('&').map(|pair| match pair.split_once('=') {
                     Some((name, value)) if !value.is_empty() => format!("{name}=…"),
-                    // A word without `=` counts as a value, such as `?dG9rZW4=`.
+                    // A parameter without `=` is replaced as a whole, because it may be a value, as
+                    // in `?dG9rZW4=`.
                     _ => "…".to_owned(),
                 });
                 format!("{path}?{}", redacted.collect::<Vec<_>>().join("&"))
@@ -301,8 +305,8 @@ impl LogPrivacy {
         let network = self.network(address)?;
         Some(match (self.address, network) {
             (AddressLogging::Truncate, IpAddr::V4(network)) => {
-                // This is formatted by hand for speed, because each refused request is logged with
-                // an address.
+                // This is faster than the formatter of the standard library, and each refused
+                // request is logged with an address.
                 let mut text = String::with_capacity("255.255.255.0/24".len());
                 for octet in &network.octets()[..3] {
                     text.push_str(itoa::Buffer::new().format(*octet));
@@ -357,7 +361,7 @@ mod tests {
         assert!(queue.take(&mut block).is_none());
     }
 
-    /// A disk with limited space.
+    /// A writer that fails when its space is used up, like a full disk.
     struct Disk {
         room: usize,
         written: Vec<u8>,

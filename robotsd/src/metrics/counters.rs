@@ -1,10 +1,9 @@
-//! Counters that a single thread writes, counters of events that are reported once per second, and
-//! the labels of counted responses. Clients cannot choose labels.
+//! Counters for metrics, and the labels of counted responses. Clients cannot choose labels.
 //!
-//! Each worker counts its requests in counters of its own, because a shared counter would move
-//! between cores with each request. Single numbers use a [`Counter`]. Counts by key use a map
-//! behind a mutex. The mutex is contended only while a scrape reads the counts of all workers;
-//! locking it costs 12 instructions.
+//! Each worker has its own counters, because a counter that several cores write is slow. A single
+//! number is a [`Counter`], which only one thread writes. Counts by key are in a map behind a
+//! mutex. This mutex is contended only while a scrape reads the counts of all workers; locking it
+//! costs 12 instructions. An [`EventCounter`] also limits how often events are reported.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +12,12 @@ use std::time::Instant;
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 
-/// Counts events of one thread.
+/// Number of events, counted by one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Counts one event. Only one thread may call this; otherwise events are lost.
+    /// Adds one. Only one thread may call this, because concurrent calls would lose events.
     pub(crate) fn add_one(&self) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
@@ -29,7 +28,7 @@ impl Counter {
     }
 }
 
-/// Counts one kind of event, and limits reports to one per second.
+/// Counts the events of one kind, and limits reports about them to one per second.
 #[derive(Debug, Default)]
 pub(crate) struct EventCounter(Mutex<EventCount>);
 
@@ -37,7 +36,7 @@ pub(crate) struct EventCounter(Mutex<EventCount>);
 struct EventCount {
     total: u64,
     unreported: u64,
-    /// The second of the last report of this kind, counted from the start.
+    /// Time of the last report, in seconds since `start`.
     reported: Option<u64>,
 }
 
@@ -47,7 +46,7 @@ impl EventCounter {
         self.0.lock().total
     }
 
-    /// Reports whether an event was reported within the last `seconds` seconds.
+    /// Reports whether the last report is at most `seconds` seconds old.
     pub(crate) fn is_recent(&self, start: Instant, seconds: u64) -> bool {
         self.0.lock().reported.is_some_and(|last| start.elapsed().as_secs() < last + seconds)
     }
@@ -76,8 +75,8 @@ static METHODS: [Method; 9] = [
     Method::TRACE,
 ];
 
-/// Maximum number of keys in a map of response counts. A limit is necessary because clients choose
-/// the method and upstreams choose the status.
+/// Maximum number of keys in a map of response counts. Without a limit, the map could grow
+/// indefinitely, because clients choose the method and upstreams choose the status.
 const MAX_KEYS: usize = 512;
 
 /// The key of a response in the counts: listener, method and status.
@@ -114,7 +113,7 @@ impl ResponseKey {
     }
 }
 
-/// The method of a request, reduced to the methods that have a label.
+/// The method of a request as a label: one of [`METHODS`], or `_OTHER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MethodLabel(u8);
 

@@ -1,12 +1,12 @@
-//! The text of a scrape, in Prometheus's format 0.0.4 or in OpenMetrics 1.0.
+//! Builds the text of a scrape, in Prometheus's format 0.0.4 or in OpenMetrics 1.0.
 //!
-//! Samples are added site by site, but the text is ordered by family, so each family has a buffer
-//! of its own until the end. The number of series is limited. Series beyond the limit are dropped
-//! from the last families and counted, so the first families stay complete.
+//! Samples are added site by site, but the text must be ordered by family. So each family has its
+//! own buffer until the text is complete. The number of series is limited. If it is exceeded,
+//! series of the last families are dropped and counted, so that the first families stay complete.
 //!
-//! Format and content coding are negotiated (RFC 9110, section 12). If a client accepts none of the
-//! supported formats, it gets one of them nevertheless, because a scrape in another format is more
-//! useful than a 406.
+//! The format and the content coding depend on the request (RFC 9110, section 12). A client that
+//! accepts none of the supported formats gets one of them nevertheless, because that is more useful
+//! than a 406.
 
 use std::fmt::{Display, Write as _};
 use std::time::SystemTime;
@@ -31,12 +31,12 @@ pub(crate) struct Exposition {
     texts: Vec<FamilyText>,
 }
 
-/// The samples of a family.
+/// The lines of a family's samples.
 #[derive(Clone, Debug, Default)]
 struct FamilyText {
     lines: String,
-    /// For each metric, the end of its lines and its number of series, so that a histogram is never
-    /// truncated.
+    /// For each metric, the end of its lines in the text, and its number of series. A histogram is
+    /// one metric, so that it is dropped as a whole or not at all.
     metrics: Vec<(usize, usize)>,
 }
 
@@ -57,19 +57,19 @@ impl Exposition {
         text.end_metric(1);
     }
 
-    /// Adds a sample of a boolean gauge.
+    /// Adds a sample that is 1 for true and 0 for false.
     pub(crate) fn holds(&mut self, family: &Family, labels: Labels<'_>, holds: bool) {
         self.sample(family, labels, u8::from(holds));
     }
 
-    /// Adds a time, in seconds since 1970. Earlier times are omitted.
+    /// Adds a time, in seconds since 1970. Omits times before 1970.
     pub(crate) fn moment(&mut self, family: &Family, labels: Labels<'_>, at: SystemTime) {
         if let Ok(since) = at.duration_since(SystemTime::UNIX_EPOCH) {
             self.sample(family, labels, since.as_secs_f64());
         }
     }
 
-    /// Adds a sample for each value of an additional label.
+    /// Adds several samples that differ only in the value of one label.
     pub(crate) fn each_word<W: AsRef<str>>(
         &mut self,
         family: &Family,
@@ -104,7 +104,7 @@ impl Exposition {
         text.end_metric(durations.buckets().count() + 2);
     }
 
-    /// Returns the whole text.
+    /// Combines the families into the whole text.
     pub(crate) fn finish(self) -> String {
         self.finish_within(MAX_SERIES)
     }
@@ -148,8 +148,8 @@ impl FamilyText {
     }
 }
 
-/// Writes HELP, TYPE and UNIT. In format 0.0.4, the name of a family includes the suffix of its
-/// samples, and the types info and stateset do not exist.
+/// Writes the lines HELP, TYPE and UNIT of a family. Format 0.0.4 has no UNIT and no types info and
+/// stateset, and its family names include the suffix of the samples.
 fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     let (suffix, kind) = match (format, family.kind) {
         (ExpositionFormat::Text, FamilyKind::Counter) => ("_total", "counter"),
@@ -169,7 +169,7 @@ fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     }
 }
 
-/// Writes one line. `last` is a label that follows the others.
+/// Writes the line of one sample. `last` is a further label, written after `labels`.
 fn line(
     text: &mut String,
     (name, suffix): (&str, &str),
@@ -202,7 +202,7 @@ fn line(
     let _ = writeln!(text, " {value}");
 }
 
-/// A format of metrics.
+/// The formats of a scrape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpositionFormat {
     /// Prometheus's text format, 0.0.4.
@@ -217,8 +217,8 @@ impl ExpositionFormat {
         let (mut text, mut open) = ((0, 0), (0, 0));
         for range in list(fields, &ACCEPT) {
             let version = range.parameter("version");
-            // A more specific range takes precedence over `*/*`, whatever their weights are (RFC
-            // 9110, section 12.5.1).
+            // The more specific media range counts, even if `*/*` has a higher weight (RFC 9110,
+            // section 12.5.1).
             let (text_fits, open_fits, exactness) = match &*range.name.to_ascii_lowercase() {
                 "text/plain" => (version.is_none_or(|version| version == "0.0.4"), false, 3),
                 "application/openmetrics-text" => (false, version.is_none_or(|version| version == "1.0.0"), 3),
@@ -244,7 +244,8 @@ impl ExpositionFormat {
     }
 }
 
-/// Reports whether to compress the text: if the client accepts gzip and does not prefer `identity`.
+/// Reports whether to compress the text. It is compressed if the client accepts gzip and does not
+/// prefer `identity`.
 pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
     let (mut gzip, mut identity) = (0, 0);
     for coding in list(fields, &ACCEPT_ENCODING) {
@@ -257,16 +258,16 @@ pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
     gzip > 0 && gzip >= identity
 }
 
-/// A member of an `Accept` or `Accept-Encoding` list.
+/// A list member of an `Accept` or `Accept-Encoding` field.
 struct Member<'f> {
     name: &'f str,
     parameters: &'f str,
-    /// The weight in thousandths.
+    /// The quality value (`q`), in thousandths.
     weight: u16,
 }
 
 impl<'f> Member<'f> {
-    /// Parses a member. Returns `None` if the member is invalid, so that it is ignored.
+    /// Parses a list member. Returns `None` if it is invalid; the caller ignores it.
     fn new(text: &'f str) -> Option<Self> {
         let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
         let mut member = Self { name: name.trim(), parameters, weight: 1000 };
@@ -344,7 +345,8 @@ mod tests {
     fn what_is_past_the_bound_is_left_out_from_the_end_and_counted() {
         let text = exposition(ExpositionFormat::Text).finish_within(5);
         assert!(text.contains("robotsd_metrics_series 5\n"), "{text}");
-        // One of the two decision series is dropped, and the histogram with its thirteen series.
+        // Fourteen series are dropped: one of the two decision series, and the thirteen series of
+        // the histogram.
         assert!(text.contains("robotsd_metrics_series_dropped 14\n"), "{text}");
         assert!(text.contains("} 17\n") && !text.contains("duration"), "{text}");
     }
@@ -379,15 +381,15 @@ mod tests {
             (&["application/openmetrics-text;q=0,*/*"], Text),
             (&["text/plain;q=0, */*;q=0.1"], OpenMetrics),
             (&["application/openmetrics-text;q=2, text/plain"], Text),
-            // These are the header that Prometheus 2.42 sends, and the header in its documentation,
-            // whose last member is not a valid range.
+            // The header of Prometheus 2.42, and the header in its documentation, whose last member
+            // is not a valid range.
             (
                 &["application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                    text/plain;version=0.0.4;q=0.5,*/*;q=0.1"],
                 OpenMetrics,
             ),
             (&["application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.7,/;q=0.1"], OpenMetrics),
-            // This is the header of Prometheus 3.
+            // The header of Prometheus 3.
             (
                 &["application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
                    application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,\

@@ -1,12 +1,12 @@
-//! The metric families, each with its name, type, unit and help.
+//! Declares the metric families, each with its name, type, unit and help.
 //!
-//! They are listed in the order of the text, most important first, because series beyond the limit
-//! are dropped from the end.
+//! They are in the order of the scrape's text, most important first, because series beyond the
+//! limit are dropped from the end.
 
-/// A metric family.
+/// A metric family, as declared in this module.
 #[derive(Debug)]
 pub(crate) struct Family {
-    /// The name without the suffixes `_total` and `_info`.
+    /// The name, without the suffixes `_total` and `_info`.
     pub(super) name: &'static str,
     pub(super) kind: FamilyKind,
     /// The unit, which is also the end of the name. Empty if the family has no unit.
@@ -25,7 +25,7 @@ pub(super) enum FamilyKind {
     StateSet,
 }
 
-/// Declares the families and their order.
+/// Declares one constant per family, and `ALL` in the same order.
 macro_rules! families {
     ($($constant:ident = $kind:ident $name:literal $(($unit:literal))?, $help:literal;)*) => {
         $(pub(crate) const $constant: Family = Family {

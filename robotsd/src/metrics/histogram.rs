@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The upper bounds of the buckets: in nanoseconds, and as text in seconds, which is the same in
-/// both formats.
+/// The upper bounds of a histogram's buckets. Each is given in nanoseconds and as text in seconds;
+/// the text is the same in both formats.
 pub(crate) type Buckets = [(u64, &'static str)];
 
 /// Buckets for decisions. Most decisions take a few hundred nanoseconds.
@@ -51,14 +51,16 @@ impl Histogram {
         self.nanoseconds = self.nanoseconds.wrapping_add(other.nanoseconds);
     }
 
-    /// Returns each bound with the number of durations between it and the previous bound.
+    /// Returns each bound, with the number of durations above the previous bound and up to this
+    /// one.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let bounds = self.buckets.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
         bounds.zip(self.counts.iter().copied())
     }
 
-    /// Returns the given quantile in seconds. Interpolates linearly within a bucket, as Prometheus
-    /// does. If the quantile is above all bounds, returns the last bound.
+    /// Returns a quantile in seconds, for example the median for a `share` of 0.5. Interpolates
+    /// linearly within a bucket, as Prometheus does. If the quantile is above all bounds, returns
+    /// the last bound.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let wanted = total as f64 * share;

@@ -1,15 +1,15 @@
-//! Metrics for Prometheus: the families, their text in both formats, and the counters.
+//! Metrics for Prometheus.
 //!
-//! [`family`] lists the families. [`Exposition`] collects samples of all families in any order, and
-//! returns the whole text. The modules that have the data add the samples, from the same values as
-//! the status: `sites` for sites, `admin` for the process. Each worker counts its own requests, and
-//! a scrape adds up the counts of all workers.
+//! [`family`] lists the metric families. For each scrape, the modules that have the data add
+//! samples to an [`Exposition`], in any order: `sites` adds the samples of sites, and `admin` those
+//! of the process. The values are the same as in the status. Each worker counts its own requests,
+//! and a scrape adds up the counts of all workers.
 //!
 //! No label value comes from a client. A label value is a name from the config or the registry, or
 //! a fixed string.
 //!
-//! While the layer decides about a crawler's request, an observer on the same thread records the
-//! outcome. A request without such a record counts as `untouched`.
+//! When the robots layer has decided about a crawler's request, an observer on the same thread
+//! records the outcome. A request whose outcome was not recorded counts as `untouched`.
 
 pub(crate) mod family;
 

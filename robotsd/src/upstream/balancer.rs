@@ -1,4 +1,4 @@
-//! Chooses the server for a request and waits until a connection to this server is available.
+//! Chooses a server for each request, and waits until a connection to it is available.
 //!
 //! Servers take turns by request, not by connection. A [`ServerSearch`] starts at the server whose
 //! turn it is.
@@ -26,10 +26,10 @@ use super::shares::ShareUse;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
-/// How often a waiting request checks for a free connection even if it is not notified.
+/// A waiting request checks at this interval for a free connection, even if it is not notified.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// The servers of a site as seen by one worker, with the worker's connections to them.
+/// One worker's view of a site's servers, with the worker's connections to them.
 #[derive(Debug)]
 pub(super) struct UpstreamState {
     pub(super) shared: Arc<OriginsState>,
@@ -38,12 +38,12 @@ pub(super) struct UpstreamState {
     candidates: ArcSwap<Candidates>,
     demand: Arc<Demand>,
     turn: AtomicUsize,
-    /// Number of requests that were answered.
+    /// Number of requests of this worker that were answered.
     pub(super) answered: Arc<Counter>,
     pub(super) is_swept: AtomicBool,
 }
 
-/// The connection for a request, or the reason why the request gets none.
+/// The connection for a request, or the reason why there is none.
 type Leased = Result<Lease, UpstreamFailure>;
 
 impl UpstreamState {
@@ -78,8 +78,8 @@ impl UpstreamState {
         lease.ok_or(first)
     }
 
-    /// Returns a new connection for repeating a request that `failed` did not answer. It is a
-    /// connection to another server, if the site has one.
+    /// Returns a new connection to repeat a request that the server `failed` did not answer. If the
+    /// site has several servers, the connection is to another one.
     pub(super) async fn another(&self, failed: &Arc<CandidateServer>, requirement: Requirement) -> Leased {
         let candidates = self.candidates.load_full();
         let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));
@@ -102,22 +102,22 @@ impl UpstreamState {
         }
     }
 
-    /// Reports whether a request must join the queue before it may use a connection, even an idle
-    /// one. It must if other requests wait (on this or another worker), or if a transfer was
-    /// recently aborted for waiting requests.
+    /// Reports whether connections are scarce, so that a request must join the queue before it may
+    /// use even an idle connection. This is so if other requests wait (on this or another worker),
+    /// or if a transfer was recently aborted for waiting requests.
     fn is_scarce(&self) -> bool {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
 
-    /// Returns a connection to the first reachable server, starting at index `first`. The
+    /// Returns a connection to the first reachable server. The search starts at index `first`. The
     /// connection is new, unless `pooled` allows an idle one.
     pub(super) async fn find(&self, first: usize, pooled: Pooled, requirement: Requirement) -> Leased {
         let client = requirement.client;
         let deadline = Instant::now() + self.shared.limits.connect;
         let connection_limit = &self.shared.connection_limit;
         let servers = || self.candidates.load().list.len();
-        // A later request does not overtake waiting requests, unless those are beyond their
-        // clients' shares.
+        // If other requests wait, this request joins the queue behind them. It overtakes them only
+        // if it is within its client's share and they are not.
         let mut waiting = self.is_scarce().then(|| self.demand.wait(client, servers()));
         let mut is_looking = waiting
             .as_ref()
@@ -150,8 +150,8 @@ impl UpstreamState {
             }
             let free = async {
                 tokio::select! {
-                    // The order matters: on a slow machine, a free connection takes precedence over
-                    // a deadline that has also passed.
+                    // If a connection is free and the deadline has passed too, the connection is
+                    // used. This can happen on a slow machine.
                     biased;
                     () = returned => true,
                     () = freed => true,
@@ -166,21 +166,21 @@ impl UpstreamState {
         }
     }
 
-    /// Aborts a transfer whose client has stalled, if this client's request takes precedence over
-    /// that transfer.
+    /// Aborts a stalled transfer if requests of `client` take precedence over it.
     fn give_up_for(&self, client: ClientKey) {
         let candidates = self.candidates.load();
         let servers = candidates.list.iter().map(|candidate| &candidate.server);
         let in_service: Vec<_> = servers.clone().filter(|server| server.health.is_in_service()).collect();
-        // If no server is in service, a connection to any server helps, because every server is
-        // tried.
+        // If no server is in service, all servers are tried, so a free connection to any of them
+        // helps.
         let servers = if in_service.is_empty() { servers.collect() } else { in_service };
         if let Some((stalled, server)) = self.shared.connection_limit.give_up_for(client, &servers) {
             self.shared.reporter.gave_up(&*server, stalled);
         }
     }
 
-    /// Returns the current servers. If there are none yet, waits for the resolver until `deadline`.
+    /// Returns the servers to choose from. If there are none yet, waits for the resolver until
+    /// `deadline`.
     async fn candidates(&self, deadline: Instant) -> Result<Arc<Candidates>, UpstreamFailure> {
         loop {
             let mut answered = pin!(self.shared.answered.notified());
@@ -201,8 +201,8 @@ impl UpstreamState {
         }
     }
 
-    /// Adopts the list of servers if it has changed. A server that remains in the list keeps its
-    /// connections.
+    /// Uses the shared list of servers if it has changed. The connections to servers that remain in
+    /// the list are kept.
     fn follow(&self) {
         if Arc::ptr_eq(&self.candidates.load().servers, &*self.shared.servers.load()) {
             return;

@@ -1,15 +1,15 @@
-//! Limits open connections, per server and for all servers of a site together, across all workers.
-//! Also tracks the requests of each worker that wait for a connection.
+//! Limits the number of open connections to each server, and to all servers of a site together,
+//! over all workers. Also tracks the requests that wait for a connection.
 //!
-//! A [`Permit`] is held from before a connection is opened until its socket is closed, even while
-//! the connection is idle or a tunnel, because each open socket costs the server. So the counters
-//! change only when a connection opens or closes, and not with each request.
+//! A connection has a [`Permit`] from before it is opened until its socket is closed, even while it
+//! is idle or a tunnel, because each open socket costs the server. So the counters change only when
+//! a connection opens or closes, and not with each request.
 //!
-//! A request without a permit waits. Two things must not keep it waiting:
-//! - Idle connections of other workers: those workers are notified of waiting requests and close
+//! A request that gets no permit waits. Two kinds of connections must not keep it waiting:
+//! - Idle connections of other workers. Those workers are notified of waiting requests and close
 //!   idle connections.
-//! - Clients that do not read: a stalled transfer is aborted if the waiting request's client [is
-//!   within its share](super::shares).
+//! - Connections whose clients do not read. Such a stalled transfer is aborted if the waiting
+//!   request's client [is within its share](super::shares).
 //!
 //! Requests wait in two queues: one for clients within their share, and one for clients beyond it.
 //! The first queue is served first. With a single queue, a client with a hundred waiting requests
@@ -34,26 +34,27 @@ pub(super) struct ConnectionLimit {
     pub(super) open: AtomicUsize,
     capacity: usize,
     per_server: usize,
-    /// Requests that wait for a permit, on all workers.
+    /// Number of requests that wait for a permit, on all workers.
     pub(super) waiting: ByShareUse<AtomicUsize>,
-    /// Notified when a permit becomes free. Wakes one waiting request at a time.
+    /// Notified when a permit becomes free. One notification wakes one waiting request.
     pub(super) freed: ByShareUse<Notify>,
-    /// Notified when a request begins to wait, and periodically while it waits.
+    /// Notified when a request begins to wait, and periodically while it waits. Other workers then
+    /// close idle connections.
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// Until this time, clients beyond their share get no connection, because a transfer was
-    /// aborted. In milliseconds since `start`; zero if no transfer has been aborted.
+    /// Time until clients beyond their share may get connections again after a transfer was
+    /// aborted. In milliseconds since `start`; zero if they may.
     short_until: AtomicU64,
-    /// Until this time, no search for a stalled transfer is made, because the last search found
-    /// none. In milliseconds since `start`.
+    /// Time of the next search for stalled transfers, after a search has found none. In
+    /// milliseconds since `start`.
     fruitless_until: AtomicU64,
-    /// Until this time, requests do not share HTTP/2 connections. In milliseconds since `start`;
-    /// zero if sharing was never suspended.
+    /// Time until requests may share HTTP/2 connections again. In milliseconds since `start`; zero
+    /// if sharing was never suspended.
     pub(super) separate_until: AtomicU64,
 }
 
-/// The right to have a connection open, held as long as the connection exists.
+/// Permission to open a connection. It is held until the connection is closed.
 #[derive(Debug)]
 pub(super) struct Permit {
     limit: Arc<ConnectionLimit>,
@@ -61,7 +62,7 @@ pub(super) struct Permit {
     pub(super) usage: Arc<Usage>,
 }
 
-/// The limit that has been reached.
+/// The limit that prevents a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitReached {
     /// The limit of connections to one server.
@@ -73,12 +74,12 @@ pub(super) enum LimitReached {
 /// Pause after a search that found no stalled transfer, in milliseconds.
 const FRUITLESS: u64 = 20;
 
-/// How long requests do not share HTTP/2 connections after an invalid response has ended one, in
+/// Time without shared HTTP/2 connections after an invalid response has ended a connection, in
 /// milliseconds.
 pub(super) const SEPARATE: u64 = 60_000;
 
-/// Maximum number of stalled transfers that one search tries to abort. A transfer can resume after
-/// it is chosen; after this many attempts, the request waits.
+/// Maximum number of stalled transfers that one search tries to abort. An attempt fails if the
+/// transfer resumes after it was chosen. After this many attempts, the request waits.
 const CHOICES: usize = 8;
 
 impl ConnectionLimit {
@@ -102,9 +103,9 @@ impl ConnectionLimit {
     }
 
     /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds. This
-    /// is called when an invalid response has ended a whole connection, so that the next such
-    /// response ends only its own request. The limit applies to all servers of the site and all
-    /// workers, because a second attempt goes to another server, which may send the same response.
+    /// is called after an invalid response has ended a connection with all its requests. The next
+    /// such response then ends only its own request. The limit applies to all servers and all
+    /// workers, because a request is repeated at another server, which may send the same response.
     pub(super) fn separate_requests(&self) {
         self.separate_until.store(millis(self.start) + SEPARATE, Ordering::Relaxed);
     }
@@ -124,21 +125,21 @@ impl ConnectionLimit {
         }
         let is_over = millis(self.start) > until;
         if is_over {
-            // This fails if another transfer has been aborted meanwhile, which starts the time
-            // again.
+            // This fails if another transfer was aborted meanwhile. The time then starts again, so
+            // the value must not be reset.
             let _ = self.short_until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         !is_over
     }
 
-    /// Reports whether requests of clients within their share are waiting on any worker.
+    /// Reports whether a client within its share has a waiting request, on any worker.
     pub(super) fn are_owed(&self) -> bool {
         self.waiting.within.load(Ordering::SeqCst) > 0
     }
 
-    /// Aborts a stalled transfer over which this client's request takes precedence, if there is
-    /// one. Returns how long the transfer had stalled, and its server. The permit becomes free as
-    /// soon as the task of the transfer has run.
+    /// Aborts a stalled transfer, if requests of `client` take precedence over one. Returns how
+    /// long the transfer had stalled, and its server. The permit becomes free when the task of the
+    /// transfer has run.
     pub(super) fn give_up_for(&self, client: ClientKey, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
         let now = millis(self.start);
         if now < self.fruitless_until.load(Ordering::Relaxed) {
@@ -152,8 +153,8 @@ impl ConnectionLimit {
         let mut shares = self.shares.lock();
         let mut take = || {
             let (usage, stall) = shares.victim(client, self.share_out(servers.len()), now, helps)?;
-            // This happens inside the lock, so that no other request chooses the same transfer. If
-            // the client has just resumed, the transfer is not a candidate any more.
+            // The lock is held here, so that no other request chooses the same transfer. `give_up`
+            // fails if the transfer's client has just resumed.
             Some(usage.give_up(stall).then_some((usage, stall)))
         };
         let taken = (0..CHOICES).map_while(|_| take()).flatten().next();
@@ -167,14 +168,14 @@ impl ConnectionLimit {
         Some((stall.lasts(now), Arc::clone(&usage.server)))
     }
 
-    /// Returns the maximum total number of connections if there are `servers` servers.
+    /// Returns the maximum number of connections to `servers` servers together.
     pub(super) fn share_out(&self, servers: usize) -> usize {
         self.per_server.saturating_mul(servers.max(1)).min(self.capacity)
     }
 }
 
 impl Permit {
-    /// Acquires a permit to connect to this server, for a request of this client.
+    /// Acquires permission to open a connection to `server` for `client`.
     pub(super) fn take(
         limit: &Arc<ConnectionLimit>,
         server: &Arc<Server>,
@@ -198,8 +199,8 @@ impl Drop for Permit {
         self.limit.shares.lock().remove(&self.usage);
         self.server.open.fetch_sub(1, Ordering::SeqCst);
         self.limit.open.fetch_sub(1, Ordering::SeqCst);
-        // A request is counted as waiting before it looks for a permit. So either the request finds
-        // the free permit, or this code finds the request.
+        // No wake-up is lost: a request is counted as waiting before it looks for a permit. So it
+        // finds this free permit, or it is found here.
         if let Some(first) = self.limit.waiting.first() {
             self.limit.freed.of(first).notify_one();
         }
@@ -210,7 +211,7 @@ fn take_one(count: &AtomicUsize, capacity: usize) -> bool {
     count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |open| (open < capacity).then_some(open + 1)).is_ok()
 }
 
-/// Two values: one for clients within their share, and one for clients beyond it.
+/// A value for clients within their share, and another for clients beyond it.
 #[derive(Debug, Default)]
 pub(super) struct ByShareUse<T> {
     pub(super) within: T,
@@ -227,7 +228,7 @@ impl<T> ByShareUse<T> {
 }
 
 impl ByShareUse<AtomicUsize> {
-    /// Returns the queue that is served next, or `None` if no request waits.
+    /// Returns the queue that is served next, or `None` if both are empty.
     pub(super) fn first(&self) -> Option<ShareUse> {
         [ShareUse::Within, ShareUse::Beyond]
             .into_iter()
@@ -235,20 +236,21 @@ impl ByShareUse<AtomicUsize> {
     }
 }
 
-/// The waiting requests of one worker.
+/// The requests of one worker that wait for a connection.
 #[derive(Debug)]
 pub(super) struct Demand {
     pub(super) limit: Arc<ConnectionLimit>,
     waiting: ByShareUse<AtomicUsize>,
-    /// Number of requests in `waiting` that only wait; the others are connecting.
+    /// Number of the requests in `waiting` that are idle. The others are trying to connect.
     parked: ByShareUse<AtomicUsize>,
-    /// Notified when a connection of this worker becomes free.
+    /// Notified when the pool of this worker has a free connection.
     pub(super) returned: ByShareUse<Notify>,
-    /// Number of connections returned to the pool while requests of this worker waited.
+    /// Number of connections that became free while both this and other workers had waiting
+    /// requests.
     turn: AtomicUsize,
 }
 
-/// A request in the queue.
+/// A waiting request. Dropping this value removes the request from the queue.
 #[derive(Debug)]
 pub(super) struct QueuedRequest<'d> {
     demand: &'d Demand,
@@ -256,8 +258,8 @@ pub(super) struct QueuedRequest<'d> {
     pub(super) share_use: ShareUse,
 }
 
-/// If requests wait on this worker and on others, one of this many returned connections is closed,
-/// so that another worker gets its permit.
+/// If requests wait on this worker and on others, every eighth connection that becomes free is
+/// closed, so that another worker gets its permit.
 const FOR_OTHERS: usize = 8;
 
 impl Demand {
@@ -266,18 +268,18 @@ impl Demand {
         Self { limit, waiting, parked, returned, turn: AtomicUsize::new(0) }
     }
 
-    /// Reports whether a request of this worker already waits. That request is served first, unless
-    /// it is beyond its client's share and the new request is not.
+    /// Reports whether another request of this worker waits. New requests are served after it,
+    /// unless only they are within their clients' shares.
     pub(super) fn has_parked(&self) -> bool {
         self.has_parked_within() || self.parked.beyond.load(Ordering::Relaxed) > 0
     }
 
-    /// Reports whether a request of this worker waits and is within its client's share.
+    /// Reports whether a client within its share has a waiting request on this worker.
     pub(super) fn has_parked_within(&self) -> bool {
         self.parked.within.load(Ordering::Relaxed) > 0
     }
 
-    /// Adds a request to the queue. It can choose among this number of servers.
+    /// Adds a request to the queue. `servers` is the number of servers that it can choose from.
     pub(super) fn wait(&self, client: ClientKey, servers: usize) -> QueuedRequest<'_> {
         let mut shares = self.limit.shares.lock();
         let share_use = shares.share_use(client, self.limit.share_out(servers), millis(self.limit.start));
@@ -286,7 +288,8 @@ impl Demand {
         waiting
     }
 
-    /// Reports whether another worker should get the permit of a connection that could be reused.
+    /// Reports whether a free connection of this worker should be closed, so that another worker
+    /// gets its permit.
     pub(super) fn are_others_first(&self) -> bool {
         let Some(first) = self.limit.waiting.first() else { return false };
         let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);
@@ -294,7 +297,7 @@ impl Demand {
         everywhere > here && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1)
     }
 
-    /// Notifies a waiting request that the pool has a connection for it.
+    /// Notifies a waiting request that the pool has a free connection.
     pub(super) fn has_returned(&self) {
         if let Some(first) = self.waiting.first() {
             self.returned.of(first).notify_one();
@@ -303,8 +306,8 @@ impl Demand {
 }
 
 impl QueuedRequest<'_> {
-    /// Compares the request with its client's share again. It can choose among this number of
-    /// servers.
+    /// Determines again whether the request's client is within its share. `servers` is the number
+    /// of servers that the request can choose from.
     pub(super) fn review(&mut self, servers: usize) {
         let limit = &self.demand.limit;
         let mut shares = limit.shares.lock();
@@ -313,7 +316,7 @@ impl QueuedRequest<'_> {
         self.enter(&mut shares);
     }
 
-    /// Reports whether the request may use a connection that becomes free.
+    /// Reports whether the request may use the next free connection.
     pub(super) fn may_take(&self) -> bool {
         let limit = &self.demand.limit;
         self.share_use == ShareUse::Within || !(limit.are_owed() || limit.are_short())
@@ -326,8 +329,8 @@ impl QueuedRequest<'_> {
         let _parked = scopeguard::guard(parked, |parked| {
             parked.fetch_sub(1, Ordering::Relaxed);
         });
-        // Other workers close idle connections only if this helps: a request that may not use a
-        // connection yet gains nothing from that.
+        // Other workers close idle connections when notified. If this request may not use a
+        // connection yet, that would not help it.
         if self.may_take() {
             self.demand.limit.wanted.notify_waiters();
         }

@@ -31,8 +31,8 @@ pub(super) enum EndpointAddress {
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(super) enum ServerAddress {
     Tcp(SocketAddr),
-    /// `localhost`, which is not resolved through DNS (RFC 6761, section 6.3). It stands for both
-    /// loopback addresses: one server that listens on either or both of them.
+    /// `localhost`, which is not resolved through DNS (RFC 6761, section 6.3). It is one server,
+    /// which may listen on the IPv4 loopback address, the IPv6 one, or both.
     #[display("localhost:{_0}")]
     Loopback(u16),
     #[display("unix:{}", _0.display())]
@@ -40,7 +40,7 @@ pub(super) enum ServerAddress {
 }
 
 impl Endpoint {
-    /// Reports whether a connection to this endpoint would arrive at the listener with this
+    /// Reports whether a connection to this endpoint would arrive at a listener with the given
     /// address.
     pub(crate) fn is_listener(&self, listener: SocketAddr) -> bool {
         // Connecting to an unspecified address connects to the loopback address. Listening on an
@@ -51,8 +51,7 @@ impl Endpoint {
             EndpointAddress::Name(..) | EndpointAddress::Server(ServerAddress::Unix(_)) => return false,
         };
         let own = listener.ip().to_canonical();
-        // A listener on the unspecified IPv6 address also accepts IPv4 connections, unless the
-        // system is configured otherwise.
+        // A listener on the unspecified IPv6 address usually accepts IPv4 connections, too.
         let takes = |ip: IpAddr| own == ip || own.is_unspecified() && (own.is_ipv6() || ip.is_ipv4());
         let is_here = match ip {
             Some(ip) if ip.is_unspecified() => own.is_loopback() || own.is_unspecified(),
@@ -119,7 +118,7 @@ impl Endpoint {
         self.scheme == Scheme::HTTPS
     }
 
-    /// Returns the value of `Host` for requests that have none.
+    /// Returns the `Host` to send if a request has none.
     pub(super) fn authority(&self) -> String {
         match &self.address {
             EndpointAddress::Server(ServerAddress::Unix(_)) => "localhost".to_owned(),
@@ -156,8 +155,8 @@ pub(crate) enum HttpVersions {
     /// HTTP/2 only. With TLS, the server must agree to HTTP/2 in the handshake. Without TLS, HTTP/2
     /// is used from the first byte.
     Http2,
-    /// With TLS, the version that the server prefers; without TLS, HTTP/1.1, because a version
-    /// cannot be negotiated.
+    /// The version that the server prefers in the TLS handshake. Without TLS, no version can be
+    /// negotiated, so HTTP/1.1 is used.
     Negotiated,
 }
 
@@ -175,30 +174,30 @@ impl HttpVersions {
 /// The limits on connections, times and buffers of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamLimits {
-    /// Maximum time to connect, including the TLS handshake, for all attempted servers together.
+    /// Maximum time to connect, including the TLS handshake. All servers that are tried for a
+    /// request share this time.
     pub(crate) connect: Duration,
-    /// Maximum time until the upstream begins its response. The time starts when the upstream has
-    /// accepted the last byte of the request.
+    /// Maximum time from the last byte of the request that the upstream accepts until the upstream
+    /// begins its response.
     pub(crate) response_header: Duration,
-    /// Maximum time that a response body may make no progress. There is no limit for a body that
-    /// makes progress.
+    /// Maximum time that a response body may make no progress. The total time is not limited.
     pub(crate) body_idle: Duration,
-    /// Size of the buffer for a response body, in bytes. It also limits the bytes received before
-    /// the response head is complete, including interim responses, except that a head which is
-    /// complete after a single read may be twice as large.
+    /// Size of the buffer for a response body, in bytes. This is also the limit for everything
+    /// before the body: the head and any interim responses. If the head is complete after a single
+    /// read, it may be twice as large.
     pub(crate) buffer_bytes: usize,
-    /// Maximum number of bytes that are read ahead of a client that has stalled. This buffer is
-    /// used only if the whole rest of the response fits, because only this frees the connection.
+    /// Maximum number of bytes to read ahead for one stalled client. Nothing is read ahead unless
+    /// the whole rest of the response fits, because otherwise the connection would not become free.
     pub(crate) buffer: usize,
-    /// Maximum number of bytes read ahead for all responses of the process together.
+    /// Maximum total number of bytes read ahead in the process.
     pub(crate) buffer_total: usize,
-    /// Maximum number of open connections to all servers of a site, over all workers, in use or
-    /// idle. A request that needs another connection waits up to `connect`.
+    /// Maximum number of open connections to all servers of a site, over all workers. Idle
+    /// connections count as well. At the limit, a request waits up to `connect` for a connection.
     pub(crate) connections: NonZeroUsize,
     /// Maximum number of open connections to one server.
     pub(crate) address_connections: NonZeroUsize,
-    /// Maximum number of idle connections to keep per server. Each worker may keep an equal part,
-    /// because a hash spreads client connections about equally over the workers.
+    /// Maximum number of idle connections to keep per server. The workers have equal parts of this
+    /// number, because a hash spreads clients about equally over them.
     pub(crate) idle_connections: usize,
     /// How long an idle connection is kept.
     pub(crate) idle_timeout: Duration,
@@ -213,7 +212,7 @@ impl Default for UpstreamLimits {
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
             // This is enough to read a typical large response at once. With a quarter of this size,
-            // such bodies need 25 % more CPU.
+            // reading such responses needs 25 % more CPU.
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
             buffer_total: 64 * 1024 * 1024,
@@ -236,7 +235,7 @@ mod tests {
         let is_listener = |url: &str, listener: &str| {
             Endpoint::parse(url, Path::new("")).unwrap().is_listener(listener.parse().unwrap())
         };
-        // For each listener: URLs that connect to it, and URLs that do not.
+        // Each case: a listener, URLs that connect to it, and URLs that do not.
         for (listener, same, others) in [
             (
                 "127.0.0.1:80",

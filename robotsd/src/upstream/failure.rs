@@ -1,10 +1,10 @@
-//! Reasons why an upstream gave no usable response, the responses that clients get instead, and the
-//! rate-limited events that report the failures.
+//! Failures of upstreams, the responses that clients get because of them, and the events that
+//! report them.
 //!
-//! A change of a server's state, or of the addresses of a name, is always reported, because such
-//! changes are rare. Failed requests can be many, so each kind of failure is reported at most once
-//! a second, with the number of failures since the last report. The same applies to transfers that
-//! were aborted.
+//! If a server goes out of service or returns, or if a name can no longer be resolved, this is
+//! always reported, because such changes are rare. Failed requests and aborted transfers can be
+//! many. So each kind is reported at most once a second, with the number of occurrences since its
+//! last report.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ use super::response_body::ResponseBody;
 use crate::http_common::plain_answer;
 use crate::metrics::EventCounter;
 
-/// A request that got no response from its upstream. It is stored in the extensions of the client's
-/// response, so that it can be logged.
+/// The reason why a request got no response from its upstream. It is stored in the extensions of
+/// the response that the client gets instead, so that it can be logged.
 // The detail may quote bytes from an upstream. Escaping keeps an event on one line.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{kind:?}: {}", self.detail.escape_debug())]
@@ -35,7 +35,7 @@ impl UpstreamFailure {
         Self { kind, detail: detail.to_string() }
     }
 
-    /// Returns the client's response, if the request is a gRPC call.
+    /// Converts the failure to a response in the format of gRPC.
     pub(super) fn into_grpc_response(self) -> Response<ResponseBody> {
         let mut response = Response::new(ResponseBody::empty());
         *response.headers_mut() = self.kind.grpc_code().fields(self.kind.answer().1.trim_end());
@@ -43,7 +43,7 @@ impl UpstreamFailure {
         response
     }
 
-    /// Returns the client's response, if the request is not a gRPC call.
+    /// Converts the failure to a response for clients other than gRPC clients.
     pub(super) fn into_response(self) -> Response<ResponseBody> {
         let (status, text) = self.kind.answer();
         let mut response = plain_answer(status, text).map(ResponseBody::own);
@@ -55,32 +55,32 @@ impl UpstreamFailure {
     }
 }
 
-/// An event of a site's upstreams.
+/// An event of a site's upstreams to be logged: a change of state, or a failure.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamEvent {
     /// The kind of event.
     pub(crate) kind: UpstreamEventKind,
     /// The upstream and the underlying error. May quote bytes from an upstream.
     pub(crate) detail: String,
-    /// Number of occurrences since this kind was last reported, including this one.
+    /// Number of occurrences since the last report of this kind, including this one.
     pub(crate) count: u64,
 }
 
 /// The kinds of [`UpstreamEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpstreamEventKind {
-    /// A server failed too often in a row, so other servers get its requests.
+    /// A server failed too often in a row. For a while, other servers get its requests.
     Ejected,
-    /// A server that was out of service has answered.
+    /// A server that was out of service has answered, so it is in service again.
     Returned,
     /// A name could not be resolved.
     Unresolved,
     /// A name that could not be resolved can be resolved again.
     Resolved,
-    /// A transfer whose client had stalled was aborted, so that another request gets the
+    /// A transfer whose client had stalled was aborted, so that another request could use the
     /// connection.
     GaveUp,
-    /// A request got no response.
+    /// A request got no response from its upstream.
     Failed(FailureKind),
 }
 
@@ -102,8 +102,8 @@ pub(super) struct UpstreamReporter {
     tell: Box<dyn Fn(&UpstreamEvent) + Send + Sync>,
     start: Instant,
     failures: [EventCounter; FailureKind::ALL.len()],
-    /// The number of answered requests at the last failure, the number of failures in a row, and
-    /// the last failure.
+    /// Three values: the number of answered requests at the last failure, the number of failures in
+    /// a row, and the last failure.
     unanswered: Mutex<(u64, u64, Option<UpstreamFailure>)>,
     given_up: EventCounter,
 }
@@ -131,7 +131,7 @@ impl UpstreamReporter {
         self.tell(UpstreamEventKind::Ejected, detail);
     }
 
-    /// Logs that a transfer was aborted.
+    /// Reports that a transfer was aborted.
     pub(super) fn gave_up(&self, server: &dyn fmt::Display, stalled: Duration) {
         if let Some(count) = self.given_up.count(self.start) {
             let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
@@ -149,9 +149,9 @@ impl UpstreamReporter {
         FailureKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
     }
 
-    /// Returns the number of requests in a row that no server has answered, with the last failure.
-    /// Returns `None` if a request has been answered since the last failure. `answered` is the
-    /// current number of answered requests.
+    /// Returns how many requests in a row have failed, with the last failure. Returns `None` if a
+    /// request was answered after the last failure. `answered` is the current number of answered
+    /// requests.
     pub(super) fn unanswered(&self, answered: u64) -> Option<(u64, UpstreamFailure)> {
         let (before, count, last) = self.unanswered.lock().clone();
         last.filter(|_| before == answered).map(|last| (count, last))
@@ -161,12 +161,12 @@ impl UpstreamReporter {
     /// answered requests.
     pub(super) fn failed(&self, failure: &UpstreamFailure, answered: u64) {
         let due = self.failures[failure.kind as usize].count(self.start);
-        // A failure that the client caused is not evidence about the upstream.
+        // A failure that the client caused is not counted as an unanswered request.
         if matches!(failure.kind, FailureKind::RequestBody | FailureKind::RequestTimeout) {
             return;
         }
-        // A request that got no connection was never sent. The servers may be slow, but they
-        // answer.
+        // If no connection was free, the request was never sent. This shows that the servers are
+        // busy, not that they do not answer.
         if failure.kind != FailureKind::Busy {
             let mut unanswered = self.unanswered.lock();
             let before = if unanswered.0 == answered { unanswered.1 } else { 0 };

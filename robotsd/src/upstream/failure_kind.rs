@@ -1,5 +1,5 @@
-//! The kinds of upstream failures, each with its name and the response that the client gets. This
-//! module also contains the causes of a broken connection.
+//! The kinds of upstream failures, each with its name and the client's response, and the errors
+//! that can break a connection.
 
 use std::error::Error;
 use std::{fmt, io};
@@ -11,12 +11,12 @@ use tower_robots::internals::GrpcCode;
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// The kinds of [`UpstreamFailure`](super::failure::UpstreamFailure).
+    /// The kind of an [`UpstreamFailure`](super::failure::UpstreamFailure).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum FailureKind {
         /// All connections that the limits allow are in use.
         Busy = "busy",
-        /// No server has an address, because its name cannot be resolved.
+        /// The upstream's name cannot be resolved, so no server has an address.
         Unresolved = "no-address",
         /// No server accepted a connection.
         Connect = "connect",
@@ -30,9 +30,9 @@ word_enum! {
         Invalid = "invalid",
         /// No response arrived in time.
         ResponseTimeout = "response-timeout",
-        /// The client aborted its request body.
+        /// The client aborted the request before its body was complete.
         RequestBody = "request-body",
-        /// The client stopped sending its request body.
+        /// The client stayed connected, but stopped sending its request body.
         RequestTimeout = "request-timeout",
     }
 }
@@ -54,13 +54,13 @@ impl FailureKind {
         }
     }
 
-    /// Returns the gRPC status that is sent to gRPC clients instead.
+    /// Returns the status that gRPC clients get instead of that response.
     pub(super) const fn grpc_code(self) -> GrpcCode {
         match self {
             Self::ResponseTimeout => GrpcCode::DeadlineExceeded,
             Self::RequestBody | Self::RequestTimeout => GrpcCode::Cancelled,
-            // The server has either done nothing or its result is unknown, so the caller decides
-            // whether to retry.
+            // The upstream may have processed the request or not, so the caller must decide whether
+            // to retry.
             _ => GrpcCode::Unavailable,
         }
     }
@@ -77,9 +77,9 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Reports whether the connection itself failed, and not only the HTTP exchange on it. A server
-    /// that does not speak HTTP/2 also counts as a failed connection: its bytes, parsed as a frame
-    /// header, declare a frame that is too large. No client can cause that.
+    /// Reports whether the connection itself failed, and not only the HTTP exchange on it. A
+    /// connection to a server that does not speak HTTP/2 counts as failed, too: h2 parses the
+    /// server's bytes as the header of a frame that is too large. A client cannot cause that error.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,
@@ -90,8 +90,8 @@ impl Cause {
         }
     }
 
-    /// Reports whether an HTTP/2 server sent something that makes h2 end the whole connection (RFC
-    /// 9113, section 5.4.1).
+    /// Reports whether h2 ended the whole connection because of something that an HTTP/2 server
+    /// sent (RFC 9113, section 5.4.1).
     pub(super) fn ends_connection(&self) -> bool {
         matches!(self, Self::Http2(error) if error.is_go_away() && error.is_library())
     }
@@ -101,7 +101,7 @@ impl Cause {
         match self {
             Self::Socket(_) => false,
             Self::Protocol(error) => error.is_parse(),
-            // h2 has detected an error of the server.
+            // h2 itself has detected the error, so the server has caused it.
             Self::Http2(error) => error.is_library(),
             Self::Invalid(_) => true,
         }
@@ -127,8 +127,8 @@ impl fmt::Display for Cause {
 
 impl Error for Cause {}
 
-/// The reason why a response body ended early. The client's connection or stream is cut off, so
-/// that the body never looks complete.
+/// The reason why a response body ended early. The edge then cuts off the client's connection or
+/// stream, so that the client notices that the body is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResponseBodyError {
     /// No data arrived for too long.

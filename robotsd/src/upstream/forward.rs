@@ -1,8 +1,8 @@
 //! Forwards a request to its upstream and returns the upstream's response.
 //!
 //! **A request is boxed on its way to an upstream**, separately from the future that waits for the
-//! response. Without the box, the future would reserve space for the request several times. It
-//! would then have 3,040 bytes, a size that allocators serve slowly.
+//! response. Without the box, the future would contain space for several copies of the request. It
+//! would have 3,040 bytes, and allocations of that size are slow.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ use super::server_search::{ExchangeState, Lease, LeasedConnection, Pooled, Requi
 use super::usage::ClientKey;
 use crate::http_common::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
 
-/// The response of a server, or the reason why the request got none.
+/// The response of a server, or the reason why there is none.
 type Forwarded = Result<Response<ResponseBody>, UpstreamFailure>;
 
 impl UpstreamState {
@@ -36,19 +36,19 @@ impl UpstreamState {
         prepare(&mut request, wants_websocket, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
-        // This happens before a connection is chosen. Otherwise the connection could close between
-        // the check of its state and the write.
+        // The yield comes before a connection is chosen. During a later yield, the chosen
+        // connection could close unnoticed.
         yield_before_write().await;
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
-        // A WebSocket occupies a whole connection, which is supported for HTTP/1.1 only.
+        // A WebSocket needs a connection of its own, so HTTP/2 is not used.
         let versions = if wants_websocket { HttpVersions::Http1 } else { HttpVersions::Negotiated };
         let requirement = Requirement { certainty, versions, client };
         let mut lease = match self.ready(requirement) {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
-                // This future is boxed, because few requests have to connect, and the others need
-                // not reserve space for it.
+                // This future is boxed, because only few requests have to connect. Without the box,
+                // all requests would reserve space for it.
                 Box::pin(self.find(first, Pooled::Allowed, requirement)).await?
             }
         };
@@ -91,10 +91,10 @@ impl UpstreamState {
             let state = lease.connection.exchange_state();
             self.note_failure(&lease, state, &failed);
             request = FailedExchange { failed, copy, state, is_second, is_replayable }.request_to_repeat(&lease)?;
-            // The second attempt uses a new HTTP/1.1 connection, or an HTTP/2 connection that was
-            // opened after the first attempt began. There is no third attempt.
+            // The second attempt must not use a connection that was open when the first attempt
+            // began. There is no third attempt.
             is_second = true;
-            // Dropping the lease closes the connection.
+            // Dropping the rest of the lease closes the connection.
             let failed = lease.candidate;
             drop(lease.connection);
             lease = Box::pin(self.another(&failed, requirement)).await?;
@@ -106,7 +106,7 @@ impl UpstreamState {
         use ExchangeError::{Broken, Unanswered, Unsent};
         let (Unsent(_, error) | Unanswered(_, error) | Broken(error)) = failed else { return };
         if error.ends_connection() {
-            // This precedes the second attempt, which may get the same response.
+            // This must precede the second attempt, which may get the same invalid response.
             self.shared.connection_limit.separate_requests();
         }
         let is_new_and_broke = !state.is_reused && state.nothing_received && state.body_failure.is_none();
@@ -122,8 +122,8 @@ impl UpstreamState {
         if matches!(response.body(), UnreadBody::Hyper(_)) {
             unify_framing(response.headers_mut())
                 .map_err(|detail| UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: {detail}")))?;
-            // robotsd writes its own reason phrase in every case, so the upstream's phrase, which
-            // hyper stores in the extensions, is removed.
+            // The upstream's reason phrase is removed, because robotsd writes its own. hyper stores
+            // that phrase in the extensions.
             response.extensions_mut().remove::<ReasonPhrase>();
         }
         let (mut head, coming) = response.into_parts();
@@ -137,8 +137,8 @@ impl UpstreamState {
         Ok(Response::from_parts(head, body))
     }
 
-    /// Starts a task that closes idle connections that are too old or whose permits are needed
-    /// elsewhere. The task runs as long as the upstream exists.
+    /// Starts a task that closes idle connections that are too old, or whose permits are needed
+    /// elsewhere. The task ends with the upstream.
     fn start_sweeping(self: &Arc<Self>) {
         if self.is_swept.swap(true, Ordering::Relaxed) {
             return;
@@ -159,10 +159,10 @@ impl UpstreamState {
     }
 }
 
-/// An exchange that failed before a response.
+/// An exchange that failed before the head of a response arrived.
 struct FailedExchange {
     failed: ExchangeError,
-    /// Copy of the request, if the request had to be copied before it was sent.
+    /// Copy of the request, if one had to be made before the request was sent.
     copy: Option<Box<Request<RequestBody>>>,
     state: ExchangeState,
     is_second: bool,
@@ -170,7 +170,7 @@ struct FailedExchange {
 }
 
 impl FailedExchange {
-    /// Returns the request if it may be repeated on another connection. Otherwise returns the
+    /// Returns the request if it may be sent again on another connection. Otherwise returns the
     /// failure to report to the client.
     fn request_to_repeat(self, lease: &Lease) -> Result<Box<Request<RequestBody>>, UpstreamFailure> {
         use ExchangeError::{Broken, GivenUp, Timeout, Unanswered, Unsent};
@@ -194,7 +194,7 @@ impl FailedExchange {
     }
 }
 
-/// Turns a 101 response into a tunnel, if the request asked for one.
+/// Turns a 101 response into a tunnel. Fails if the request did not ask for one.
 async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: bool) -> Forwarded {
     let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     if !wants_websocket || !response.headers().get(UPGRADE).is_some_and(is_websocket) {
@@ -216,15 +216,15 @@ async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: b
     Ok(response)
 }
 
-/// Reports whether an idempotent request that got no response may be repeated. It may if its
-/// connection had served other requests before. But if a response has ended the connection with all
-/// its requests, only GET and HEAD are repeated, because the server is running and has probably
-/// processed the requests.
+/// Reports whether an idempotent request that got no response may be sent again. It may if its
+/// connection had served other requests before, because the server may have closed the idle
+/// connection. But if a response has ended the connection with all its requests, the server has
+/// probably processed them. Then only GET and HEAD requests are sent again.
 fn may_repeat(request: &Request<RequestBody>, state: ExchangeState, error: &Cause) -> bool {
     if error.ends_connection() { matches!(*request.method(), Method::GET | Method::HEAD) } else { state.is_reused }
 }
 
-/// Attributes a broken exchange to the client or to the upstream.
+/// Determines whether the client or the upstream has broken an exchange, and returns the failure.
 fn failure(lease: &Lease, state: ExchangeState, error: &Cause) -> UpstreamFailure {
     let is_invalid = error.is_parse() || state.is_flooded;
     let of_upstream = if is_invalid { FailureKind::Invalid } else { FailureKind::Broken };

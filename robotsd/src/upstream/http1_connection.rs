@@ -1,8 +1,8 @@
-//! An HTTP/1.1 connection to an upstream, one exchange on it, and the pool of idle connections.
+//! HTTP/1.1 connections to upstreams, and the pool of idle connections.
 //!
-//! The task that waits for a response polls the connection. So no request needs a separate task and
-//! wake-up, and dropping the response closes the connection. An idle connection is not polled;
-//! [`Http1Pool`] checks its state before it is used again.
+//! A connection has no task of its own: the task that waits for a response polls it. This saves a
+//! wake-up per request, and a connection closes when its response is dropped. An idle connection is
+//! not polled. [`Http1Pool`] checks its state before it is used again.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -35,29 +35,28 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     driver: Driver,
-    /// Timer that fires when a response is overdue. It may fire earlier, because it is not reset
-    /// for each request.
+    /// Timer for overdue responses. It is not reset for each request, so it may fire too early.
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
-    /// Whether the last response had no body by definition, regardless of its length fields. If the
-    /// upstream wrongly sends a body, its bytes are arriving now.
+    /// Whether the last response could not have a body, whatever its length fields declared. If the
+    /// upstream sent a body nevertheless, its bytes may arrive now.
     is_doubtful: bool,
-    /// When the last exchange ended.
+    /// Time when the last exchange ended.
     idle_since: Instant,
 }
 
-/// The driver that sends requests and reads responses on a connection.
+/// The implementation that sends requests and reads responses on a connection.
 #[derive(Debug)]
 enum Driver {
-    /// The fast path, until an exchange needs something that it cannot handle.
+    /// The fast path. It is used until an exchange needs more than it supports.
     Fast(FastConnection),
-    /// hyper, from the first exchange that the fast path could not handle.
+    /// hyper. A connection that was handed over to hyper stays with hyper.
     Hyper(SendRequest<OutgoingBody>, Box<HyperDriver>),
     Closed,
 }
 
-/// The reason why an exchange failed before a response.
+/// The reason why an exchange failed before the head of a response arrived.
 #[derive(Debug)]
 pub(super) enum ExchangeError {
     /// No byte of the request was sent. Contains the request.
@@ -82,14 +81,14 @@ impl UpstreamConnection {
         Self { driver, timer, progress, exchanges: 0, is_doubtful: false, idle_since }
     }
 
-    /// Returns the implementation that sends this request on this connection.
+    /// Returns the implementation that must send this request.
     pub(super) fn engine(&self, request: &Request<RequestBody>) -> HttpEngine {
         let is_plain = matches!(self.driver, Driver::Fast(_)) && http1_fast::is_plain(request);
         if is_plain { HttpEngine::Fast } else { HttpEngine::Hyper }
     }
 
-    /// Reports whether the connection has already served an exchange. The caller must ask this
-    /// before the next exchange begins.
+    /// Reports whether the connection has already served an exchange. Must be called before the
+    /// next exchange begins.
     pub(super) fn has_served(&self) -> bool {
         self.exchanges > 0
     }
@@ -159,8 +158,8 @@ impl UpstreamConnection {
         .await
     }
 
-    /// Hands the connection over to hyper, with the bytes of the response that have already been
-    /// read.
+    /// Hands the connection over to hyper. `early` contains the bytes of the response that have
+    /// already been read.
     async fn exchange_by_hyper(
         &mut self,
         request: Box<Request<RequestBody>>,
@@ -188,35 +187,36 @@ impl UpstreamConnection {
         let mut request = request.map(|body| OutgoingBody { body, progress: Arc::clone(&self.progress) });
         if relay.client.is_some() {
             hyper::ext::on_informational(&mut request, move |response| {
-                // Too many interim responses do not make the exchange fail here, because the number
-                // of bytes before a final response is limited.
+                // The number of interim responses needs no check here, because the number of bytes
+                // before a final response is limited.
                 relay.received(response.status(), response.headers());
             });
         }
         let mut answer = pin!(sender.try_send_request(request));
         let progress = &self.progress;
-        // The time counts from when the request was sent, including the time that the fast path has
-        // already waited.
+        // The time starts when the request has been sent. If the fast path has already waited for
+        // the response, that time counts as well.
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
-            // The response arrives through the connection that was just polled, so a wake-up for it
-            // would be redundant.
+            // No wake-up is needed for the response, because it arrives through the connection that
+            // was just polled.
             let mut silent = Context::from_waker(Waker::noop());
             if let Poll::Ready(answer) = answer.as_mut().poll(&mut silent) {
                 return Poll::Ready(Some(answer.map_err(Some)));
             }
             if has_ended {
-                // If hyper has not started a request, it returns the request once the connection is
-                // dropped.
+                // If hyper has not begun to send the request, hyper returns it once the connection
+                // is dropped.
                 **connection = HyperDriver::Gone;
                 return answer.as_mut().poll(&mut silent).map(|answer| Some(answer.map_err(Some)));
             }
             if progress.upload.awaits_client.is_set() && progress.usage.poll_given_up(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
-            // An upload may take long. While the upload waits for the client, the client's own
-            // deadline applies. While the upstream accepts bytes, the upstream is considered alive.
+            // The time for the response does not run during an upload. If the upload waits for the
+            // client, the deadline of the request body applies. If the upstream accepts bytes, it
+            // is not overdue.
             let upload = &progress.upload;
             let last_taken = |now| if upload.awaits_client.is_set() { now } else { upload.last_taken() };
             poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)
@@ -255,13 +255,13 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reports whether the connection can be used for another request: both messages are complete,
-    /// and no extra bytes have arrived.
+    /// Reports whether the connection can be used for another request. It can if both messages are
+    /// complete and no further bytes have arrived.
     pub(super) fn is_reusable(&mut self) -> bool {
-        // No task waits for this connection any more, so none has to be woken.
+        // No task waits for this connection any more, so no waker is needed.
         let mut silent = Context::from_waker(Waker::noop());
         match &mut self.driver {
-            // Bytes that arrive after the response are detected before the next exchange.
+            // Bytes that arrive later are detected before the next exchange.
             Driver::Fast(fast) => !fast.is_spoiled,
             Driver::Hyper(sender, connection) => connection.poll(&mut silent).is_pending() && sender.is_ready(),
             Driver::Closed => false,
@@ -284,8 +284,8 @@ impl UpstreamConnection {
         self.progress.usage.rest();
     }
 
-    /// Returns the connection after a 101 response: its socket, and the bytes that were read beyond
-    /// the head.
+    /// Takes the connection apart after a 101 response. Returns its socket, and the bytes that were
+    /// read after the head.
     pub(super) async fn into_socket(mut self: Box<Self>) -> Option<(TrackedIo, Bytes)> {
         poll_fn(|cx| self.poll(cx)).await;
         let Driver::Hyper(_, hyper) = self.driver else { return None };
@@ -301,15 +301,15 @@ impl UpstreamConnection {
 #[derive(Debug)]
 enum HyperDriver {
     Running(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
-    /// The connection has been closed, or has switched to another protocol. After a switch, the
+    /// The connection has been closed, or has switched to another protocol. In the second case, the
     /// driver still contains the socket.
     Ended(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
     Gone,
 }
 
 impl HyperDriver {
-    /// Polls the connection. Completes when the connection has ended. Its error, if any, has
-    /// already been reported through the response or the body.
+    /// Polls the connection. Completes when the connection has ended. An error is not returned
+    /// here, because the response or the body has already reported it.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self::Running(connection) = self else { return Poll::Ready(()) };
         ready!(Pin::new(connection).poll(cx)).ok();
@@ -320,11 +320,11 @@ impl HyperDriver {
     }
 }
 
-/// The implementation that performs an exchange.
+/// The implementations that can perform an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpEngine {
-    /// The fast path. It does not consume the request, which can be sent again if it gets no
-    /// response.
+    /// The fast path. It does not consume the request, so a request without a response can be sent
+    /// again.
     Fast,
     Hyper,
 }
@@ -332,18 +332,18 @@ pub(super) enum HttpEngine {
 /// How thoroughly an idle connection is checked before use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
-    /// Checks the state that the event loop knows. This is enough for a request that may be sent
-    /// twice.
+    /// Checks the state that the event loop has recorded. This is enough for a request that may be
+    /// sent again.
     EventLoop,
-    /// Checks the kernel's state, at the cost of one more system call.
+    /// Asks the kernel, which costs one more system call.
     AskKernel,
 }
 
 /// The idle HTTP/1.1 connections of one worker to one server. The most recently used connection is
 /// last.
 ///
-/// The most recently used connection is used first, because it is the most likely to be open, and
-/// because the others can then expire.
+/// That connection is used first, because it is the most likely to be still open. The connections
+/// that are not needed then expire.
 #[derive(Debug)]
 pub(super) struct Http1Pool {
     idle: Mutex<VecDeque<Box<UpstreamConnection>>>,
@@ -357,11 +357,11 @@ impl Http1Pool {
         Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
     }
 
-    /// Removes and returns a connection that seems to be open.
+    /// Takes an idle connection from the pool. Returns `None` if no idle connection seems to be
+    /// open.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
-            // The connection is checked outside the lock, so that other tasks do not wait for the
-            // check.
+            // The check is made without holding the lock, so that other tasks do not wait for it.
             let mut connection = self.idle.lock().pop_back()?;
             if !connection.is_expired(Instant::now(), self.timeout) && connection.is_alive(certainty) {
                 return Some(connection);
@@ -392,14 +392,15 @@ impl Http1Pool {
             !connection.is_expired(now, self.timeout) && connection.is_alive(Certainty::AskKernel)
         });
         let mut idle = self.idle.lock();
-        // Connections that were returned during the check are younger, so they come last.
+        // Connections returned to the pool during the check were used more recently, so they come
+        // last.
         kept.append(&mut idle);
         *idle = kept;
     }
 
     /// Closes the connection that has been idle longest. Returns `None` if no connection is idle.
     pub(super) fn give_up(&self) -> Option<()> {
-        // The connection is closed outside the lock.
+        // The lock is released before the connection is closed.
         let oldest = self.idle.lock().pop_front();
         oldest.map(drop)
     }

@@ -1,12 +1,12 @@
-//! The fast path for exchanges that need no state machine: a GET or HEAD request, and a response
-//! that declares its length and whose whole head arrives in one read.
+//! The fast path for simple exchanges. They consist of a GET or HEAD request, and a response that
+//! declares its length and whose head arrives in one read.
 //!
-//! Nearly all exchanges are of this kind. They are written and read here, with the parser that
-//! hyper uses. All other responses are handed to hyper: those that are chunked, malformed,
-//! delimited by the end of the connection, preceded by an interim response, or whose head arrives
-//! in parts. hyper receives the request as if it still had to be sent, and the bytes read so far as
-//! if they were the answer. hyper then keeps the connection, so an upstream that always sends such
-//! responses pays for the handover once per connection.
+//! Nearly all exchanges are of this kind. They need no state machine, so they are written and read
+//! here, with the parser that hyper uses. Other responses are handed over to hyper: those that are
+//! chunked, malformed, delimited by the end of the connection, preceded by an interim response, or
+//! have a head that arrives in parts. hyper then sends the request once more, to a socket that
+//! discards it and returns the bytes read so far as the answer. The connection stays with hyper. So
+//! even if an upstream always sends such responses, there is only one handover per connection.
 
 use std::future::Future;
 use std::io;
@@ -39,7 +39,7 @@ const ADDED: usize = 1;
 #[derive(Debug)]
 pub(super) struct FastConnection {
     pub(super) stream: TrackedIo,
-    /// The head of the request. `sent` is the number of its bytes that have already been sent.
+    /// The head of the request. Its first `sent` bytes have already been sent.
     out: Vec<u8>,
     sent: usize,
     body: BytesMut,
@@ -47,25 +47,25 @@ pub(super) struct FastConnection {
     pub(super) is_spoiled: bool,
 }
 
-/// The outcome of a request.
+/// The outcome of a request on the fast path.
 pub(super) enum FastAnswer {
     Answer(Response<FastBody>),
-    /// The response is one that the fast path cannot handle. Contains the bytes read so far.
+    /// The fast path cannot handle the response. Contains the bytes read so far.
     Other(Bytes),
 }
 
-/// The body of a response after the first read.
+/// The body of a response, after the read that returned its head.
 #[derive(Debug)]
 pub(super) struct FastBody {
     /// The body bytes that arrived together with the head.
     pub(super) first: Bytes,
     /// Number of body bytes that have not arrived yet.
     pub(super) left: u64,
-    /// Whether the server sent more bytes than it declared.
+    /// Whether that read returned more bytes than the response declares.
     pub(super) is_surplus: bool,
 }
 
-/// Reports whether the fast path can handle a request.
+/// Reports whether the fast path can send a request.
 pub(super) fn is_plain(request: &Request<impl Body>) -> bool {
     let is_delicate = |name: &HeaderName| matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING | CONNECTION | UPGRADE);
     matches!(*request.method(), Method::GET | Method::HEAD)
@@ -78,7 +78,7 @@ impl FastConnection {
         Self { stream, out: Vec::new(), sent: 0, body: BytesMut::new(), is_spoiled: false }
     }
 
-    /// Serializes the head of a request.
+    /// Writes the head of a request into the buffer.
     pub(super) fn begin<B>(&mut self, request: &Request<B>, forwarded: Option<&ForwardedValues>) {
         let out = &mut self.out;
         out.clear();
@@ -116,9 +116,8 @@ impl FastConnection {
 
     /// Reads more of a body that has `left` bytes left, at most `most` bytes at once.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
-        // One extra byte is reserved for two reasons: surplus bytes must be detected, and a read
-        // that does not fill the buffer shows that no more data has arrived, which saves a system
-        // call.
+        // One extra byte is read, to detect a server that sends too much. It also saves a system
+        // call: if the buffer is not full after a read, no more data has arrived.
         let room = usize::try_from(left.saturating_add(1)).unwrap_or(most).min(most);
         self.body.reserve(room);
         let mut limited = (&mut self.body).limit(room);
@@ -129,13 +128,14 @@ impl FastConnection {
         if octets.len() as u64 >= left {
             self.is_spoiled |= octets.len() as u64 > left;
             octets.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-            // Idle connections do not keep a buffer.
+            // The buffer is freed, because the connection may now be idle.
             self.body = BytesMut::new();
         }
         Poll::Ready(Ok(octets))
     }
 
-    /// Reports whether nothing has arrived since the last response, not even the end of the stream.
+    /// Reports whether nothing has arrived since the last response. The end of the stream also
+    /// counts as an arrival.
     pub(super) fn is_silent(&mut self, cx: &mut Context<'_>) -> bool {
         let mut room = [MaybeUninit::uninit(); 1];
         let mut buffer = ReadBuf::uninit(&mut room);
@@ -143,15 +143,15 @@ impl FastConnection {
     }
 }
 
-/// Parses a response if `octets` begin with the complete head of a plain response. Returns `None`
-/// in case of doubt.
+/// Parses a response if `octets` begin with a complete head that the fast path can handle. In
+/// doubtful cases, returns `None`.
 pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut head = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut head, octets, &mut fields);
     let Ok(httparse::Status::Complete(end)) = parsed else { return None };
-    // The head is copied separately from the body, because allocators serve two small allocations
-    // faster than one larger allocation.
+    // The head is copied separately from the body: two small allocations are faster than a larger
+    // one.
     let kept = Bytes::copy_from_slice(octets.get(..end)?);
     let keep = |part: &[u8]| {
         let start = (part.as_ptr() as usize).checked_sub(octets.as_ptr() as usize)?;
@@ -167,7 +167,7 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
             CONTENT_LENGTH if length.is_none() => length = Some(fields::length(field.value)?),
-            // This field is meant for this proxy only, so it is not forwarded.
+            // `keep-alive` concerns only this hop, so the field is not forwarded.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
             CONTENT_LENGTH | CONNECTION | TRANSFER_ENCODING | TRAILER | UPGRADE => return None,
             _ => {}
@@ -187,15 +187,15 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
     Some(response)
 }
 
-/// Removes the framing fields that hyper has not used for this response. Returns the reason if the
-/// framing is invalid.
+/// Corrects the `Content-Length` fields of a response from hyper, which does not always remove
+/// those that it ignores. Returns an error if the framing is invalid.
 pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str> {
     if fields::is_chunked(headers)? {
         headers.remove(CONTENT_LENGTH);
         return Ok(());
     }
-    // A repeated length counts once if all values are identical (RFC 9112, section 6.3). hyper
-    // merges repeated lengths if there is a body, but keeps all of them if there is none.
+    // A repeated length is valid if all values are identical (RFC 9112, section 6.3). If there is a
+    // body, hyper has joined the values; otherwise it has kept all of them.
     let length = {
         let mut said = fields::listed(headers, CONTENT_LENGTH);
         let Some(first) = said.next() else { return Ok(()) };
@@ -205,7 +205,7 @@ pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str>
     Ok(())
 }
 
-/// A response body that has not been read to its end.
+/// A response body that has not been completely read.
 #[derive(Debug)]
 pub(super) enum UnreadBody {
     Fast(FastBody),

@@ -1,11 +1,11 @@
-//! The side of the proxy that talks to a site's servers. It uses a small pool of HTTP/1.1
-//! connections to each server, or a few HTTP/2 connections.
+//! The side of the proxy that talks to a site's servers. For each server, it keeps a pool of
+//! HTTP/1.1 connections or a few HTTP/2 connections.
 //!
 //! [`Origins`] is the process-wide state of the servers behind a site. An [`Upstream`] is one
-//! worker's client for these servers, with its own connections. It receives a request that the edge
-//! has cleaned, and sends it with an unchanged target. It returns the server's response or a
-//! response made from an [`UpstreamFailure`](failure::UpstreamFailure), never an error. It neither
-//! selects the site nor decides whether a request is allowed.
+//! worker's client for these servers, with its own connections. It sends requests that the edge has
+//! checked, without changing their targets. It always returns a response: the server's, or one that
+//! is made from an [`UpstreamFailure`](failure::UpstreamFailure). It neither selects the site nor
+//! decides whether a request is allowed.
 //!
 //! Where to begin:
 //! - [`forward`] sends a request and returns its response.
@@ -16,10 +16,11 @@
 //! - [`mod@http2`] contains the HTTP/2 connections.
 //! - [`response_body`] is the response body that the edge reads.
 //!
-//! A request is sent a second time only if this cannot do harm: its method is idempotent, it has no
-//! body, its connection had been idle before, and no byte of a response has arrived. A request that
-//! was never sent can always be sent again, and so can a request that an HTTP/2 server reports as
-//! not processed. The second attempt goes to another server, if there is one.
+//! If a request gets no response, it is sent a second time if this cannot do harm. This is the case
+//! if the request was never sent, or if an HTTP/2 server reports that it did not process the
+//! request. It is also the case if the method is idempotent, there is no body, the connection had
+//! been idle before, and no byte of a response has arrived. The second attempt goes to another
+//! server, if there is one.
 
 mod endpoint;
 mod failure;
@@ -78,13 +79,13 @@ impl Upstream {
         Self(Arc::new(UpstreamState::new(Arc::clone(&origins.0), workers)))
     }
 
-    /// Reports whether this client was created for these servers.
+    /// Reports whether this client was created for the given servers.
     pub(crate) fn leads_to(&self, origins: &Origins) -> bool {
         Arc::ptr_eq(&self.0.shared, &origins.0)
     }
 
-    /// Forwards a request. Always returns a response. A response that robotsd has generated
-    /// contains an [`UpstreamFailure`](failure::UpstreamFailure) in its extensions.
+    /// Forwards a request and returns the response. If robotsd itself has generated the response,
+    /// its extensions contain an [`UpstreamFailure`](failure::UpstreamFailure).
     async fn forward(&self, request: Box<Request<RequestBody>>) -> Response<ResponseBody> {
         let is_grpc_call = OriginalRequest::of(&request).is_grpc_call();
         match self.0.forward(request).await {
@@ -104,7 +105,7 @@ impl EdgeService for Upstream {
     type Body = ResponseBody;
 
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<ResponseBody>> + Send {
-        // This future is boxed, because the enclosing futures would otherwise move it repeatedly.
+        // This future is boxed, because otherwise each enclosing future would move it.
         Box::pin(async move { self.forward(request).await })
     }
 }

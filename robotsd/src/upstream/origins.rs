@@ -24,8 +24,8 @@ use super::server::{Health, HealthPolicy, Outage, Server, ServerStatus, Ticket};
 use super::tls::{SystemTrust, TlsClient, TlsSettings};
 use crate::metrics::Counter;
 
-/// The resources that all upstreams of the process share: the resolver, the system's certificate
-/// authorities, and the limit on buffered responses.
+/// Resources that all upstreams of the process share: the resolver, the system's certificate
+/// authorities, and the budget for reading ahead.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedResources {
     resolver: Resolver,
@@ -33,7 +33,7 @@ pub(crate) struct SharedResources {
     buffers: Arc<BufferBudget>,
 }
 
-/// The configuration of a site's upstreams.
+/// The upstream settings of a site.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OriginsSettings {
     pub(crate) endpoints: Vec<Endpoint>,
@@ -59,9 +59,8 @@ pub(super) struct OriginsState {
     /// Notified when a lookup has ended, whether or not it succeeded.
     pub(super) answered: Notify,
     pub(super) reporter: UpstreamReporter,
-    /// Numbers of answered requests, one counter per worker. A worker keeps its
-    /// [`Upstream`](super::Upstream) as long as the servers are configured, so there are as many
-    /// counters as workers.
+    /// Counters of answered requests, one per worker. A worker keeps its counter as long as this
+    /// value exists.
     answered_requests: Mutex<Vec<Arc<Counter>>>,
     start: Instant,
     pub(super) authority: HeaderValue,
@@ -88,19 +87,18 @@ struct NamedOrigin {
 #[derive(Debug, Default)]
 struct ResolvedServers {
     servers: Vec<Arc<Server>>,
-    /// Time and error of the first failed lookup since the last successful one. Only this failure
-    /// is reported.
+    /// Time and error of the first failed lookup since the last successful one. Further failures
+    /// are not reported.
     failing: Option<(SystemTime, String)>,
 }
 
 impl SharedResources {
-    /// Returns the resources for normal operation, with the system's resolver.
+    /// Returns the resources for normal operation, which use the system's resolver.
     pub(crate) fn system() -> Self {
         Self { buffers: BufferBudget::of_process(), ..Self::with(Resolver::system()) }
     }
 
-    /// Creates resources with the given resolver and a limit on buffered responses that is not
-    /// shared with the process.
+    /// Creates resources with another resolver and their own budget for reading ahead.
     pub(super) fn with(resolver: Resolver) -> Self {
         Self { resolver, trust: Arc::default(), buffers: Arc::default() }
     }
@@ -109,7 +107,7 @@ impl SharedResources {
 impl Origins {
     /// Creates the servers of a site. Does not connect or resolve names.
     ///
-    /// `on_event` is called when something fails and when it works again. It must not block.
+    /// `on_event` is called for each [`UpstreamEvent`]. It must not block.
     ///
     /// # Errors
     /// Returns an error if TLS cannot be set up.
@@ -162,14 +160,14 @@ impl Origins {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Reports whether both values share the same servers.
+    /// Reports whether both values are clones of each other.
     pub(crate) fn are(&self, others: &Self) -> bool {
         Arc::ptr_eq(&self.0, &others.0)
     }
 
     /// Returns the status of every server, and of every name that cannot be resolved. If all
-    /// servers are out of service, the next request tries them anyway, so
-    /// [`Outage::again`](super::server::Outage) is zero.
+    /// servers are out of service, the next request tries them anyway.
+    /// [`Outage::again`](super::server::Outage) is then zero.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let of_entries = self.0.entries.iter().flat_map(|entry| entry.status(&self.0.connection_limit));
         let mut all: Vec<_> = of_entries.collect();
@@ -190,13 +188,14 @@ impl Origins {
         self.0.answered_requests()
     }
 
-    /// Returns the number of requests in a row that no server has answered, with the last failure.
+    /// Returns how many requests in a row have failed, with the last failure. Returns `None` if a
+    /// request was answered after the last failure.
     pub(crate) fn unanswered(&self) -> Option<(u64, UpstreamFailure)> {
         self.0.reporter.unanswered(self.answered_requests())
     }
 
-    /// Resolves the names before the first request, so that errors are visible at start-up. Returns
-    /// immediately. Must be called within a runtime.
+    /// Starts to resolve the names, so that errors are reported at start-up and not at the first
+    /// request. Does not wait for the results. Must be called within a runtime.
     pub(crate) fn look_up(&self) {
         self.0.refresh();
     }
@@ -236,7 +235,7 @@ impl OriginsState {
         self.answered_requests.lock().iter().map(|counter| counter.total()).sum()
     }
 
-    /// Starts lookups of the names whose addresses are out of date. Does not wait for them.
+    /// Starts lookups of all names whose addresses are too old. Does not wait for the results.
     pub(super) fn refresh(self: &Arc<Self>) {
         if !self.has_names {
             return;
@@ -268,7 +267,8 @@ impl OriginsState {
         }
     }
 
-    /// Records that a server could not be reached, or that its connection broke before a response.
+    /// Records that a server could not be reached, or that its connection broke before a response
+    /// arrived.
     pub(super) fn failed(&self, server: &Server, ticket: Ticket, check: FailureKind, error: &dyn fmt::Display) {
         let change = server.health.failed(ticket, Instant::now());
         server.health.note(check, error);
@@ -289,7 +289,8 @@ impl OriginsState {
                 let server = |address| {
                     let address = ServerAddress::Tcp(SocketAddr::new(address, named.port));
                     let same = known.servers.iter().find(|server| server.address == address);
-                    // A server whose address remains keeps its health and its connections.
+                    // If a server's address is still in the list, its health and its connections
+                    // are kept.
                     same.cloned().unwrap_or_else(|| {
                         let health = Health::new(self.health.clone(), self.start);
                         Arc::new(Server::new(address, named.tls.clone(), self.versions, health))
@@ -322,10 +323,10 @@ impl OriginsState {
         }
     }
 
-    /// Publishes the servers of all entries, in the order of the configuration.
+    /// Publishes one list of all servers, in the order of the configuration.
     fn list(&self) {
-        // The list is read inside the closure, so the last task that publishes includes the results
-        // of all tasks.
+        // The closure reads all lists again. So if several tasks publish at the same time, the last
+        // one includes the results of all.
         self.servers.rcu(|before| {
             let mut servers = Vec::new();
             for entry in &self.entries {
@@ -336,7 +337,8 @@ impl OriginsState {
                     }
                 }
             }
-            // Workers detect a changed list by its pointer, so an unchanged list is not replaced.
+            // An unchanged list is not replaced, because workers compare the pointers of lists to
+            // detect changes.
             let is_same = before.len() == servers.len() && before.iter().zip(&servers).all(|(a, b)| Arc::ptr_eq(a, b));
             if is_same { Arc::clone(before) } else { Arc::new(servers) }
         });

@@ -1,8 +1,7 @@
-//! A request that is being sent to an upstream: its head, its body, and the interim responses (1xx)
-//! to it. The body records whether the upstream waits for the client.
+//! A request on its way to an upstream, and the interim responses (1xx) to it.
 //!
-//! A proxy forwards interim responses (RFC 9110, section 15.2). But a server could send interim
-//! responses without end. So only a few are forwarded, and they do not extend any deadline.
+//! A proxy must forward interim responses (RFC 9110, section 15.2). But a server could send any
+//! number of them. So only the first few are forwarded, and they do not extend any deadline.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,10 +17,10 @@ use super::tracked_io::ExchangeProgress;
 use crate::http_common::fields::ForwardedValues;
 use crate::http_common::{InterimResponses, RequestBody, RequestBodyError};
 
-/// A request body that is being sent to an upstream.
+/// A request body on its way to an upstream. It records whether the upstream waits for the client.
 #[derive(Debug)]
 pub(super) struct OutgoingBody {
-    /// The body. It is complete only if nothing has been read from it yet.
+    /// The client's body. It can be sent again only if nothing has been read from it.
     pub(super) body: RequestBody,
     pub(super) progress: Arc<ExchangeProgress>,
 }
@@ -34,7 +33,7 @@ impl Body for OutgoingBody {
         let this = self.get_mut();
         let frame = Pin::new(&mut this.body).poll_frame(cx);
         this.progress.upload.awaits_client.set(frame.is_pending());
-        // Once the head of the response has arrived, the response body tracks progress instead.
+        // After the head of the response has arrived, the response body records progress instead.
         if this.progress.awaits_head() {
             let usage = &this.progress.usage;
             if frame.is_pending() { usage.stall() } else { usage.moved() }
@@ -54,8 +53,8 @@ impl Body for OutgoingBody {
     }
 }
 
-/// Converts the head of a request to HTTP/1.1. `authority` is the `Host` for a request that has
-/// none. It is not added to the forwarded fields.
+/// Converts the head of a request to HTTP/1.1. `authority` is used as `Host` if the request has
+/// none, but it is not added to the forwarded fields.
 pub(super) fn prepare(
     request: &mut Request<RequestBody>,
     wants_websocket: bool,
@@ -63,7 +62,8 @@ pub(super) fn prepare(
     authority: &HeaderValue,
 ) {
     *request.version_mut() = Version::HTTP_11;
-    // The extensions were meant for earlier layers, and hyper would interpret some of them.
+    // The extensions were for the code that handled the request before. hyper would interpret some
+    // of them.
     request.extensions_mut().clear();
     let is_empty = request.body().is_end_stream();
     let wants_length = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
@@ -101,14 +101,14 @@ pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<Reques
     copy
 }
 
-/// Maximum number of interim responses to forward to the client. Servers send one or two, or one at
-/// intervals while they work.
+/// Maximum number of interim responses to forward to the client. Servers usually send one or two,
+/// or one at intervals while they work.
 const RESPONSES: usize = 32;
 
 /// Maximum number of interim responses to accept from the server.
 const MAX_RESPONSES: usize = 1000;
 
-/// Forwards the interim responses to a request, if its client accepts them.
+/// Forwards interim responses to the client of a request, if the client accepts them.
 #[derive(Debug)]
 pub(super) struct InterimRelay {
     pub(super) client: Option<InterimResponses>,
@@ -120,8 +120,8 @@ impl InterimRelay {
         Self { client: client.cloned(), received: AtomicUsize::new(0) }
     }
 
-    /// Processes the next interim response. Forwards it, unless enough have been forwarded. Returns
-    /// false if the server has sent more than is acceptable.
+    /// Processes an interim response. Forwards it, unless the maximum has been forwarded. Returns
+    /// false if the server has sent too many.
     pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> bool {
         let before = self.received.fetch_add(1, Ordering::Relaxed);
         if before >= MAX_RESPONSES {

@@ -1,8 +1,8 @@
-//! Reads responses ahead of their clients, to free the upstream connections.
+//! Reads responses faster than their clients do, to free upstream connections.
 //!
-//! Otherwise, a client that does not read would occupy a connection to the upstream. Only a
-//! response whose client has stalled is buffered, and all such responses of the process share one
-//! limit. When the limit is reached, responses wait at their upstreams.
+//! Without this, a client that does not read would occupy a connection to the upstream. A response
+//! is read ahead only if its client has stalled. All such responses of the process share one
+//! budget. When it is used up, further responses stay at their upstreams until their clients read.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -11,30 +11,30 @@ use bytes::{Bytes, BytesMut};
 
 use super::endpoint::UpstreamLimits;
 
-/// Number of bytes buffered in the process.
+/// The budget for bytes that are read ahead, shared by all responses.
 #[derive(Debug, Default)]
 pub(super) struct BufferBudget {
     pub(super) used: AtomicUsize,
 }
 
-/// The bytes that have been read ahead of one response.
+/// Bytes of one response that have been read ahead of its client.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     pub(super) octets: BytesMut,
-    /// Number of bytes of the shared budget that this response has reserved.
+    /// Number of bytes that this response has taken from the shared budget.
     taken: usize,
     most: usize,
     total: usize,
     buffers: Arc<BufferBudget>,
 }
 
-/// Maximum number of bytes returned at once. It is small, so that few returned bytes wait in the
-/// HTTP library.
+/// Maximum size of a piece for the client, in bytes. Pieces are small, so that little data is
+/// buffered in the HTTP library, too.
 const PIECE: usize = 16 * 1024;
 
 impl BufferBudget {
-    /// Returns the budget of the process. It is static, so that the limit also applies across
-    /// configuration reloads.
+    /// Returns the budget of the process. It is static, so that it also limits responses from
+    /// before a configuration reload.
     pub(super) fn of_process() -> Arc<Self> {
         static BUFFERS: LazyLock<Arc<BufferBudget>> = LazyLock::new(Arc::default);
         Arc::clone(&BUFFERS)
@@ -47,8 +47,8 @@ impl ReadAhead {
         Self { octets: BytesMut::new(), taken: 0, most, total, buffers: Arc::clone(buffers) }
     }
 
-    /// Reports whether more may be read. If the length of the rest is known, reserves space for all
-    /// of it. Otherwise the budget may be exceeded slightly.
+    /// Reports whether more bytes may be read. If the length of the rest is known, takes all of it
+    /// from the budget. Otherwise the budget may be exceeded slightly.
     pub(super) fn has_room(&mut self, left: Option<u64>) -> bool {
         let Some(left) = left else {
             return self.octets.len() < self.most && self.buffers.used.load(Ordering::Relaxed) < self.total;
@@ -71,11 +71,11 @@ impl ReadAhead {
         true
     }
 
-    /// Adds the bytes that were read.
+    /// Adds bytes that were read from the upstream.
     pub(super) fn push(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
         // A response of unknown length is read in steps. The step that exceeds the budget is the
-        // last one.
+        // last.
         let more = self.octets.len().saturating_sub(self.taken);
         self.buffers.used.fetch_add(more, Ordering::Relaxed);
         self.taken += more;
@@ -126,7 +126,7 @@ mod tests {
         assert!(b.has_room(Some(50)));
         assert_eq!(used(&buffers), 150);
         a.push(&[0; 40]);
-        // The space for the rest is already reserved.
+        // The bytes of the rest are already taken from the budget.
         assert!(a.has_room(Some(60)));
         a.push(&[0; 60]);
         assert_eq!((a.take().len(), used(&buffers)), (100, 50));

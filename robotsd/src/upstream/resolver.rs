@@ -1,9 +1,9 @@
-//! Resolves names to addresses, outside the tasks of requests.
+//! Resolves host names on separate threads.
 //!
-//! The system's resolver blocks, possibly for a long time. So it runs on a few dedicated threads.
-//! Neither a request nor the end of the process waits for these threads, and stuck lookups do not
-//! create more of them. tokio's blocking pool is unsuitable, because it also reads files, and
-//! because a runtime waits for the pool when it shuts down.
+//! The system's resolver blocks its thread, possibly for a long time. So it runs on a small, fixed
+//! number of threads. Neither requests nor the end of the process wait for these threads. tokio's
+//! blocking pool is unsuitable: it also reads files, which stuck lookups would delay, and a runtime
+//! waits for the pool when it shuts down.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,10 +17,10 @@ use tokio::sync::{Semaphore, oneshot};
 /// Maximum number of concurrent lookups in the process.
 const THREADS: usize = 4;
 
-/// Maximum number of addresses used per name; further ones are ignored.
+/// Maximum number of addresses used per name. Further addresses are ignored.
 const MAX_ADDRESSES: usize = 64;
 
-/// How long the addresses of a name are used. The system's resolver does not report a time to live.
+/// Time until a name is resolved again. The system's resolver does not report a time to live.
 const FRESH: Duration = Duration::from_secs(30);
 
 /// Delay before a failed lookup is repeated.
@@ -39,13 +39,13 @@ struct LookupThreads {
 type LookUp = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
 
 impl Resolver {
-    /// Creates a resolver that uses the system's resolver, with its hosts file and name servers.
+    /// Creates a resolver that uses the system's configuration: its hosts file and name servers.
     pub(super) fn system() -> Self {
-        // The lookup function requires a port, which is removed from the result.
+        // The lookup function requires a port. The port is then removed from the results.
         Self::new(FRESH, |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
     }
 
-    /// Creates a resolver with another lookup function. Addresses are used for `fresh`.
+    /// Creates a resolver with another lookup function. Names are resolved again after `fresh`.
     pub(super) fn new(
         fresh: Duration,
         look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static,
@@ -53,18 +53,18 @@ impl Resolver {
         Self(Arc::new(LookupThreads { threads: Arc::new(Semaphore::new(THREADS)), fresh, look_up: Box::new(look_up) }))
     }
 
-    /// Returns how long addresses are used before they are looked up again.
+    /// Returns the time until a name is resolved again.
     pub(super) fn fresh(&self) -> Duration {
         self.0.fresh
     }
 
-    /// Resolves a name to at least one address.
+    /// Resolves a name. Returns at least one address or an error.
     pub(super) async fn resolve(&self, name: &str) -> io::Result<BTreeSet<IpAddr>> {
         let thread = Arc::clone(&self.0.threads).acquire_owned().await.map_err(io::Error::other)?;
         let (sender, answer) = oneshot::channel();
         let (inner, name) = (Arc::clone(&self.0), name.to_owned());
         std::thread::Builder::new().name("robotsd-names".to_owned()).spawn(move || {
-            // This fails if the task that requested the lookup has ended meanwhile.
+            // This fails if the task that waits for the result has ended.
             let _ = sender.send((inner.look_up)(&name));
             drop(thread);
         })?;
@@ -78,8 +78,7 @@ impl Resolver {
 
 tower_robots::internals::debug_as!(|_it| Resolver {});
 
-/// The time of the next lookup of a name. Only one task at a time, over all workers, resolves the
-/// name.
+/// Schedules the lookups of a name, so that only one task at a time, over all workers, resolves it.
 #[derive(Debug)]
 pub(super) struct LookupSchedule {
     start: Instant,
@@ -90,7 +89,7 @@ pub(super) struct LookupSchedule {
 /// Value of `due` while a lookup is in progress.
 const UNDER_WAY: u64 = u64::MAX;
 
-/// The right to resolve a name now. When it is dropped, the next lookup is scheduled.
+/// Permission to resolve a name now. Dropping it schedules the next lookup.
 #[derive(Debug)]
 pub(super) struct LookupPermit {
     schedule: Arc<LookupSchedule>,
@@ -106,7 +105,7 @@ impl LookupSchedule {
         self.due.load(Ordering::SeqCst) == UNDER_WAY
     }
 
-    /// Returns the right to resolve the name now, or `None` if no lookup is due.
+    /// Returns a permit, or `None` if no lookup is due.
     pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Option<LookupPermit> {
         let due = self.due.load(Ordering::Relaxed);
         if self.millis(now) < due {
@@ -122,7 +121,7 @@ impl LookupSchedule {
 }
 
 impl LookupPermit {
-    /// Records that the lookup succeeded, and that the addresses may be used for `fresh`.
+    /// Records that the lookup succeeded. The next lookup is due after `fresh`.
     pub(super) fn succeeded(&mut self, fresh: Duration) {
         self.next = fresh;
     }
@@ -130,7 +129,7 @@ impl LookupPermit {
 
 impl Drop for LookupPermit {
     fn drop(&mut self) {
-        // This also runs if the task is dropped during the lookup, together with its runtime.
+        // This also runs if the task is dropped during the lookup because its runtime ends.
         self.schedule.due.store(self.schedule.millis(Instant::now() + self.next), Ordering::SeqCst);
     }
 }

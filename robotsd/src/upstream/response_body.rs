@@ -1,14 +1,14 @@
-//! The body of a response, and the connection that delivers it.
+//! The body of a response, which owns the connection that it is read from.
 //!
-//! Polling the body for a frame drives the connection. When the body has ended, the connection
-//! returns to the pool. If the body is dropped before its end, the connection is closed, so that
-//! the upstream notices that the client has left.
+//! Polling the body drives the connection. At the end of the body, the connection returns to the
+//! pool. If the body is dropped before its end, the connection is closed, so that the upstream
+//! notices that the client has left.
 //!
-//! While the client does not read, the body is not polled. Instead, the code that writes to the
+//! While the client does not read, nobody polls the body. Instead, the code that writes to the
 //! client drives the connection through the [`Transfer`]. If the rest of the body is small, it is
 //! [read ahead](super::read_ahead), which frees the connection.
 //!
-//! Trailers on HTTP/1.1 are dropped here, as RFC 9110, section 6.5.1 allows.
+//! On HTTP/1.1, trailers are dropped, as RFC 9110, section 6.5.1 allows.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use super::read_ahead::{BufferBudget, ReadAhead};
 use super::usage::Usage;
 use crate::http_common::{IdleTimeout, StallObserver, Transfer};
 
-/// The body of an upstream's response, or a fixed text that replaces it.
+/// The body of an upstream's response, or the fixed text of a response that robotsd has generated.
 #[derive(Debug)]
 pub(crate) struct ResponseBody(Content);
 
@@ -36,12 +36,12 @@ pub(crate) struct ResponseBody(Content);
 enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
-    /// A body on an HTTP/2 stream. It occupies its slot on the connection until it ends. It is
-    /// never aborted for other requests; its own deadlines end it.
+    /// A body on an HTTP/2 stream, which occupies a slot on the connection until it ends. It is
+    /// never aborted for other requests, only at its own deadlines.
     Http2(Box<Http2Body>),
 }
 
-/// A body that is passed from the upstream to the client. The same task polls both sides.
+/// A body that is passed from the upstream to the client. One task polls both connections.
 #[derive(Debug)]
 struct StreamingBody {
     flow: Mutex<StreamState>,
@@ -59,12 +59,12 @@ struct StreamState {
     ahead: ReadAhead,
     has_ended: bool,
     failed: Option<ResponseBodyError>,
-    /// Time when the upstream last accepted a part of the request. Set while the upstream waits for
-    /// the client to continue the request, and nothing else makes progress.
+    /// `Some` while the upstream waits for the client to continue the request, and nothing else
+    /// makes progress. Contains the time when the upstream last accepted a part of the request.
     awaits_upload: Option<Instant>,
 }
 
-/// The side that must act before the connection becomes free.
+/// The side that must act before the connection can become free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitsFor {
     Upstream,
@@ -88,8 +88,7 @@ impl ResponseBody {
         buffers: &Arc<BufferBudget>,
     ) -> Self {
         match incoming {
-            // No more bytes will arrive, so the connection is free even while the client still
-            // reads.
+            // The whole body has arrived, so the connection is free even if the client still reads.
             UnreadBody::Fast(FastBody { first, left: 0, .. }) => {
                 pool.put(connection);
                 Self(Content::Own(Some(first).filter(|first| !first.is_empty())))
@@ -127,8 +126,8 @@ impl ResponseBody {
         Self(Content::Http2(Box::new(body)))
     }
 
-    /// Returns the transfer that the code writing to the client must drive, if the body occupies a
-    /// connection.
+    /// Returns the transfer, which lets the code that writes to the client drive the connection.
+    /// Returns `None` if the body occupies no HTTP/1.1 connection.
     pub(super) fn transfer(&self) -> Option<Transfer> {
         match &self.0 {
             Content::Own(_) | Content::Http2(_) => None,
@@ -179,7 +178,8 @@ impl StreamingBody {
         if flow.awaits_upload != sent {
             // The upload has made progress, or a part of the response has arrived.
             flow.awaits_upload = sent;
-            // If the connection has returned to the pool, it may already serve another request.
+            // The check is necessary, because a connection that has returned to the pool may
+            // already serve another request.
             if flow.connection.is_some() {
                 self.usage.moved();
             }
@@ -245,7 +245,8 @@ impl StreamState {
         left.map_or_else(SizeHint::default, |left| SizeHint::with_exact(ahead + left))
     }
 
-    /// Reads ahead while the client does not read, as long as the whole rest of the body may fit.
+    /// Reads ahead while the client does not read. Stops when the rest of the body certainly does
+    /// not fit into the budget. Returns the side that must act next.
     fn read_ahead(&mut self, cx: &mut Context<'_>) -> WaitsFor {
         while self.connection.is_some() && self.failed.is_none() && !self.has_ended {
             let left = self.incoming.size_hint().exact();
@@ -256,8 +257,8 @@ impl StreamState {
                 Poll::Ready(Some(Ok(octets))) => self.ahead.push(&octets),
                 Poll::Ready(Some(Err(error))) => self.failed = Some(error),
                 Poll::Ready(None) => {}
-                // A body of unknown length may be endless, so the transfer waits for the client and
-                // not for the upstream.
+                // A body of unknown length may be endless. So this does not wait for its end, but
+                // for the client.
                 Poll::Pending if left.is_some() => return WaitsFor::Upstream,
                 Poll::Pending => break,
             }
@@ -269,7 +270,7 @@ impl StreamState {
         match self.poll_incoming(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.reset();
-                // A body of known length is not polled after its last byte.
+                // No end is read after the last byte of a body of known length.
                 if self.incoming.is_end_stream() {
                     self.release();
                 }
@@ -311,8 +312,8 @@ impl StreamState {
                 }));
             }
         };
-        // Frames arrive through the connection, which has already been polled and has the task's
-        // waker.
+        // The connection has already been polled with the task's waker, and frames arrive only
+        // through it. So the body needs no waker.
         let mut silent = Context::from_waker(Waker::noop());
         let mut frame = Pin::new(&mut *incoming).poll_frame(&mut silent);
         if let (Poll::Pending, Some(connection)) = (&frame, &mut self.connection) {
@@ -331,8 +332,8 @@ impl StreamState {
         }
     }
 
-    /// Ends the body with an error at the next poll. The delay matters: hyper drops unwritten data
-    /// when a body fails, and the client should receive everything that the upstream has sent.
+    /// Ends the body with an error, but only at the next poll. hyper drops unwritten data when a
+    /// body fails, but the client should receive everything that the upstream has sent.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.connection = None;
         self.failed = Some(error);

@@ -1,17 +1,16 @@
-//! One server behind a site: its address, the number of open connections to it, and whether it is
-//! in service. The results of earlier requests decide whether it is in service.
+//! One server behind a site, and its health: whether it is in service.
 //!
-//! Health checks are passive: no probes are sent. Only transport failures count against a server: a
-//! connection could not be opened, or a new connection broke before any byte of a response arrived.
-//! A status such as 503 may concern a single page, and the response time may depend on the client.
-//! If such responses counted, a client that can provoke them could take the server out of service
-//! for everybody else.
+//! The health is known from requests; no probes are sent. Two failures count against a server: a
+//! connection that could not be opened, and a new connection that broke before any byte of a
+//! response arrived. Statuses such as 503 and slow responses do not count, because a client may be
+//! able to provoke them. That client could otherwise take the server out of service for everybody
+//! else.
 //!
-//! A server that fails too often in a row is out of service for a while. After that time, one
-//! request tries the server; if the request is answered, the server is back in service. If the
-//! request fails, the time doubles.
+//! A server that fails too often in a row is out of service for a while. Then one request tries it.
+//! If the request is answered, the server is in service again; if not, the server is out of service
+//! for twice the time.
 //!
-//! All workers share the state. A request to a healthy server only reads it.
+//! All workers share this state. Requests to a healthy server only read it.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -43,8 +42,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Creates a server that uses `versions`. Without TLS, HTTP/1.1 is used instead of negotiating
-    /// a version.
+    /// Creates a server that is used with `versions`. Without TLS, no version can be negotiated, so
+    /// `Negotiated` is replaced by HTTP/1.1.
     pub(super) fn new(address: ServerAddress, tls: Option<TlsClient>, versions: HttpVersions, health: Health) -> Self {
         let versions = match versions {
             HttpVersions::Negotiated if tls.is_none() => HttpVersions::Http1,
@@ -57,13 +56,14 @@ impl Server {
         if self.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP }
     }
 
-    /// Connects, and performs a TLS handshake that offers `versions` if TLS is configured.
+    /// Opens a connection. If TLS is configured, performs a handshake that offers `versions`.
     pub(super) async fn connect(&self, versions: HttpVersions) -> Result<Socket, Unreachable> {
         let socket = match &self.address {
             ServerAddress::Tcp(address) => TcpStream::connect(address).await,
             ServerAddress::Loopback(port) => match TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await {
                 Ok(socket) => Ok(socket),
-                // If both addresses fail, the first error is the one that an operator expects.
+                // If neither address works, the first error is returned, because operators expect
+                // `localhost` to be the IPv4 address.
                 Err(error) => TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.map_err(|_| error),
             },
             ServerAddress::Unix(path) => {
@@ -71,7 +71,8 @@ impl Server {
             }
         };
         let socket = socket.map_err(Unreachable::Connect)?;
-        // With Nagle's algorithm, a request with a small body could wait for an acknowledgement.
+        // Nagle's algorithm could delay a request with a small body until an acknowledgement
+        // arrives.
         socket.set_nodelay(true).map_err(Unreachable::Connect)?;
         match &self.tls {
             None => Ok(Socket::Tcp(socket)),
@@ -85,11 +86,11 @@ impl Server {
 pub(crate) struct HealthPolicy {
     /// Number of consecutive failures that take a server out of service. Zero means never.
     pub(crate) max_fails: u32,
-    /// Maximum time between the first and the last of these failures.
+    /// Maximum time from the first to the last of these failures.
     pub(crate) fail_window: Duration,
-    /// How long the server is out of service the first time. The actual time differs by up to 20 %.
+    /// How long the server is out of service the first time, plus or minus up to 20 %.
     pub(crate) eject: Duration,
-    /// Maximum time out of service.
+    /// Maximum time that a server is out of service.
     pub(crate) eject_max: Duration,
 }
 
@@ -109,12 +110,11 @@ impl Default for HealthPolicy {
 pub(super) struct Health {
     policy: HealthPolicy,
     start: Instant,
-    /// When the next trial is due, in milliseconds since `start`. Zero while the server is in
-    /// service.
+    /// Time of the next trial, in milliseconds since `start`. Zero while the server is in service.
     until: AtomicU64,
     /// How often the server has been taken out of service.
     ejections: AtomicU32,
-    /// Whether `record` contains anything that a success must clear.
+    /// Whether `record` contains anything that a successful request must clear.
     is_marked: AtomicBool,
     record: Mutex<FailureRecord>,
 }
@@ -123,16 +123,15 @@ pub(super) struct Health {
 struct FailureRecord {
     fails: u32,
     first: Option<Instant>,
-    /// Length of the current or last time out of service. Zero if the server has never been out of
-    /// service, or not recently.
+    /// Length of the current outage or, if there is none, of the last one. Zero if there was no
+    /// recent outage.
     span: Duration,
     returned: Option<Instant>,
-    /// Start of the time out of service, and the last failure. `None` if the server is in service.
+    /// Start of the current outage, and the last failure. `None` if the server is in service.
     outage: Option<(SystemTime, FailureKind, String)>,
 }
 
-/// The right to send a single request to the server. It is returned with the outcome of the
-/// request.
+/// Permission to send one request to the server. The outcome of the request is reported with it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     ejections: u32,
@@ -142,10 +141,9 @@ pub(super) struct Ticket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TicketKind {
     InService,
-    /// The only request that may try a server which is out of service.
+    /// Permission for the only request that tries a server that is out of service.
     Trial,
-    /// The request is sent although the server is out of service, because every other server is out
-    /// of service too.
+    /// Permission although the server is out of service, because all servers are.
     Anyway,
 }
 
@@ -159,8 +157,8 @@ impl Health {
         self.until.load(Ordering::Relaxed) == 0
     }
 
-    /// Returns how often the server has been taken out of service. Connections that were opened
-    /// before the last change of this number are not used any more.
+    /// Returns how often the server has been taken out of service. If this number has changed since
+    /// a connection was opened, the connection is not used any more.
     pub(super) fn ejections(&self) -> u32 {
         self.ejections.load(Ordering::Relaxed)
     }
@@ -170,13 +168,14 @@ impl Health {
         self.is_in_service().then(|| self.ticket(TicketKind::InService))
     }
 
-    /// Returns a trial ticket if a trial is due and no other request has the ticket.
+    /// Returns a ticket if a trial is due. Returns `None` if another request already has the ticket
+    /// for this trial.
     pub(super) fn admit_trial(&self, now: Instant) -> Option<Ticket> {
         let until = self.until.load(Ordering::Relaxed);
         if until == 0 || self.millis(now) < until {
             return None;
         }
-        // If this trial never reports its outcome, another trial is due after this time.
+        // If the outcome of this trial is never reported, another trial is due at this time.
         let next = self.millis(now + self.policy.eject);
         self.until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         Some(self.ticket(TicketKind::Trial))
@@ -187,22 +186,22 @@ impl Health {
         self.ticket(TicketKind::Anyway)
     }
 
-    /// Records that the server has answered. Returns whether this brought the server back into
-    /// service.
+    /// Records that the server has answered. Returns whether the server is in service again because
+    /// of this.
     pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> bool {
-        // Nearly every request reads only this flag, and not even the clock.
+        // For nearly every request, this flag is all that is read; the clock is not needed.
         self.is_marked.load(Ordering::Relaxed) && self.clear(ticket, now())
     }
 
     /// Records that the server could not be reached, or that the connection broke before a
-    /// response. If this takes the server out of service, returns for how long.
+    /// response. If this takes the server out of service, returns the length of the outage.
     pub(super) fn failed(&self, ticket: Ticket, now: Instant) -> Option<Duration> {
         if self.policy.max_fails == 0 {
             return None;
         }
         let mut record = self.record.lock();
-        // A failure of a request that was sent before the server went out of service does not
-        // count, because a hundred connections can break at once.
+        // When a server goes out of service, a hundred connections to it may break at once. So a
+        // failure does not count if its request was sent before the server went out of service.
         if ticket.ejections != self.ejections() {
             return None;
         }
@@ -222,8 +221,8 @@ impl Health {
                 if record.fails < self.policy.max_fails {
                     return None;
                 }
-                // If the server was in service for at least as long as it was out of service
-                // before, the time out of service starts from `eject` again.
+                // If the server had been in service for at least as long as its last outage, the
+                // length of outages starts from `eject` again.
                 if record.returned.is_none_or(|returned| now.saturating_duration_since(returned) >= record.span) {
                     record.span = Duration::ZERO;
                 }
@@ -233,10 +232,10 @@ impl Health {
         }
     }
 
-    /// Records the last failure, if the server is out of service.
+    /// Records the latest failure for the status, if the server is out of service.
     pub(super) fn note(&self, check: FailureKind, why: &dyn fmt::Display) {
         let mut record = self.record.lock();
-        // The state is read under the lock, which is also held when a server returns to service.
+        // This is checked under the lock, which is also held when a server returns to service.
         if self.is_in_service() {
             return;
         }
@@ -259,8 +258,8 @@ impl Health {
     fn eject(&self, record: &mut FailureRecord, now: Instant) {
         let longest = self.policy.eject_max.max(self.policy.eject);
         record.span = if record.span.is_zero() { self.policy.eject } else { (record.span * 2).min(longest) };
-        // The time is random, because otherwise every proxy in front of a server would try it at
-        // the same moment.
+        // The length is random. Otherwise all proxies in front of a server would try it at the same
+        // moment.
         let share = 0.8 + 0.4 * (RandomState::new().hash_one(self.start) as f64 / u64::MAX as f64);
         self.until.store(self.millis(now + record.span.mul_f64(share)), Ordering::Relaxed);
         self.ejections.fetch_add(1, Ordering::Relaxed);
@@ -289,17 +288,17 @@ impl Health {
     }
 }
 
-/// The state of a server that is out of service, or of a name that cannot be resolved.
+/// Why and since when a server is out of service, or a name cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: SystemTime,
-    /// The last failure. For a server, this is a failed connect or TLS handshake, or a connection
-    /// that broke before a response. For a name, it is that the name has no address; the servers
-    /// from earlier lookups have their own statuses.
+    /// The last failure. For a server: connecting or the TLS handshake failed, or a connection
+    /// broke before a response. For a name: it has no address.
     pub(crate) check: FailureKind,
     /// The underlying error.
     pub(crate) why: String,
-    /// Time until a request tries the server again. Zero if the next request does.
+    /// Time until the next request tries the server again. Zero if the next request does so in any
+    /// case.
     pub(crate) again: Duration,
 }
 
@@ -309,7 +308,7 @@ pub(crate) struct ServerStatus {
     pub(crate) server: String,
     /// Number of open connections to the server, by use; empty for a name.
     pub(crate) connections: Vec<(ConnectionUse, usize)>,
-    /// The outage; `None` if the server is in service.
+    /// Why the server is out of service; `None` if it is in service.
     pub(crate) outage: Option<Outage>,
 }
 
@@ -412,7 +411,7 @@ mod tests {
         assert!(!health.succeeded(before, || now));
         assert_eq!(health.failed(before, now), None);
         assert!(!health.is_in_service());
-        // The failure of a request that was sent anyway counts.
+        // If a request was sent although the server is out of service, its failure counts.
         let anyway = health.admit_anyway();
         assert_eq!(health.failed(anyway, now), None);
         assert!(health.succeeded(anyway, || now));

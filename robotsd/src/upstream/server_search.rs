@@ -1,14 +1,13 @@
-//! The servers that one worker chooses from, each with the worker's idle connections to it, and the
-//! search for a reachable server. The search tries each server once, in turn.
+//! The search for a reachable server: tries each server of a site once, in turn.
 //!
-//! The server whose turn it is gets the request, if it is in service and reachable; otherwise the
+//! The server whose turn it is gets the request, if it is in service and reachable. Otherwise the
 //! next server gets it. Servers that are out of service are tried last, if no other server is
-//! reachable. So a site always has servers to try, and after a complete outage it works again as
-//! soon as any of them answers.
+//! reachable. So if all servers were out of service, the site works again as soon as one of them
+//! answers.
 //!
-//! **A lease is an HTTP/1.1 connection or a slot on an HTTP/2 connection.** The kind is known once
-//! the request has the lease, so each kind has its own types and pool. The balancer, health,
-//! permits and the second attempt are the same for both.
+//! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each
+//! kind has its own types and its own pool. The balancer, health, permits and the second attempt
+//! are the same for both.
 
 use std::io;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ use super::server::{Server, Ticket};
 use super::tls::Unreachable;
 use super::usage::ClientKey;
 
-/// The candidates for a site's requests, built from its list of servers.
+/// The servers that one worker can choose from, built from the site's list of servers.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     /// The list that the candidates were built from.
@@ -43,12 +42,12 @@ pub(super) struct CandidateServer {
     pub(super) pool: Arc<Http1Pool>,
     /// The HTTP/2 connections; `None` if only HTTP/1.1 is used with the server.
     pub(super) http2: Option<Arc<Http2Pool>>,
-    /// The value of `Health::ejections` when the pooled connections were last known to be usable.
+    /// The value of `Health::ejections` when the pooled connections were last usable.
     ejections: AtomicU32,
 }
 
-/// A connection for one request. It is displayed as the name of its server, for messages about
-/// failures.
+/// A connection that was chosen for one request. Its `Display` form is the name of its server, for
+/// messages about failures.
 #[derive(Debug, derive_more::Display)]
 #[display("{}", self.candidate.server)]
 pub(super) struct Lease {
@@ -64,24 +63,24 @@ pub(super) enum LeasedConnection {
     Http2(Box<Http2Slot>),
 }
 
-/// The state of an exchange that got no response.
+/// The state of an exchange that failed before a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExchangeState {
-    /// Whether the connection had an exchange before this one.
+    /// Whether the connection had served another exchange before this one.
     pub(super) is_reused: bool,
     pub(super) nothing_received: bool,
-    /// How the client aborted its request, if it did.
+    /// Why the client did not complete its request body, if it did not.
     pub(super) body_failure: Option<FailureKind>,
-    /// Whether the response exceeds the maximum size of a head.
+    /// Whether the response was larger than a head may be.
     pub(super) is_flooded: bool,
 }
 
-/// The requirements of a request for its connection.
+/// The connections that a request can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
     /// How thoroughly an idle connection must be checked before use.
     pub(super) certainty: Certainty,
-    /// The HTTP versions that the request can use.
+    /// The HTTP versions that can be used for the request.
     pub(super) versions: HttpVersions,
     /// The client that uses the connection.
     pub(super) client: ClientKey,
@@ -94,15 +93,16 @@ impl CandidateServer {
         Self { server, pool: Arc::new(pool), http2, ejections }
     }
 
-    /// Returns the pool of HTTP/2 connections, if the request can use it.
+    /// Returns the pool of HTTP/2 connections, if it can be used for a request with these
+    /// `versions`.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
-        // If a server is configured for HTTP/2 only, HTTP/2 is used regardless of the request's
-        // preference.
+        // A server that is configured for HTTP/2 only gets HTTP/2 in any case.
         let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;
         self.http2.as_ref().filter(|_| is_possible)
     }
 
-    /// Returns the HTTP versions to use on a new connection for the request.
+    /// Returns the HTTP versions to offer on a new connection, if the request can use the `wanted`
+    /// versions.
     pub(super) fn versions(&self, wanted: HttpVersions) -> HttpVersions {
         match (self.server.versions, wanted) {
             (HttpVersions::Negotiated, HttpVersions::Http1) => HttpVersions::Http1,
@@ -110,8 +110,8 @@ impl CandidateServer {
         }
     }
 
-    /// Removes and returns an idle connection, if it was opened after the server was last out of
-    /// service.
+    /// Removes an idle connection from the pool and returns it. Connections from before the
+    /// server's last outage are closed instead.
     pub(super) fn take(&self, requirement: Requirement) -> Option<LeasedConnection> {
         let ejections = self.server.health.ejections();
         if self.ejections.swap(ejections, Ordering::Relaxed) != ejections {
@@ -141,7 +141,7 @@ impl CandidateServer {
         self.pool.give_up().or_else(|| self.http2.as_ref()?.give_up())
     }
 
-    /// Stops using all current connections for further requests.
+    /// Stops using all current connections for new requests.
     pub(super) fn clear(&self) {
         self.pool.clear();
         if let Some(http2) = &self.http2 {
@@ -162,7 +162,7 @@ impl LeasedConnection {
             },
             Self::Http2(slot) => ExchangeState {
                 is_reused: slot.is_reused,
-                // The connection may also have answered other requests.
+                // On a shared connection, other requests may have received responses.
                 nothing_received: !slot.connection.has_answered.is_set(),
                 body_failure: slot.body_failure,
                 is_flooded: false,
@@ -170,8 +170,8 @@ impl LeasedConnection {
         }
     }
 
-    /// Reports whether this is the first request that counts the failure of this connection against
-    /// the server. A broken connection is one failure, no matter how many requests were on it.
+    /// Reports whether the failure of this connection should be counted against the server. Returns
+    /// true only once per connection, no matter how many requests were on it.
     pub(super) fn is_first_to_blame(&self) -> bool {
         match self {
             Self::Http1(_) => true,
@@ -181,7 +181,7 @@ impl LeasedConnection {
 }
 
 impl Lease {
-    /// Returns an HTTP/1.1 connection and its pool, or `None` for HTTP/2.
+    /// Returns the HTTP/1.1 connection with its pool, or `None` for HTTP/2.
     pub(super) fn into_http1(self) -> Option<(Box<UpstreamConnection>, Arc<Http1Pool>)> {
         match self.connection {
             LeasedConnection::Http1(connection) => Some((connection, Arc::clone(&self.candidate.pool))),
@@ -198,7 +198,7 @@ impl Lease {
     }
 }
 
-/// Minimum time for connecting to one server before the next server is tried.
+/// Minimum time for one connection attempt before the next server is tried.
 const MIN_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// A search for a connection, for one request.
@@ -207,7 +207,7 @@ pub(super) struct ServerSearch<'a> {
     pub(super) candidates: &'a Candidates,
     pub(super) pooled: Pooled,
     pub(super) requirement: Requirement,
-    /// When the time for connecting ends. All servers share this time.
+    /// When the time for connecting ends. All servers that are tried share this time.
     pub(super) deadline: Instant,
 }
 
@@ -218,17 +218,17 @@ pub(super) enum Pooled {
     Excluded,
 }
 
-/// A connection to a server; `None` if a server could be tried but the limits allow no new
-/// connection; an error if no server could be reached.
+/// The result of a search: the connection that was found. `None` if a server could be tried, but
+/// the limits allow no new connection. An error if no server could be reached.
 type Found = Result<Option<Lease>, UpstreamFailure>;
 
-/// A new connection, or a slot on a shared connection; `None` if the limits allow no new
-/// connection.
+/// The result of one attempt: a new connection, or a slot on a shared one. `None` if the limits
+/// allow no new connection.
 type Opened = Result<Option<LeasedConnection>, ConnectFailure>;
 
 impl ConnectFailure {
-    /// Creates the failure for a request whose time is used up. It does not count against the
-    /// server.
+    /// Creates the failure for a request that has used up its time for connecting. It does not
+    /// count against the server.
     fn late(why: &str) -> Self {
         Self { kind: FailureKind::ConnectTimeout, why: why.to_owned(), is_of_server: false }
     }
@@ -246,8 +246,8 @@ impl ServerSearch<'_> {
         for candidate in in_turn {
             let health = &candidate.server.health;
             let Some(ticket) = health.admit().or_else(|| health.admit_trial(Instant::now())) else {
-                // Idle connections to a server that is out of service are useless, and they occupy
-                // permits.
+                // Idle connections to a server that is out of service would occupy permits and
+                // never be used.
                 candidate.clear();
                 out.push(candidate);
                 continue;
@@ -264,8 +264,8 @@ impl ServerSearch<'_> {
             }
             left -= 1;
         }
-        // If a server that is in service is busy, the request waits for it. Servers that are out of
-        // service are tried only if no server is in service.
+        // If a server that is in service has no free connection, the request waits for one. Servers
+        // that are out of service are tried only if no server is in service.
         if is_full {
             return Ok(None);
         }
@@ -298,12 +298,12 @@ impl ServerSearch<'_> {
         })
     }
 
-    /// Opens a connection. The time limit is a fair part of the remaining time, which `left`
+    /// Opens a connection. The time limit is an equal part of the remaining time, which `left`
     /// servers share.
     async fn connect(&self, candidate: &CandidateServer, left: usize) -> Opened {
         let permit = match self.pooled {
-            // An idle connection to another server is better than closing that connection for a new
-            // one to this server.
+            // Freeing a permit would close an idle connection to another server. Using that
+            // connection is better.
             Pooled::Allowed => {
                 Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client).ok()
             }
@@ -329,7 +329,7 @@ impl ServerSearch<'_> {
             Ok(Ok(connection)) => return Ok(Some(connection)),
             Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string(), true),
             Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), true),
-            // If the request supports fewer versions than the server is configured for, the failure
+            // The server would support other versions that the request cannot use. So the failure
             // does not count against the server.
             Ok(Err(Unreachable::Versions(error))) => {
                 (FailureKind::Tls, error.to_string(), versions == candidate.server.versions)
@@ -339,8 +339,8 @@ impl ServerSearch<'_> {
         Err(ConnectFailure { kind, why, is_of_server })
     }
 
-    /// Reserves a slot on a shared connection, or opens a connection if none has room. Requests
-    /// that arrive meanwhile wait for the new connection, so that a burst opens only one.
+    /// Reserves a slot on a shared connection. If none is free, opens a connection. Requests that
+    /// arrive meanwhile wait for that connection, so that a burst of requests opens only one.
     async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
         let is_shared = || !http2.has_refused.is_set() && !self.shared.connection_limit.are_requests_separate();
         if !is_shared() {
@@ -348,13 +348,13 @@ impl ServerSearch<'_> {
         }
         let arrived = tokio::time::Instant::now();
         let Ok(mut turn) = timeout(self.share(left)?, http2.connecting.lock()).await else {
-            // Only the request that is connecting counts a slow connection attempt against the
-            // server.
+            // If the connection attempt is too slow, only the request that makes it counts this
+            // against the server.
             return Err(ConnectFailure::late("no connection could be opened in time"));
         };
         if !is_shared() {
-            // Another request has found out meanwhile that connections cannot be shared, so the
-            // waiting requests connect in parallel.
+            // Another request has just found that the server does not support HTTP/2. So
+            // connections cannot be shared, and the waiting requests connect in parallel.
             drop(turn);
             return self.connect(candidate, left).await;
         }
@@ -373,11 +373,12 @@ impl ServerSearch<'_> {
         opened
     }
 
-    /// Returns a fair part of the remaining time, which `left` servers share.
+    /// Returns the time for one attempt: an equal part of the remaining time, which `left` servers
+    /// share.
     fn share(&self, left: usize) -> Result<Duration, ConnectFailure> {
         let time = self.deadline.saturating_duration_since(Instant::now());
         if time.is_zero() {
-            // The server has not been tried, so the failure does not count against it.
+            // The failure does not count against the server, which has not been tried.
             return Err(ConnectFailure::late("the time for connecting was used up before this server was tried"));
         }
         Ok((time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(MIN_ATTEMPT).min(time))

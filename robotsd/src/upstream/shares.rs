@@ -1,29 +1,29 @@
 //! Decides which client gets a connection, and which client loses one, when all connections are in
-//! use. Also counts the connections of each client.
+//! use.
 //!
 //! These rules apply only if no connection is free:
 //!
 //! 1. An equal share is the maximum number of connections divided by the number of clients. A
 //!    client counts if it uses a connection, waits for one within its share, or asks for one now.
-//!    Waiting clients must count: otherwise the client that asks would immediately get what was
-//!    freed for them. Each client has two counts: by address, and by client connection. The count
-//!    by connection does not apply if a trusted proxy multiplexes several clients over the
-//!    connection. A client exceeds its share if either count does.
+//!    Waiting clients must count: otherwise the client that asks would immediately get a connection
+//!    that was freed for them. Each client has two counts: by address, and by client connection.
+//!    The count by connection does not apply if a trusted proxy multiplexes several clients over
+//!    the connection. A client exceeds its share if either count does.
 //! 2. A request is within its client's share if the client would not exceed its share with this
 //!    request and its waiting requests. Such a request takes precedence over all requests that are
 //!    beyond their clients' shares.
-//! 3. For a request within its client's share, a transfer whose client has stalled is aborted.
-//!    Clients that exceed their share by both counts lose a transfer first, then clients that
-//!    exceed it by one. Among equals, the longest stall is chosen, if it has lasted [`STALLED`].
+//! 3. For a request within its client's share, one transfer whose client has stalled is aborted.
+//!    The first candidates are clients that exceed their share by both counts and have stalled for
+//!    [`STALLED`]. Next are clients that exceed it by one count and have stalled for [`STALLED`].
 //!    Next are tunnels that had no traffic for [`LONG`] and whose addresses exceed their share. If
-//!    no client beyond its share has stalled at all, the longest stall of any client is chosen, if
-//!    it has lasted [`LONG`].
-//! 4. For [`STALLED`] after that, clients beyond their share get no further connection. Otherwise
-//!    they would immediately get the connection that was freed for others.
+//!    no client beyond its share has stalled at all, the last candidates are all clients that have
+//!    stalled for [`LONG`]. Among equal candidates, the longest stall is chosen.
+//! 4. After a transfer was aborted, clients beyond their share get no further connection for
+//!    [`STALLED`]. Otherwise they would immediately get the connection that was freed for others.
 //!
 //! A transfer whose client makes progress is never aborted, and neither is a request that waits for
-//! its upstream. The code that writes to clients reports progress: see `edge::connection` and
-//! `http_common::idle_timeout`.
+//! its upstream. Progress is reported by the code that writes to clients (`edge::connection`,
+//! `http_common::idle_timeout`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,40 +33,42 @@ use super::server::{ConnectionUse, Server};
 use super::usage::{ClientKey, Stall, Usage};
 
 /// How long a client beyond its share may read no data before it counts as stalled. A client that
-/// reads 32 KB per second shows progress within this time, because progress is visible every 64 KiB
-/// (see `edge::connection::watched_socket`). By default, waiting requests fail after three seconds.
+/// reads 32 KB per second shows progress in time, because progress is visible every 64 KiB (see
+/// `edge::connection::watched_socket`). By default, a waiting request fails after three seconds, so
+/// this time must be shorter.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
-/// How long any client may read no data before it counts as stalled.
+/// How long a client within its share may read no data before it counts as stalled.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
-/// How long counts of connections are used before they are counted again, in milliseconds.
+/// Maximum age of the counts of connections before they are made again, in milliseconds.
 const FRESH: u64 = 10;
 
-/// Whether a request may be served before others that wait.
+/// Whether the client of a request is within its share. Requests within it are served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShareUse {
-    /// Its client stays within its share.
+    /// The client does not exceed its share with this request.
     Within,
-    /// The request's client exceeds its share.
+    /// The client exceeds its share with this request.
     Beyond,
 }
 
-/// The connections of a site, and the number of connections per client.
+/// The connections of a site, counted per client.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     usages: Vec<Arc<Usage>>,
-    /// When the connections were last counted, in milliseconds.
+    /// Time when the connections were last counted, in milliseconds.
     counted: u64,
     in_use: ClientCounts,
-    /// Number of waiting requests within their clients' shares, per client.
+    /// Number of requests per client that wait and are within their client's share.
     waiting: ClientCounts,
 }
 
-/// Rank of a transfer that may be aborted. The transfer with the highest rank is aborted first.
+/// Rank of a transfer among those that may be aborted. The highest rank is aborted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimRank {
-    /// Twice the number of the client's counts that exceed its share; 1 for a tunnel.
+    /// 4 if the client exceeds its share by both counts, 2 by one count, 1 for a tunnel, 0 within
+    /// the share.
     excess: u8,
     stalled: Duration,
 }
@@ -89,15 +91,15 @@ impl Shares {
         ConnectionUse::ALL.map(count).into()
     }
 
-    /// Reports whether a client stays within its share with one more connection, if `capacity`
-    /// connections are allowed.
+    /// Determines whether a client is within its share with one more connection. `capacity` is the
+    /// maximum number of connections.
     pub(super) fn share_use(&mut self, client: ClientKey, capacity: usize, now: u64) -> ShareUse {
         self.count(now);
         let is_beyond = |side| {
             let wanted = self.in_use.of(side, client) + self.waiting.of(side, client) + 1;
             let clients = self.clients(side, client);
-            // One connection is always within the share. If there is only one client, so is any
-            // number.
+            // One connection is always within the share. If there is only one client, any number
+            // is.
             wanted > 1 && clients > 1 && wanted * clients > capacity
         };
         if ClientCounts::SIDES.into_iter().any(is_beyond) { ShareUse::Beyond } else { ShareUse::Within }
@@ -111,9 +113,9 @@ impl Shares {
         self.waiting.remove(client);
     }
 
-    /// Returns the transfer to abort for a request of `client`, with the stall that was observed.
-    /// Only considers transfers on servers that `helps` accepts. Returns `None` if none qualifies,
-    /// or if a usable connection is idle.
+    /// Chooses the transfer to abort for a request of `client`. Only considers transfers on servers
+    /// that `helps` accepts. Returns `None` if no transfer qualifies, or if a connection is idle
+    /// and can be used. Also returns the stall that was observed.
     pub(super) fn victim(
         &mut self,
         client: ClientKey,
@@ -153,15 +155,15 @@ impl Shares {
             }
         }
         let (rank, stall, usage) = first?;
-        // A client within its share keeps its connection if a client beyond its share has stalled,
-        // because that client will soon lose one.
+        // If a client beyond its share has stalled, clients within their share keep their
+        // connections, because the other client will soon lose one.
         if rank.excess == 0 && has_stalled_beyond {
             return None;
         }
         Some((Arc::clone(usage), stall))
     }
 
-    /// Returns the number of clients that share the connections, including the one that asks.
+    /// Returns the number of clients that share the connections. `asking` counts as one of them.
     fn clients(&self, side: CountedBy, asking: ClientKey) -> usize {
         let in_use = self.in_use.keys(side);
         let only_waiting = |key: &&u64| **key != side.key(asking) && !in_use.contains_key(*key);
@@ -182,22 +184,22 @@ impl Shares {
     }
 }
 
-/// Connections in use, per client.
+/// Number of connections per client.
 #[derive(Debug, Default)]
 pub(super) struct ClientCounts {
     addresses: HashMap<u64, usize>,
     connections: HashMap<u64, usize>,
 }
 
-/// The property that identifies a client in the counts.
+/// What identifies a client in a count: its address, or its connection to robotsd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CountedBy {
     Address,
     Connection,
 }
 
-/// The key for client connections over which a trusted proxy multiplexes several clients. Clients
-/// on these are not counted by connection.
+/// The key for client connections that carry requests of several clients of a trusted proxy. These
+/// are not counted by connection.
 const SHARED: u64 = 0;
 
 impl CountedBy {
@@ -216,7 +218,7 @@ impl ClientCounts {
         self.keys(side).get(&side.key(client)).copied().unwrap_or(0)
     }
 
-    /// Returns the counts by address or by connection.
+    /// Returns the counts of one kind: by address or by connection.
     pub(super) fn keys(&self, side: CountedBy) -> &HashMap<u64, usize> {
         match side {
             CountedBy::Address => &self.addresses,

@@ -4,8 +4,8 @@ use http::Method;
 
 use super::http1_fast::parse;
 
-/// Checks that an accepted head is framed only by its declared length, and that the body is not
-/// longer than that.
+/// Checks that a head is accepted only if its declared length frames the body, and that no more
+/// than that length is taken as the body.
 pub fn response_head(octets: &[u8]) {
     for method in [Method::GET, Method::HEAD] {
         let Some(response) = parse(octets, &method) else { continue };

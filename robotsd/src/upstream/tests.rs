@@ -1,5 +1,5 @@
-//! Tests of an upstream against origins that are made of raw sockets, each with a certain
-//! behaviour.
+//! Tests of an upstream. The origins are raw sockets, so that each test can choose every byte that
+//! they send.
 
 mod caps;
 mod http2;
@@ -52,7 +52,7 @@ struct Origin {
     connections: &'static AtomicUsize,
     /// The HTTP versions that the upstream may use with this origin.
     versions: HttpVersions,
-    /// Makes one HTTP/2 connection announce that it accepts no further requests.
+    /// Makes an HTTP/2 connection of the origin send a GOAWAY.
     goodbye: &'static Notify,
 }
 
@@ -86,7 +86,7 @@ impl Origin {
         })
     }
 
-    /// Starts an origin that reads one request per connection, sends `answer`, and keeps the
+    /// Starts an origin that reads one request per connection, sends `answer` and keeps the
     /// connection open.
     fn saying(answer: impl Into<String>) -> Self {
         Self::once(answer.into(), true)
@@ -111,7 +111,7 @@ impl Origin {
         })
     }
 
-    /// Starts an origin that sends this text, whatever protocol the client uses, and keeps the
+    /// Starts an origin that sends `text` at once, whatever protocol the client uses, and keeps the
     /// connection open.
     fn blurting(text: &'static str) -> Self {
         Self::start(move |_, mut peer| async move {
@@ -147,16 +147,15 @@ fn settings<T: ToString>(urls: impl IntoIterator<Item = T>) -> OriginsSettings {
     }
 }
 
-/// Lets every task process the bytes that were sent so far. This works because all ends of a
-/// connection are on this thread, and the event loop polls the system before it resumes a task that
-/// has yielded.
+/// Lets every task process the bytes that were sent so far. All ends of a connection are on this
+/// thread, and the event loop polls the system before it resumes a task that has yielded.
 async fn settled() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Limits that are not reached even on a busy machine.
+/// Limits that no test reaches, even on a busy machine.
 fn patient() -> UpstreamLimits {
     UpstreamLimits {
         connect: Duration::from_secs(30),
@@ -175,7 +174,7 @@ fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &Sh
     (Origins::new(settings, limits, surroundings, observe).unwrap(), events)
 }
 
-/// Waits for an event of this kind and returns its detail.
+/// Waits for the first event of this kind, and returns its detail.
 async fn event_detail(events: &Events, kind: &str) -> String {
     wait_until(|| times_reported(events, kind) > 0).await;
     events.lock().iter().find(|event| event.kind.as_str() == kind).unwrap().detail.clone()
@@ -224,8 +223,8 @@ fn request(method: &str, target: &str) -> Box<Request<RequestBody>> {
     Box::new(request.body(RequestBody::empty()).unwrap())
 }
 
-/// Repeats a part of a test until it returns a result, because a busy machine may delay it past one
-/// of its short limits.
+/// Repeats a part of a test until it returns a result. The part returns `None` if it exceeded one
+/// of its short limits, which can happen on a busy machine.
 async fn undisturbed<T>(mut part: impl AsyncFnMut() -> Option<T>) -> T {
     soon(async {
         loop {
@@ -237,7 +236,7 @@ async fn undisturbed<T>(mut part: impl AsyncFnMut() -> Option<T>) -> T {
     .await
 }
 
-/// Sends requests until a response has this status.
+/// Sends requests until one is answered with this status.
 async fn until_answered(upstream: &Upstream, want: u16) {
     soon(async {
         while status(upstream, "GET").await != want {
@@ -265,7 +264,7 @@ async fn answer(upstream: &Upstream, method: &str) -> (u16, String) {
     (response.status().as_u16(), text(response).await)
 }
 
-/// Returns the statuses of sequential requests with these methods.
+/// Sends requests with these methods one after another, and returns their statuses.
 async fn statuses<const N: usize>(upstream: &Upstream, methods: [&str; N]) -> [u16; N] {
     let mut statuses = [0; N];
     for (status, method) in statuses.iter_mut().zip(methods) {
@@ -274,7 +273,7 @@ async fn statuses<const N: usize>(upstream: &Upstream, methods: [&str; N]) -> [u
     statuses
 }
 
-/// Starts a request in a task that returns the status.
+/// Sends a request in a separate task, which returns the status.
 fn asking(upstream: &Upstream, method: &'static str) -> JoinHandle<u16> {
     let upstream = upstream.clone();
     tokio::spawn(async move { status(&upstream, method).await })
@@ -294,13 +293,14 @@ async fn ended<const N: usize>(requests: [JoinHandle<u16>; N]) -> [u16; N] {
     statuses
 }
 
-/// Creates a channel whose sender every connection of an origin can use.
+/// Creates a channel whose sender all connections of an origin can share.
 fn reporting<T>() -> (&'static mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver<T>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (Box::leak(Box::new(sender)), receiver)
 }
 
-/// Starts the whole proxy in front of an upstream, for tests that need a client.
+/// Starts a proxy that forwards every request to `upstream`, for tests that need a client
+/// connection.
 fn proxy(upstream: Upstream) -> SocketAddr {
     proxy_with(EdgeLimits::default(), ListenerSettings::default(), upstream)
 }
@@ -309,8 +309,8 @@ fn proxy_with(limits: EdgeLimits, listener_settings: ListenerSettings, upstream:
     ServedEdge::start_behind(listener_settings, limits, upstream).address
 }
 
-/// Starts an origin that answers the first request of a connection, and sends `then` to the second
-/// before it closes the connection. Counts the requests.
+/// Starts an origin that answers the first request of each connection. It answers the second
+/// request with `then`, and closes the connection. Also returns the number of requests.
 fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     let delivered = shared::<AtomicUsize>();
     let origin = Origin::start(move |_, mut peer| async move {
@@ -323,7 +323,7 @@ fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     (origin, delivered)
 }
 
-/// Starts an origin that reads complete requests and answers each with the request's own body.
+/// Starts an origin that reads whole requests, and sends the body of each back.
 fn echo() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {

@@ -1,7 +1,7 @@
 //! TLS connections to upstreams, and the error messages about certificates.
 //!
-//! Certificates are always verified. For a self-signed certificate, the operator configures this
-//! certificate or the authority that signed it as trusted, which is just as secure.
+//! Certificates are always verified. If a server's certificate is self-signed or from a private
+//! authority, the operator configures that certificate or authority as trusted.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -21,38 +21,38 @@ use crate::authorities::Authorities;
 pub(crate) struct TlsSettings {
     /// The trusted authorities; `None` for the authorities that the system trusts.
     pub(crate) trust: Option<Authorities>,
-    /// The name that certificates must contain and that the handshake sends. By default, it is the
+    /// The name that certificates must contain, which is also sent in the handshake. `None` for the
     /// host of each URL.
     pub(crate) server_name: Option<String>,
 }
 
-/// The TLS configuration with the system's authorities. It is created on first use and shared by
-/// all sites.
+/// The TLS configuration that trusts the system's authorities. It is created on first use and
+/// shared by all sites.
 #[derive(Debug, Default)]
 pub(super) struct SystemTrust(OnceLock<Result<Arc<ClientConfig>, String>>);
 
-/// A factory of TLS connections to one upstream.
+/// Opens TLS connections to one upstream.
 #[derive(Clone)]
 pub(super) struct TlsClient {
-    /// The connector for connections that must use HTTP/1.1. `connector` offers every configured
-    /// version.
+    /// The connector for connections that must use HTTP/1.1. `connector` offers all configured
+    /// versions.
     http1: TlsConnector,
     connector: TlsConnector,
     versions: HttpVersions,
     name: ServerName<'static>,
 }
 
-/// The reason why a connection could not be opened, in terms for an operator.
+/// The reason why a connection could not be opened, worded for operators.
 #[derive(Debug)]
 pub(super) enum Unreachable {
     Connect(io::Error),
     Tls(io::Error),
-    /// In the TLS handshake, no HTTP version was found that both sides support.
+    /// The handshake succeeded, but the server supports none of the offered HTTP versions.
     Versions(io::Error),
 }
 
 impl TlsSettings {
-    /// Returns the client configuration. Errors are worded for operators.
+    /// Builds the rustls configuration. Errors are worded for operators.
     pub(super) fn client(&self, system: &SystemTrust) -> Result<Arc<ClientConfig>, String> {
         let roots = || system_roots().map_err(|why| format!("{why}, or add a file with ca"));
         match &self.trust {
@@ -68,7 +68,7 @@ pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
     ServerName::try_from(name).map(drop).map_err(wrong)
 }
 
-/// Performs a TLS handshake for HTTP/1.1 with other servers than upstreams. Errors are worded for
+/// Performs a TLS handshake for HTTP/1.1 with servers other than upstreams. Errors are worded for
 /// operators.
 pub(crate) async fn secured(
     trust: Option<&Authorities>,
@@ -109,7 +109,7 @@ impl TlsClient {
         let connector = if versions == HttpVersions::Http1 { &self.http1 } else { &self.connector };
         let stream =
             connector.connect(self.name.clone(), socket).await.map_err(|error| self.explain(error, versions))?;
-        // A server without ALPN support selects no protocol and uses HTTP/1.1.
+        // A server without ALPN support selects no protocol. HTTP/1.1 is then used.
         if versions == HttpVersions::Http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             return Err(self.no_agreement(versions));
         }

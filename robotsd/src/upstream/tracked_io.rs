@@ -1,10 +1,9 @@
-//! The socket to an upstream. It updates an [`ExchangeProgress`], stops reading an endless response
-//! head, and can check whether an idle connection is still open.
+//! The socket of an HTTP/1.1 connection to an upstream. It records progress, stops reading an
+//! endless response head, and can check whether an idle connection is still open.
 //!
-//! hyper does not report whether any byte of a response has arrived, how many bytes were received
-//! before the final response (interim responses are unlimited), or when the upstream last accepted
-//! data. The [`TrackedIo`] and the request body observe all of this and record it in the
-//! [`ExchangeProgress`].
+//! Three facts are needed that hyper does not report: whether any byte of a response has arrived,
+//! how many bytes were received before the final response, and when the upstream last accepted
+//! data. The [`TrackedIo`] and the request body record them in an [`ExchangeProgress`].
 
 use std::io;
 use std::pin::Pin;
@@ -23,19 +22,19 @@ use super::usage::Usage;
 use crate::http_common::{Flag, RequestBodyError};
 use crate::socket::{Socket, poll_write_slices};
 
-/// A socket that updates an [`ExchangeProgress`], and holds its permit for as long as it is open.
+/// A socket that records its progress in an [`ExchangeProgress`]. It has a permit until it is
+/// closed.
 #[derive(Debug)]
 pub(super) struct TrackedIo {
     socket: Socket,
     pub(super) progress: Arc<ExchangeProgress>,
-    /// A response that was read before hyper took over the connection. `has_asked` is set when
-    /// hyper has written its request.
+    /// Bytes of a response that were read before hyper took over the connection. hyper may read
+    /// them when `has_asked` is set, which means that hyper has written its request.
     early: Bytes,
     has_asked: bool,
-    /// Whether the connection is a tunnel, so that each read and write is recorded.
+    /// Whether the connection is a tunnel. Each read and write is then recorded as progress.
     is_tunnel: bool,
-    // This field follows the socket, so that the permit is released only after the socket is
-    // closed.
+    // This field must be after the socket: the socket is closed before the permit is released.
     _permit: Permit,
 }
 
@@ -50,26 +49,26 @@ impl TrackedIo {
         self.progress.usage.tunnel();
     }
 
-    /// Records that something has been read from or written to a tunnel.
+    /// Records a read or a write of a tunnel as progress.
     fn note_passed(&self) {
         if self.is_tunnel {
             self.progress.usage.passed();
         }
     }
 
-    /// Makes the socket return `early` once the request is written to it again. The written bytes
-    /// are discarded.
+    /// Makes the next request that is written to the socket have no effect, because it has already
+    /// been sent. The socket then returns `early` as its response.
     pub(super) fn replay(&mut self, early: Bytes) {
         self.progress.replays.set(true);
         self.early = early;
         self.has_asked = false;
     }
 
-    /// Checks that an idle connection is silent, as it should be. Returns `Pending` if it is
-    /// silent, and otherwise the reason why it is not.
+    /// Checks an idle connection. Returns `Pending` if nothing has arrived, as it should be, and
+    /// otherwise the reason why the connection cannot be used.
     ///
-    /// The event loop notices a close only when it next polls; the kernel knows about it
-    /// immediately.
+    /// Asks the kernel, because the event loop notices that a connection was closed only when it
+    /// next polls.
     fn peek(&self) -> Poll<io::Result<()>> {
         match self.socket.peek() {
             Ok(0) => Poll::Ready(Ok(())),
@@ -124,7 +123,7 @@ impl AsyncWrite for TrackedIo {
         let this = self.get_mut();
         if this.progress.replays.is_set() {
             this.has_asked = true;
-            // The response has already been read, so no socket event will wake the task.
+            // This wake-up replaces a socket event: the response has already been read.
             cx.waker().wake_by_ref();
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
@@ -147,22 +146,23 @@ impl AsyncWrite for TrackedIo {
     }
 }
 
-/// Progress of the current exchange on a connection. A single task updates and reads it. The fields
-/// are atomic, because the task may move between threads.
+/// Progress of the current exchange on a connection. Only the task of the exchange uses it. The
+/// fields are atomic, because the task may move between threads.
 #[derive(Debug)]
 pub(super) struct ExchangeProgress {
-    /// How the connection is used.
+    /// The current use of the connection and its client.
     pub(super) usage: Arc<Usage>,
     pub(super) upload: UploadProgress,
     /// Number of bytes received since the request began.
     received: AtomicUsize,
-    /// Maximum number of bytes before the head of the final response is complete. `usize::MAX` once
-    /// the head is complete.
+    /// Maximum number of bytes until the head of the final response is complete. `usize::MAX` after
+    /// that.
     before_head: AtomicUsize,
-    /// Whether the next read must check the connection's state in the kernel, and not only in the
-    /// event loop.
+    /// Whether the next read must ask the kernel for the connection's state, and not only the event
+    /// loop.
     pub(super) look: Flag,
-    /// Whether the request has already been sent and is written a second time only for hyper.
+    /// Whether the request has already been sent, so that the bytes that hyper writes are
+    /// discarded.
     replays: Flag,
 }
 
@@ -208,8 +208,8 @@ impl ExchangeProgress {
     }
 }
 
-/// Progress of a request body, shared by the task that sends it and the task that waits for the
-/// response.
+/// Progress of a request body. The task that sends the body and the task that waits for the
+/// response share it.
 #[derive(Debug)]
 pub(super) struct UploadProgress {
     opened: Instant,
@@ -217,7 +217,7 @@ pub(super) struct UploadProgress {
     taken: AtomicU64,
     /// Whether the upstream waits for the client to continue its request body.
     pub(super) awaits_client: Flag,
-    /// Index in [`FailureKind::ALL`] of the reason why the body ended early; out of range if it did
+    /// Index in [`FailureKind::ALL`] of the reason why the body ended early. Out of range if it did
     /// not.
     failure: AtomicU8,
 }
@@ -234,7 +234,7 @@ impl UploadProgress {
         self.opened + Duration::from_millis(self.taken.load(Ordering::Relaxed))
     }
 
-    /// Returns how the client aborted its request body, if it did.
+    /// Returns the failure if the client aborted its request body.
     pub(super) fn failure(&self) -> Option<FailureKind> {
         FailureKind::ALL.get(usize::from(self.failure.load(Ordering::Relaxed))).copied()
     }

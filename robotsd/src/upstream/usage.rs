@@ -1,9 +1,8 @@
-//! Tracks which client uses a connection, and whether this client has stalled.
+//! Records which client uses a connection, and whether this client has stalled.
 //!
-//! Every connection has a [`Usage`]. The task that uses the connection writes it; nearly every
-//! request writes four words that no other task writes. They are read only when no connection is
-//! free, to find out [which client has most connections](super::shares) and which clients have
-//! stalled.
+//! Every connection has a [`Usage`]. The task that uses the connection writes it. This is cheap,
+//! because other tasks rarely access it: only if no connection is free, to find out [which client
+//! has most connections](super::shares) and which clients have stalled.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,10 +18,11 @@ use crate::http_common::{Peer, StallObserver};
 /// Identifies the client of a request, for the fair shares of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClientKey {
-    /// The IPv4 address, or the /64 prefix of an IPv6 address, because one IPv6 client is usually
-    /// assigned a whole /64.
+    /// The IPv4 address, or the /64 prefix of an IPv6 address, because an IPv6 client usually has a
+    /// whole /64.
     pub(super) address: u64,
-    /// The number of the client's connection; zero if several clients share the connection.
+    /// The number of the client's connection to robotsd. Zero if several clients share the
+    /// connection.
     pub(super) connection: u64,
 }
 
@@ -30,27 +30,28 @@ impl ClientKey {
     pub(super) fn new(peer: &Peer) -> Self {
         let address = match peer.address.ip().to_canonical() {
             IpAddr::V4(address) => u64::from(u32::from(address)),
-            // IPv4 addresses and /64 prefixes do not overlap, because the prefixes with such small
-            // numbers are reserved.
+            // IPv4 addresses and /64 prefixes are different numbers, because IPv6 prefixes below
+            // 2^32 are reserved.
             IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
         };
         Self { address, connection: peer.connection.map_or(0, u64::from) }
     }
 }
 
-/// The use of one connection.
+/// The current use of one connection.
 #[derive(Debug)]
 pub(super) struct Usage {
     pub(super) server: Arc<Server>,
-    /// The origin of all times in milliseconds; the same for all connections of a site.
+    /// The zero point of all times in milliseconds. It is the same for all connections of a site.
     start: Instant,
     /// Index in [`ConnectionUse::ALL`] of the current use.
     what: AtomicU8,
     address: AtomicU64,
     connection: AtomicU64,
     /// Time since which the client has neither read nor sent data, in milliseconds since `start`,
-    /// plus 1. Zero while the client makes progress; [`GIVEN_UP`] once its transfer is aborted. One
-    /// atomic contains all three states, so that a transfer whose stall has ended is not aborted.
+    /// plus 1. Zero while the client makes progress; [`GIVEN_UP`] once its transfer is aborted.
+    /// These states share one atomic, so that a transfer whose stall has just ended cannot be
+    /// aborted.
     pub(super) stalled: AtomicU64,
     waker: AtomicWaker,
 }
@@ -58,7 +59,7 @@ pub(super) struct Usage {
 /// Value of `stalled` for a transfer that has been aborted.
 const GIVEN_UP: u64 = u64::MAX;
 
-/// A stall that was observed. It may have ended since.
+/// A stall of a client that was observed. It may be over by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stall {
     since: u64,
@@ -108,7 +109,7 @@ impl Usage {
         self.moved();
     }
 
-    /// Records that the exchange is over and the connection is kept.
+    /// Records that the exchange has ended and the connection is idle.
     pub(super) fn rest(&self) {
         self.what.store(ConnectionUse::Idle as u8, Ordering::Relaxed);
         self.moved();
@@ -120,7 +121,7 @@ impl Usage {
         self.passed();
     }
 
-    /// Records that the client makes no progress. Only the first call after progress counts.
+    /// Records that the client makes no progress. If it was already stalled, the stall continues.
     pub(super) fn stall(&self) {
         if self.stalled.load(Ordering::Relaxed) == 0 {
             self.stalled.store(millis(self.start), Ordering::Relaxed);
@@ -134,44 +135,45 @@ impl Usage {
         }
     }
 
-    /// Ends the stall. This is a function of its own that is not inlined, because clients rarely
+    /// Ends the stall. This is a separate function that is not inlined, because clients rarely
     /// stall.
     #[cold]
     fn end_stall(&self) {
-        // If a client continues at the last moment, its transfer is not aborted.
+        // If the client makes progress at the last moment, its transfer is not aborted.
         self.stalled.store(0, Ordering::Relaxed);
-        // An idle connection should not keep the waker of the task that last used it.
+        // The waker is not needed any more, and an idle connection should not keep its task alive.
         drop(self.waker.take());
     }
 
-    /// Records that data has passed through the tunnel. A new stall begins immediately, because the
-    /// tunnel's task waits for more.
+    /// Records that data has passed through a tunnel. The time of the next stall starts at once,
+    /// because a tunnel always waits for more data.
     pub(super) fn passed(&self) {
         self.stalled.store(millis(self.start), Ordering::Relaxed);
     }
 
-    /// Aborts the transfer of a stalled client; the caller must then [wake](Self::wake) its task.
-    /// Returns false if the stall is over, because another client may already use the connection.
+    /// Aborts the transfer of a stalled client. The caller must then [wake](Self::wake) the
+    /// transfer's task. Returns false if the stall is over; another client may already use the
+    /// connection.
     pub(super) fn give_up(&self, stall: Stall) -> bool {
         self.stalled.compare_exchange(stall.since, GIVEN_UP, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Wakes the task of the stalled transfer.
+    /// Wakes the task of a transfer that was aborted.
     pub(super) fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Completes when the transfer has been aborted because its client had stalled.
+    /// Completes when the transfer has been aborted for another request.
     pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
-        // The value is loaded after the waker is registered. So either this load sees the change,
-        // or the waker is called.
+        // The waker is registered before the value is loaded. So if the transfer is aborted in
+        // between, this load sees that, or the waker is called.
         if self.stalled.load(Ordering::SeqCst) == GIVEN_UP { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-/// Tunnels use this implementation. The code that reads and writes a tunnel's connection records
-/// the progress.
+/// Used for tunnels. `poll_stalled` records no stall, because every read and write of a tunnel does
+/// that (see `passed`).
 impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_given_up(cx)
@@ -214,8 +216,8 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         let seen = usage.stalled().unwrap();
-        // After the transfer was chosen and before it is aborted, the client continues, its
-        // response ends, and the next request begins.
+        // A transfer is chosen. Before it is aborted, its client makes progress, the response ends,
+        // and the next request begins.
         usage.moved();
         assert!(!usage.give_up(seen));
         usage.rest();
@@ -230,7 +232,7 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         assert!(usage.give_up(usage.stalled().unwrap()) && is_given_up(&usage));
-        // A transfer is not aborted twice, even if its client stalls for longer.
+        // A transfer cannot be aborted a second time, however long its client stalls.
         usage.stall();
         assert!(usage.stalled().is_none() && is_given_up(&usage));
         usage.begin(ClientKey::default());

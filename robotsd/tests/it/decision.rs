@@ -98,7 +98,7 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
         for (reason, want) in [
             ("missing", "nginx: X-Original-URI is missing: "),
             ("repeated", "nginx: X-Original-URI is repeated: "),
-            ("unreadable", "nginx: X-Original-URI is malformed: judged by its strictest interpretation ("),
+            ("unreadable", "nginx: X-Original-URI is malformed: decided by the strictest interpretation ("),
             ("unknown-site", "the question contains an unknown site: write the name of a [[site]], as in "),
             ("unknown-preset", "the path contains an unknown preset: write /-/auth/ and one of "),
         ] {

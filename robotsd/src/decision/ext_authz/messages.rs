@@ -1,9 +1,9 @@
-//! The messages of `envoy.service.auth.v3` that are used here: the question with the request that
-//! it is about, and the answer.
+//! The messages of `envoy.service.auth.v3` that are used here: the question, which contains the
+//! client's request, and the answer.
 //!
-//! Field numbers are the ones in Envoy's files; fields that are not declared here are skipped. Text
-//! fields are declared as bytes, because text from a client need not be UTF-8. Maps are declared as
-//! lists, because each map entry is a separate message on the wire.
+//! Field numbers are the ones in Envoy's `.proto` files. Fields that are not declared here are
+//! skipped. Text fields are declared as bytes, because text from a client need not be UTF-8. Maps
+//! are declared as lists, because each map entry is a separate message on the wire.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -36,7 +36,7 @@ macro_rules! messages {
 }
 
 messages! {
-    /// A question.
+    /// Envoy's question: whether to forward a client's request.
     CheckRequest {
         attributes: Option<AttributeContext> = "1" (message, optional),
     }
@@ -44,7 +44,7 @@ messages! {
     AttributeContext {
         source: Option<SourcePeer> = "1" (message, optional),
         request: Option<RequestAttributes> = "4" (message, optional),
-        /// The extensions that the proxy's configuration sets for the route.
+        /// Key-value pairs that Envoy's configuration sets for the route.
         context_extensions: Vec<HeaderEntry> = "10" (message, repeated),
     }
 
@@ -64,7 +64,7 @@ messages! {
         http: Option<HttpAttributes> = "2" (message, optional),
     }
 
-    /// The client's request.
+    /// The client's request as Envoy describes it.
     HttpAttributes {
         method: Bytes = "2" (bytes = "bytes"),
         headers: Vec<HeaderEntry> = "3" (message, repeated),
@@ -85,7 +85,7 @@ messages! {
         raw_value: Bytes = "3" (bytes = "bytes"),
     }
 
-    /// An answer.
+    /// The answer to a [`CheckRequest`].
     CheckResponse {
         status: Option<RpcStatus> = "1" (message, optional),
         denied_response: Option<DeniedResponse> = "2" (message, optional),
@@ -138,8 +138,8 @@ messages! {
 /// Sets a header whether or not it already exists (`OVERWRITE_IF_EXISTS_OR_ADD`).
 const OVERWRITE_OR_ADD: i32 = 2;
 
-/// Returns the answer that lets the request pass. If the request is tagged, the answer adds the
-/// verdict field; a verdict field from the client is removed in any case.
+/// Returns the answer that lets the request pass. The answer sets the verdict field if the request
+/// is tagged; otherwise it removes a verdict field that the client sent.
 pub(crate) fn allowed(tag: Option<HeaderValue>, metadata: Option<Metadata>) -> CheckResponse {
     // A header that is set must not be in the list of removed headers, because Envoy removes
     // headers last.
@@ -243,8 +243,8 @@ impl CheckQuestion {
         self.site.as_deref().map(String::from_utf8_lossy)
     }
 
-    /// Returns method, target and host as the message contains them. If one is missing, it is not
-    /// guessed.
+    /// Returns method, target and host as the message contains them. A missing method or target is
+    /// an error; no default is assumed.
     pub(crate) fn original(&self) -> Result<AskedRequest<'_>, QuestionError> {
         let HttpAttributes { method, path, host, .. } = &self.http;
         for (value, place) in [(path, PATH), (method, METHOD)] {
@@ -268,8 +268,9 @@ impl CheckQuestion {
         })
     }
 
-    /// Returns the client's fields, as raw bytes if the proxy sends them in this form. Returns
-    /// `None` if there are too many fields to judge.
+    /// Returns the header fields of the client's request. They are read from `header_map` if the
+    /// proxy sends it, because it contains raw bytes. Returns `None` if there are too many fields
+    /// to decide about the request.
     pub(crate) fn fields(&self) -> Option<HeaderMap> {
         let raw = self.http.header_map.as_ref().map(|map| &map.headers[..]).filter(|map| !map.is_empty());
         let entries = raw.unwrap_or(&self.http.headers);
@@ -328,12 +329,12 @@ impl CallError {
         }
     }
 
-    /// Reports whether the error means that the caller must be fixed.
+    /// Reports whether the error can only be fixed at the caller.
     pub(crate) const fn is_fault(self) -> bool {
         matches!(self, Self::Compressed | Self::TooLarge | Self::Malformed)
     }
 
-    /// Returns the fields of a response that contains only this status.
+    /// Returns the header fields of a response that reports only this error.
     pub(crate) fn fields(self) -> HeaderMap {
         let mut fields = self.code().fields(self.message());
         if self == Self::Compressed {

@@ -1,8 +1,8 @@
-//! External authorisation over gRPC as Envoy requests it (`envoy.service.auth.v3`). One message
-//! contains the question, and one the answer.
+//! External authorisation over gRPC as Envoy requests it (`envoy.service.auth.v3`). The question is
+//! one message, and the answer is another.
 //!
-//! The request in a message is decided like the request in any other question. This module only
-//! parses the message and builds the answer.
+//! This module only parses the question and builds the answer. The decision itself does not depend
+//! on the format of the question.
 
 mod messages;
 #[cfg(any(test, fuzzing))]
@@ -26,11 +26,11 @@ const SERVICE: &str = "/envoy.service.auth.v3.Authorization/";
 /// The kinds of requests to this service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceRequest {
-    /// A question.
+    /// A question about a client's request.
     Check,
-    /// A call of an unknown method.
+    /// A gRPC call of an unknown method.
     Unknown,
-    /// A request that is not a gRPC call. gRPC requires HTTP/2.
+    /// A request that is not a gRPC call, for example because it does not use HTTP/2.
     NoCall,
 }
 
@@ -54,12 +54,12 @@ const MAX_MESSAGE: usize = 1024 * 1024;
 /// Size of the prefix of a message, in bytes: a compression flag and the length.
 const PREFIX: usize = 5;
 
-/// Maximum time for a message to arrive. A caller can set a shorter time.
+/// Maximum time for a message to arrive. A caller can set a shorter time with `grpc-timeout`.
 const MAX_MESSAGE_TIME: Duration = Duration::from_secs(10);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// Collects the only message of a call.
+/// Collects the body of a call, which must be a single message.
 #[derive(Debug, Default)]
 struct MessageReader {
     octets: BytesMut,
@@ -113,7 +113,8 @@ pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     out.freeze()
 }
 
-/// Waits for the only message of a call, but not longer than the caller's own timeout.
+/// Waits for the message of a call, until the caller's own timeout or [`MAX_MESSAGE_TIME`] has
+/// passed.
 pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
     let patience = fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.as_bytes()));
     let reading = async {

@@ -1,4 +1,4 @@
-//! Fuzzing entry point for the messages with which Envoy asks.
+//! Fuzzing entry point for Envoy's questions.
 
 use bytes::Bytes;
 use prost::Message;
@@ -6,8 +6,8 @@ use prost::Message;
 use super::messages::{CheckQuestion, CheckRequest};
 use super::{MessageReader, framed};
 
-/// Checks the body of a call: the result does not depend on how the body is split, and a question
-/// is the same after it is encoded again.
+/// Checks the body of a call. The result must not depend on how the body is split, and a question
+/// must be the same after it is encoded and parsed again.
 pub fn check_request(octets: &[u8]) {
     let read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
         let mut reader = MessageReader::default();

@@ -1,9 +1,8 @@
-//! Serves one connection from its first byte to its end: on the fast path while its requests are
-//! simple enough for it, then with hyper, HTTP/2 or SPOP.
+//! Serves one connection from its first byte to its end. It begins on the fast path. If it needs
+//! more than the fast path can do, it is handed over to hyper, HTTP/2 or SPOP.
 //!
-//! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. For
-//! both, this module adds deadlines, shutdown, and the closing of a connection whose slot is
-//! claimed.
+//! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. Both
+//! lack deadlines, a graceful shutdown, and a way to free a claimed slot. This module adds them.
 //!
 //! **The HTTP version of a connection is decided before hyper or `h2` sees it.** Its first bytes
 //! are compared with the HTTP/2 preface, up to the first difference.
@@ -38,7 +37,7 @@ use super::tls::SettledProtocol;
 use crate::http_common::{EdgeService, poll_due};
 use crate::socket::Socket;
 
-/// Serves a connection until it ends, or until it has drained after the signal `stop`.
+/// Serves a connection until it ends. After the signal `stop`, the connection is drained.
 pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
     service: RequestService<S>,
@@ -49,7 +48,8 @@ pub(crate) async fn serve<S: EdgeService>(
 ) -> Result<(), ConnectionFailure> {
     let served = http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await?;
     let Some(handover) = served else { return Ok(()) };
-    // This future is boxed, because most connections end before they need it.
+    // This future is boxed, because most connections end before they need it. Without the box, all
+    // of them would reserve space for it.
     match messages.filter(|_| spop::begins(&handover)) {
         Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
         None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
@@ -68,8 +68,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     let socket = WatchedSocket::new(socket, octets, protocol, Arc::clone(&state), settings.limits.body_idle);
     let (protocol, socket) = match protocol {
         Some(SettledProtocol::Http1) => (SettledProtocol::Http1, socket),
-        // If the client has negotiated HTTP/2, the server sends nothing until the client has sent
-        // the HTTP/2 preface.
+        // If TLS has negotiated HTTP/2, the server must send nothing before it has received the
+        // HTTP/2 preface.
         Some(SettledProtocol::Http2) | None => {
             let detection = ProtocolDetection::new(socket);
             let cancel = |detection: Pin<&mut ProtocolDetection<_>>| detection.get_mut().socket = None;
@@ -97,7 +97,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
 }
 
 /// Polls a connection, or one step of it, until it completes. Returns `None` if the connection was
-/// closed before that.
+/// closed for another reason.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -137,7 +137,8 @@ where
         match event {
             Event::Served(served) => break served,
             Event::Reclaimed => return Ok(None),
-            // On HTTP/2, GOAWAY announces the end; HTTP/1.1 has no such message.
+            // On HTTP/2, a client that is overdue first gets a GOAWAY. HTTP/1.1 has no such
+            // message, so the connection ends at once.
             Event::Overdue if is_leaving || !state.is_http2.is_set() => {
                 let slow = (ConnectionErrorKind::Slow, "no request in time".into());
                 return if state.has_served() { Ok(None) } else { Err(slow) };
@@ -151,7 +152,7 @@ where
     };
     match served.map_err(Into::into) {
         Ok(served) => Ok(Some(served)),
-        // During a shutdown, idle connections may be cut off, which is not an error.
+        // An idle connection may break during a shutdown, which is not an error.
         Err(_) if is_leaving && state.is_idle() => Ok(None),
         Err(error) if state.flood.get().is_some() => Err((ConnectionErrorKind::Flood, error)),
         Err(error) => Err((kind_of(&*error), error)),
@@ -166,27 +167,27 @@ enum Event<O, E> {
     Reclaimed,
 }
 
-/// Completes when the connection should be closed, some time after its listener has stopped.
+/// Completes when the connection should be closed because its listener has stopped.
 async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: watch::Receiver<bool>) {
     stopped(stop).await;
     if settings.successor.is_set() && !state.is_http2.is_set() {
         // HTTP/1.1 can announce the end of a connection only in a response.
         state.is_leaving.set(true);
     }
-    // The timer is boxed, so that connections without a shutdown do not reserve memory for it.
+    // The timer is boxed, so that connections do not reserve memory for it before a shutdown.
     let mut patience = Box::pin(sleep(settings.farewell(false)));
     let waits = || state.is_silent() || state.is_leaving.is_set() && !state.is_http2.is_set();
     poll_fn(|cx| if waits() { patience.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
 }
 
-/// Closes a connection whose slot was claimed. If it is not idle after all, it stays open and the
-/// claim lapses.
+/// Closes a connection whose slot was claimed. If the connection is not idle, it stays open, and
+/// the claim is withdrawn.
 fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx: &mut Context<'_>) -> Poll<Event<O, E>>
 where
     C: Future<Output = Result<O, E>>,
 {
-    // All requests that had arrived have been read, so the next read finds a new request or
-    // nothing.
+    // All bytes that have arrived have been read. So if the next read returns bytes, they belong to
+    // a new request.
     state.close_if_idle.set(true);
     let served = connection.poll(cx);
     if state.is_closed_as_idle.is_set() {
@@ -199,17 +200,18 @@ where
     served.map(Event::Served)
 }
 
-/// The deadline of a connection, together with data that [`ConnectionState`] does not contain.
+/// Computes the deadline of a connection. Also contains deadlines that [`ConnectionState`] does not
+/// know.
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// Time until which a client may continue after it was sent a GOAWAY.
+    /// End of the time that a client has after it was sent a GOAWAY.
     patience: Instant,
-    /// The turn number of the first unsent HTTP/2 stream, and the time when this number was first
-    /// seen. By then, `h2` has the whole response and the stream's task has ended. So
-    /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stream, and the
-    /// connection is closed if the number does not change in time. A new request postpones this
-    /// only while the request is in progress.
+    /// The turn number of the unsent HTTP/2 streams, and the time when this number was first seen.
+    /// If the number does not change in time, the first stream is stalled, and the connection is
+    /// closed. [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stream,
+    /// because its task has already passed the whole response to `h2` and ended. While another
+    /// request is in progress, the connection is not closed.
     untaken: Option<(u32, Instant)>,
 }
 
@@ -223,7 +225,8 @@ impl ConnectionDeadline<'_> {
     }
 
     /// Returns the deadline. If there is none, returns the time of the next check: after
-    /// `header_read`, which is soon enough for a head whose first byte has not arrived yet.
+    /// `header_read`. This is soon enough, because a head whose first byte arrives later than now
+    /// has at least that time.
     fn next(&mut self, now: Instant) -> Instant {
         let deadline = self.state.deadline().into_iter().chain(self.of_untaken_streams(now)).min();
         deadline.map_or(now + self.limits.header_read, |deadline| deadline.max(self.patience))
@@ -247,7 +250,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
         let is_parse = |error: &hyper::Error| error.is_parse() || error.is_parse_too_large();
-        // The client violated the protocol, and the library has already answered that.
+        // The library has detected a violation of the protocol and has already answered it.
         let is_broken_rule = |error: &h2::Error| error.is_library();
         let is_invalid = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
         if error.downcast_ref().is_some_and(is_parse)
@@ -261,9 +264,9 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     ConnectionErrorKind::Broken
 }
 
-/// Reads just enough to decide which version of HTTP a connection speaks (RFC 9113, sections 3.3
-/// and 3.4): reads the whole HTTP/2 preface, or up to the first byte that differs from it. The HTTP
-/// library then reads these bytes again.
+/// Decides which version of HTTP a connection uses (RFC 9113, sections 3.3 and 3.4). Reads the
+/// HTTP/2 preface up to its end, or up to the first byte that differs from it. The HTTP library
+/// then reads these bytes again.
 #[derive(Debug)]
 pub(crate) struct ProtocolDetection<T> {
     /// `None` after the version is decided, or if detection was cancelled.

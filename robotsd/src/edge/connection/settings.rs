@@ -1,13 +1,13 @@
-//! The settings shared by the connections of a listener: limits with their defaults, and how
-//! request heads are parsed.
+//! The settings of a listener's connections: limits with their defaults, and how request heads are
+//! parsed.
 //!
-//! **The fast path and hyper share one parser policy** for the syntax and the size of a head. An
-//! HTTP/1.1 head must satisfy the strict default of httparse: single spaces in the request line, no
-//! folded lines, no space before a colon, and no invalid field lines. hyper uses httparse with the
-//! same default, and this module changes no other parser option. The limits of a head are
-//! [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. Bytes in a target that `http::Uri`
-//! rejects are escaped [before](crate::edge::http1_fast) either parser reads the target. The fast
-//! path accepts fewer requests than hyper, but never interprets a request differently.
+//! **The fast path and hyper accept the same heads.** An HTTP/1.1 head must satisfy the strict
+//! default of httparse: single spaces in the request line, no folded lines, no space before a
+//! colon, and no invalid field lines. hyper uses httparse with the same default. The size of a head
+//! is limited by [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. Bytes in a target that
+//! `http::Uri` rejects are escaped [before](crate::edge::http1_fast) either of the two reads the
+//! target. The fast path hands over some requests to hyper, but never interprets a request
+//! differently.
 //!
 //! A property test sends the same bytes through the edge and through hyper alone, and compares the
 //! responses, their framing and the state of the connection.
@@ -31,8 +31,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) on_access: Option<OnAccess>,
     /// hyper's settings, for connections handed over by the fast path.
     pub(crate) http1: http1::Builder,
-    /// Set once another process accepts connections, so that responses make clients reconnect. All
-    /// settings of this process share this flag.
+    /// Set when another process accepts connections instead of this one. Responses then make
+    /// clients reconnect. All settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 
@@ -49,13 +49,14 @@ impl ConnectionSettings {
 
     /// Returns how long an idle connection is kept after its listener has stopped.
     ///
-    /// A client that sends a request while its connection is being closed gets no response. So if
-    /// another process accepts connections, a connection is closed after a response that announces
-    /// the end. Only an idle connection is closed without such a response.
+    /// A client gets no response if it sends a request while its connection is being closed. So if
+    /// another process now accepts connections, this process waits for another request and
+    /// announces the end of the connection in its response. Only connections without another
+    /// request are closed without an announcement.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
-            // The other half of the drain time is left for requests that arrive at the end of the
-            // first half.
+            // The second half of the drain time is for requests that arrive at the end of the first
+            // half.
             (true, _) => self.limits.drain / 2,
             (false, true) => Duration::ZERO,
             (false, false) => self.limits.greeting,
@@ -63,12 +64,12 @@ impl ConnectionSettings {
     }
 }
 
-/// Completes when the listener has stopped, or when the sender is dropped.
+/// Completes when the listener has stopped. The listener has also stopped if the sender is dropped.
 pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// hyper's default limit of header fields in a head.
+/// hyper's default limit for the number of header fields.
 const USUAL_FIELDS: usize = 100;
 
 /// Parses bytes that must consist of exactly one complete head.
@@ -86,7 +87,7 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // `ConnectionState` provides one deadline for heads, first bytes and idle connections.
+        // `ConnectionState` provides the deadlines for heads, first bytes and idle connections.
         .header_read_timeout(None)
         .max_buf_size(limits.head_bytes);
     // This is set only if necessary, because a custom limit costs an allocation per request.
@@ -102,28 +103,28 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
 /// Limits for the clients of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeLimits {
-    /// Kind of callers, which decides which fields their requests may contain.
+    /// Kind of callers. It determines which fields their requests may contain.
     pub(crate) callers: Callers,
     /// Maximum number of open connections. At the limit, the connection that has been idle for
-    /// longest is closed for a new one. If none is idle, the new one waits.
+    /// longest is closed for a new one. If no connection is idle, the new connection waits.
     pub(crate) connections: usize,
-    /// Maximum number of concurrent TLS handshakes; further connections wait.
+    /// Maximum number of concurrent TLS handshakes. At the limit, further connections wait.
     pub(crate) handshakes: NonZeroUsize,
     /// Maximum duration of a TLS handshake, including the time before the client sends its first
     /// byte.
     pub(crate) tls_handshake: Duration,
-    /// Maximum time that a new connection may stay silent.
+    /// Maximum time until the first byte of a new connection.
     pub(crate) first_byte: Duration,
     /// Maximum time between the first and the last byte of a request head.
     pub(crate) header_read: Duration,
     /// Maximum time that a connection may stay open between two requests.
     pub(crate) keep_alive: Duration,
-    /// Maximum time that a body may make no progress, in either direction. There is no limit for a
-    /// body that makes progress.
+    /// Maximum time that a body may make no progress, in either direction. The total time is not
+    /// limited.
     pub(crate) body_idle: Duration,
     /// Maximum time that a tunnel (WebSocket) may make no progress.
     pub(crate) tunnel_idle: Duration,
-    /// Maximum size of a request head, and of the buffer for a body, in bytes.
+    /// Maximum size of a request head, in bytes. Also the size of the buffer for a body.
     pub(crate) head_bytes: usize,
     /// Maximum length of path and query together, in bytes.
     pub(crate) target_bytes: usize,
@@ -133,9 +134,9 @@ pub(crate) struct EdgeLimits {
     pub(crate) streams: u32,
     /// Flow-control window and buffer size of an HTTP/2 stream, in bytes.
     pub(crate) window_bytes: usize,
-    /// How long a silent new connection stays open after a shutdown has begun. Its request may
-    /// already be on its way, and if the connection is cut off, the client cannot know whether it
-    /// may retry.
+    /// Time that a new connection has to send its first byte after a shutdown has begun. Its
+    /// request may already be on its way. If the connection were cut off, the client could not know
+    /// whether it may retry.
     pub(crate) greeting: Duration,
     /// Time for requests in progress to finish after a shutdown has begun.
     pub(crate) drain: Duration,
@@ -147,9 +148,9 @@ pub(crate) enum Callers {
     /// Any client. Fields that only a proxy may send are removed, and robotsd adds its own.
     #[default]
     Clients,
-    /// A proxy that asks for decisions about its clients' requests. Its fields about them are kept.
-    /// A request target with invalid bytes may come from the client, so it does not make robotsd
-    /// reject the question.
+    /// A proxy that asks for decisions about its clients' requests. The fields about those requests
+    /// are kept. Invalid bytes in a request target do not make robotsd reject a question, because
+    /// they may come from the client.
     AskingProxies,
 }
 
@@ -159,8 +160,8 @@ impl Default for EdgeLimits {
             callers: Callers::Clients,
             connections: 16_384,
             // More handshakes than a core can perform in a second. Each handshake in progress may
-            // buffer up to 16 KiB of a ClientHello, 16 MiB in total. Each of the other connections
-            // buffers at most 4 KiB of a ClientHello, 64 MiB in total.
+            // buffer up to 16 KiB of a ClientHello, which is 16 MiB in total. Other connections
+            // buffer at most 4 KiB each, which is 64 MiB in total.
             handshakes: const { NonZeroUsize::new(1024).unwrap() },
             tls_handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(10),
@@ -170,8 +171,8 @@ impl Default for EdgeLimits {
             tunnel_idle: Duration::from_secs(600),
             head_bytes: 64 * 1024,
             target_bytes: 8 * 1024,
-            // hyper keeps up to 100 fields on the stack; a higher limit would cost an allocation
-            // per request.
+            // hyper keeps up to 100 fields on the stack. With a higher limit, each request would
+            // need an allocation.
             fields: 100,
             streams: 100,
             window_bytes: 64 * 1024,

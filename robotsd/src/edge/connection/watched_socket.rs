@@ -1,25 +1,25 @@
-//! The client's socket, as the HTTP libraries use it. It reports arriving bytes and how fast the
-//! client reads, and fails writes that make no progress.
+//! The client's socket, as the HTTP libraries use it. It reports when bytes arrive and how fast the
+//! client reads, and lets writes fail that make no progress.
 //!
-//! The HTTP libraries have no write deadline. A client that requests a large file and never reads
-//! would keep its connection and the upstream's connection occupied forever. Deadlines for reading
-//! are set elsewhere: for heads in [`connection`](super), for bodies in
-//! [`RequestBody`](crate::http_common::RequestBody).
+//! The HTTP libraries have no deadline for writes. Without one, a client that requests a large file
+//! and never reads would occupy its connection and the upstream's connection forever. The deadlines
+//! for reads are in [`connection`](super) for heads, and in
+//! [`RequestBody`](crate::http_common::RequestBody) for bodies.
 //!
 //! On HTTP/2 the socket also counts frames in both directions (see [`FrameAccounting`]) and stops
-//! reading from a client that floods the connection. It also sends GOAWAY in two cases that the
-//! libraries do not handle: if the client has negotiated HTTP/2 but sends something else, and if an
+//! reading from a client that floods the connection. It also sends GOAWAY in two cases that `h2`
+//! does not handle: if TLS has negotiated HTTP/2 but the client sends something else, and if an
 //! idle connection is closed to free its slot.
 //!
-//! **Data that an HTTP library has accepted is not delivered yet.** A library may accept a whole
-//! body long before the client has received it. The socket detects what remains: a write or flush
-//! that waits, and HTTP/2 streams whose end has not been sent. Unfinished streams keep a connection
-//! open for `body_idle` after the last request in progress; requests that arrive meanwhile do not
-//! restart that time.
+//! **A library may accept a whole body long before the client has received it.** Then no request is
+//! in progress any more, but the connection must not be closed yet. The socket detects this state
+//! by a write or flush that waits, and by HTTP/2 streams whose end has not been sent. Unfinished
+//! streams keep a connection open for `body_idle` after the last request in progress. Requests that
+//! arrive meanwhile do not restart that time.
 //!
 //! **An incomplete HTTP/2 frame is treated like an incomplete head.** It has the same deadline, and
-//! it protects the connection's slot no longer than a head does. A field section counts as a
-//! request once it is complete.
+//! the connection can lose its slot after the same time. A request begins when its field section is
+//! complete.
 
 use std::io;
 use std::pin::Pin;
@@ -42,7 +42,7 @@ pub(crate) struct WatchedSocket<T> {
     socket: T,
     /// Bytes that were read before this socket was created.
     early: Bytes,
-    /// Bytes that protocol detection has read; they are returned by the first reads.
+    /// Bytes that were read to detect the protocol. The next reads return them.
     pub(crate) unread: Bytes,
     state: Arc<ConnectionState>,
     /// Timeouts, indexed by [`Operation`].
@@ -50,22 +50,22 @@ pub(crate) struct WatchedSocket<T> {
     protocol: Protocol,
     /// Interim responses that are being written.
     interim: Bytes,
-    /// The value last stored in the [`ConnectionState`].
+    /// The value that was last stored in the [`ConnectionState`].
     unsent: Unsent,
     /// Number of the incomplete frame that was last reported to the [`ConnectionState`].
     partial: Option<u32>,
-    /// Set once the sending side is closed.
+    /// `Some` once the sending side is closed.
     lingering: Option<LingeringClose>,
 }
 
-/// The protocol of the connection.
+/// The protocol of a connection, as far as it is known.
 #[derive(Debug)]
 enum Protocol {
     Http1,
     /// All bytes so far match the beginning of the HTTP/2 preface.
     Preface {
         octets: usize,
-        /// The client has negotiated HTTP/2, so it may not use another protocol.
+        /// Whether TLS has negotiated HTTP/2, so that no other protocol is allowed.
         is_required: bool,
     },
     Http2(FrameAccounting),
@@ -101,8 +101,8 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Records what remains to be sent (in the socket or in streams), and whether a frame is
-    /// incomplete.
+    /// Stores in the [`ConnectionState`] whether data remains to be sent (in the socket or in
+    /// streams), and whether a frame is incomplete.
     fn record_progress(&mut self) {
         let is_blocked = self.timeouts.iter().any(|timeout| timeout.is_waiting);
         let (streams, partial) = match &self.protocol {
@@ -155,8 +155,8 @@ impl<T> WatchedSocket<T> {
 }
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
-    /// Ends the connection of a client that has negotiated HTTP/2 but sends something else. The
-    /// server has not sent anything before this.
+    /// Ends the connection of a client that sends something else although TLS has negotiated
+    /// HTTP/2. Nothing has been sent to it before.
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
@@ -172,7 +172,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         if self.unsent != Unsent::Nothing {
             return false;
         }
-        // A frame whose first bytes have arrived may become a request.
+        // If the first bytes of a frame have arrived, it may be the beginning of a request.
         if self.partial.is_some() && !self.state.is_reclaimed_as_slow() {
             return false;
         }
@@ -184,8 +184,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         true
     }
 
-    /// Sends the last bytes of a connection if the socket accepts them without waiting; otherwise
-    /// drops them.
+    /// Sends the last bytes of a connection if the socket accepts them at once; otherwise drops
+    /// them.
     fn send_last(&mut self, cx: &mut Context<'_>, octets: &[u8]) {
         if matches!(Pin::new(&mut self.socket).poll_write(cx, octets), Poll::Ready(Ok(_))) {
             let _ = Pin::new(&mut self.socket).poll_flush(cx);
@@ -193,8 +193,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes pending interim responses, because hyper cannot send them. hyper flushes the socket
-    /// whenever it has polled the service, and at that time none of its own messages is partly
+    /// Writes the interim responses, because hyper cannot send them. hyper flushes the socket
+    /// whenever it has polled the service. At that time, no message of hyper's own is partly
     /// written.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
@@ -211,8 +211,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Completes interim responses that are partly written; hyper's bytes must not be sent before
-    /// they are complete.
+    /// Writes the rest of interim responses that are partly written. hyper's own bytes must wait
+    /// for that.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
@@ -224,8 +224,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Returns the result of a write or a flush, or an error if the operation has made no progress
-    /// for too long.
+    /// Passes on the result of a write or a flush. If it is pending and has made no progress for
+    /// too long, returns an error instead.
     fn watch<R>(
         &mut self,
         operation: Operation,
@@ -252,14 +252,14 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
 #[derive(Clone, Copy)]
 enum Operation {
     Write,
-    /// With TLS, bytes that were written may still be buffered in the TLS stream.
+    /// A flush. With TLS, bytes that were written may still be in the buffer of the TLS stream.
     Flush,
 }
 
-/// A protocol violation that makes the socket end the connection.
+/// A violation of the protocol that ends the connection.
 enum ProtocolViolation {
     Preface,
-    /// The client sent too many frames. The value is the type of the first excess frame.
+    /// The client sent too many frames. Contains the type of the first excess frame.
     Flood(u8),
 }
 
@@ -297,8 +297,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
             Ok(()) => {}
             Err(ProtocolViolation::Preface) => return Poll::Ready(Err(this.refuse_protocol(cx))),
             Err(ProtocolViolation::Flood(kind)) => {
-                // These bytes are discarded, and no more are read. The connection still sends the
-                // reason for its end.
+                // The received bytes are discarded, and no more are read. But the reason for the
+                // end is still sent.
                 buffer.set_filled(before);
                 let _ = this.state.flood.set(kind);
                 cx.waker().wake_by_ref();
@@ -351,27 +351,27 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
         let lingering = this.lingering.get_or_insert_with(LingeringClose::new);
-        // If the slot of the connection was claimed and the client has received everything, the
-        // connection closes without lingering.
+        // If the slot of the connection was claimed, and the client has received everything, the
+        // connection is closed without waiting for the client.
         if this.state.is_reclaimed() { Poll::Ready(Ok(())) } else { lingering.poll(&mut this.socket, cx).map(Ok) }
     }
 }
 
-/// Maximum amount of written data in the kernel that has not been sent for the first time, in
-/// bytes.
+/// Maximum amount of data in the kernel's send buffer that has not been sent yet, in bytes. Data
+/// that was sent but not acknowledged does not count.
 ///
 /// By default a socket becomes writable again when a third of the send buffer is free, and that
 /// buffer grows to megabytes. A client that reads 50 KB a second would seem stalled for many
-/// seconds. With this limit, the socket becomes writable when less than half of it is unsent. Most
-/// large responses are smaller than the limit; a lower limit would split them into two writes and
-/// cost 10 % more CPU.
+/// seconds. With this limit, the socket becomes writable when the unsent data is less than half of
+/// the limit. Most large responses are smaller than this limit. A lower limit would split them into
+/// two writes, and cost 10 % more CPU.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
-/// Makes a listener's connections writable soon after their clients read. Accepted connections
-/// inherit this option from the listener.
+/// Makes the connections of a listener writable soon after their clients read. The option is set on
+/// the listener, and accepted connections inherit it.
 pub(crate) fn bound_unsent(listener: &TcpListener) {
-    // A kernel without this option only reports progress later, which is not an error.
+    // If the kernel does not have this option, progress is only reported later.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
     #[cfg(not(target_os = "linux"))]
@@ -391,7 +391,7 @@ mod tests {
     use crate::http_common::interim::InterimResponses;
     use crate::http_common::test_peer::soon;
 
-    /// hyper sends a 100 response while an interim response is only partly written to the client.
+    /// hyper sends a 100 response while an interim response is only partly written.
     #[tokio::test(start_paused = true)]
     async fn hyper_writes_nothing_into_an_interim_response() {
         let (near, mut far) = tokio::io::duplex(8);

@@ -2,21 +2,21 @@
 //! read.
 //!
 //! Nearly all requests are of this kind, and their framing is simple: the request ends with its
-//! head. They are answered here with hyper's parser (httparse), the same request chain and the same
-//! service, but without a state machine for bodies. All other requests are handed over together
-//! with the bytes read so far, nearly always to hyper. So hyper alone handles the framing of
-//! request bodies, upgrades, expectations, and the rejection of bytes that are not HTTP.
+//! head. They are answered here without a state machine for bodies, but with the same parser as in
+//! hyper (httparse), the same request chain and the same service. For any other request, the
+//! connection is handed over with the bytes read so far, nearly always to hyper. So only hyper
+//! deals with request bodies, upgrades, expectations, and bytes that are not HTTP.
 //!
-//! Between requests a connection is parked: it keeps its socket but no buffer. Bytes are read into
-//! a buffer on the stack.
+//! An idle connection is parked: it keeps its socket but no buffer. Bytes are read into a buffer on
+//! the stack.
 //!
 //! [`request`] reads a head, [`response`] writes a response.
 //!
-//! **Writes are batched after reads.** A write wakes the peer if it sleeps, and this wake-up costs
-//! more than anything else. So a task yields to the other tasks of its worker once before it writes
-//! a fast response, and once before it acquires an upstream connection. Those tasks then read and
-//! decide first, and a client or server with many connections is woken only once. In a measurement,
-//! the two writes for a response of 1 KiB took 4.2 µs together instead of 5.0 µs.
+//! **Writes are batched after reads.** A write to a sleeping peer wakes it, which costs more than
+//! anything else. So each task yields once to the other tasks of its worker before it writes a
+//! response, and once before it acquires an upstream connection. The other tasks then read and
+//! decide before any task writes, and a peer with many connections is woken only once. In a
+//! measurement, the two writes for a response of 1 KiB took 4.2 µs together instead of 5.0 µs.
 
 pub(crate) mod request;
 
@@ -52,13 +52,13 @@ pub(crate) struct Handover<S> {
     pub(crate) socket: Socket,
     /// The bytes read so far.
     pub(crate) octets: Bytes,
-    /// The protocol, or `None` if the first bytes decide it.
+    /// The protocol. `None` if it must be detected from the first bytes.
     pub(crate) protocol: Option<SettledProtocol>,
     pub(crate) service: RequestService<S>,
 }
 
-/// Answers requests until the connection ends, or until a request arrives that the fast path does
-/// not handle.
+/// Answers requests until the connection ends. Returns the connection if a request arrives that the
+/// fast path cannot handle.
 pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
     service: RequestService<S>,
@@ -67,20 +67,20 @@ pub(crate) async fn serve<S: EdgeService>(
     stop: &watch::Receiver<bool>,
 ) -> Result<Option<Handover<S>>, ConnectionFailure> {
     let limits = &settings.limits;
-    // The client is boxed, because it is moved into and out of every response.
+    // The client is boxed, because each response moves it twice.
     let mut client =
         Box::new(FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&service.connection)));
     let mut wait = pin!(RequestWait::new(limits.first_byte));
     let mut stop_signal = StopSignal::new(stop.clone(), settings);
-    // The future that writes a response. Its memory fits the largest response and is reused while
-    // requests arrive.
+    // Memory for the future that writes a response. It grows to the size of the largest response,
+    // and is reused while requests arrive.
     let mut response = None;
     loop {
         let octets = match wait.as_mut().next(&mut client, &mut stop_signal, &service.connection, &mut response).await {
             Next::Octets(octets) => octets,
             Next::Closed(Ok(())) => return Ok(None),
-            // If a client has received its responses and then resets the idle connection, it has
-            // simply left.
+            // If an idle connection is reset after its client has received all responses, the
+            // client has simply disconnected.
             Next::Closed(Err(_)) | Next::Overdue if service.connection.has_served() => return Ok(None),
             Next::Closed(Err(error)) => return Err((ConnectionErrorKind::Broken, error.into())),
             Next::Overdue => return Err((ConnectionErrorKind::Slow, "no request in time".into())),
@@ -96,7 +96,7 @@ pub(crate) async fn serve<S: EdgeService>(
         let request = match parsed {
             Ok(request) => request,
             Err(octets) => {
-                // The HTTP/2 preface can only be at the start of a connection (RFC 9113, section
+                // After a request, the HTTP/2 preface is not allowed any more (RFC 9113, section
                 // 3.4).
                 let has_served = service.connection.has_served().then_some(SettledProtocol::Http1);
                 let protocol = has_served.or(service.settled_protocol());

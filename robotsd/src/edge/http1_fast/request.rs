@@ -1,13 +1,13 @@
 //! Parses the head of a request on the fast path.
 //!
 //! nginx accepts some bytes in a target that `http::Uri`, and so hyper, rejects: non-UTF-8 bytes,
-//! `<`, `>`, backticks and quotes. Browsers and scripts send such bytes, so they are
-//! percent-encoded in the request line before the fast path or hyper parses it; the encoded form
-//! denotes the same bytes (RFC 3986, section 2.1). Harmful bytes are rejected instead of encoded:
-//! control characters, spaces, DEL and the backslash.
+//! `<`, `>`, backticks and quotes. Browsers and scripts send such bytes. So they are
+//! percent-encoded before the fast path or hyper parses the request line, which does not change
+//! their meaning (RFC 3986, section 2.1). Harmful bytes are rejected: control characters, spaces,
+//! DEL and the backslash.
 //!
-//! So both paths agree on every target (a property test checks this), and the target that is judged
-//! is also the one that is forwarded.
+//! So both paths agree on every target, which a property test checks. The rules are applied to the
+//! same target that is forwarded.
 
 use std::mem::MaybeUninit;
 
@@ -25,9 +25,9 @@ const FIELDS: usize = 64;
 /// Number of header fields that the edge adds.
 const ADDED: usize = 4;
 
-/// Parses a request for the fast path if the bytes are exactly one complete head. In all other
-/// cases, including doubtful ones, returns the bytes with their target escaped if necessary,
-/// because hyper does not accept more bytes in a target than the fast path does.
+/// Parses a request if the bytes are exactly one complete head that the fast path can handle. In
+/// all other and all doubtful cases, returns the bytes to be handed over. Their target is escaped
+/// if necessary, because hyper rejects the same bytes as this parser.
 pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;
     let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };
@@ -57,9 +57,9 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     for field in head.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
-            // This field is for this hop, which keeps connections alive anyway.
+            // `keep-alive` concerns only this hop, which keeps connections alive anyway.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
-            // These fields concern bodies or the state of the connection.
+            // Requests with these fields have a body or change the state of the connection.
             CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE => return None,
             _ => {}
         }
@@ -72,9 +72,9 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     Some(request)
 }
 
-/// Escapes the target in bytes that begin with a request line. Returns `None` if nothing needs
-/// escaping or the line is incomplete. The end of the head stays the same, so this parser and hyper
-/// cannot find different messages in the bytes.
+/// Escapes the target if the bytes begin with a complete request line. Returns `None` if nothing
+/// needs escaping. The end of the head stays the same, so this parser and hyper cannot disagree
+/// about where the message ends.
 pub(crate) fn escaped(head: &Bytes) -> Option<Bytes> {
     let after_method = &head[memchr::memchr(b' ', head)? + 1..];
     let end = after_method.iter().position(|octet| octet.is_ascii_control() || *octet == b' ')?;
@@ -82,7 +82,7 @@ pub(crate) fn escaped(head: &Bytes) -> Option<Bytes> {
     if !target.starts_with(b"/") || !rest.starts_with(b" HTTP/1.") {
         return None;
     }
-    // If the whole target is valid UTF-8, its non-ASCII bytes are not escaped.
+    // Non-ASCII bytes need no escaping if the whole target is valid UTF-8.
     let is_text = std::str::from_utf8(target).is_ok();
     let query = memchr::memchr(b'?', target).unwrap_or(target.len());
     let is_escaped = |(at, octet): (usize, &u8)| match octet {
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Fails if a later version of the http crate accepts more or fewer bytes.
+    /// Fails if a later version of the http crate accepts more or fewer bytes than this one.
     #[test]
     fn exactly_what_a_uri_does_not_take_is_escaped() {
         for (before, after) in [("/a", "b"), ("/a?x=", "b")] {

@@ -1,4 +1,4 @@
-//! Writes the response to a request on the fast path as HTTP/1.1 (RFC 9112).
+//! Writes responses as HTTP/1.1 on the fast path (RFC 9112).
 
 use std::future::{Future, poll_fn};
 use std::io::Write as _;
@@ -18,24 +18,24 @@ use crate::edge::request::response_body::Framing;
 use crate::edge::request::trusted::X_REQUEST_ID;
 use crate::http_common::{Transfer, fields, yield_before_write};
 
-/// Maximum size of a body that is copied into the buffer of its head and written together with it,
-/// in bytes. For small bodies this is cheaper than a vectored write.
+/// Maximum size of a body that is copied into the buffer of its head, in bytes. Head and body are
+/// then written together. For small bodies, this is cheaper than a vectored write.
 const SMALL: usize = 4 * 1024;
 
-/// What happens with the connection after a response.
+/// What to do with the connection after a response.
 pub(crate) enum AfterResponse {
     /// The connection can serve another request.
     Next,
     /// The connection is to be closed gracefully.
     Close,
-    /// The client has left.
+    /// The client has disconnected.
     Gone,
-    /// The connection is unusable. It must not be closed gracefully; otherwise the client would not
-    /// notice that the response is incomplete.
+    /// The response is incomplete. The connection must not be closed gracefully, because the client
+    /// would then not notice that.
     Broken(BoxError),
 }
 
-/// Waits for a response and writes it.
+/// Waits for the service's response and writes it.
 pub(crate) async fn write<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut client: Box<FastSocket>,
     answering: impl Future<Output = Response<B>>,
@@ -71,9 +71,9 @@ pub(crate) async fn write<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     (client, after)
 }
 
-/// Appends a head to `out`, which may already contain interim responses. Returns whether this
-/// response is the last: because `is_last` is set, or because the response itself closes the
-/// connection.
+/// Appends the head of a response to `out`, which may already contain interim responses. Returns
+/// whether this response is the last one on the connection: because `is_last` is set, or because
+/// the response says that.
 fn write_head(
     out: &mut Vec<u8>,
     head: &response::Parts,
@@ -89,7 +89,7 @@ fn write_head(
     let mut has_date = false;
     for (name, value) in &head.headers {
         has_date |= name == DATE;
-        // These fields are dropped; robotsd writes its own.
+        // These fields are dropped, because robotsd writes its own.
         match *name {
             CONNECTION => is_last |= value.as_bytes().eq_ignore_ascii_case(b"close"),
             _ if name == X_REQUEST_ID => {}
@@ -118,7 +118,7 @@ fn write_head(
     is_last
 }
 
-/// Writes the pending bytes, then a body.
+/// Writes the pending bytes, and then a body.
 async fn write_body<B>(client: &mut FastSocket, mut body: Pin<&mut B>, framing: Framing) -> AfterResponse
 where
     B: Body<Data = Bytes, Error: Into<BoxError>>,
@@ -138,8 +138,8 @@ where
             Poll::Ready(None) => Poll::Ready(BodyStep::End),
             Poll::Ready(Some(Err(error))) => Poll::Ready(BodyStep::Failed(error.into())),
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(BodyStep::Data(frame.into_data().unwrap_or_default())),
-            // Pending bytes are sent before more of the body is awaited. If the client leaves, the
-            // wait ends.
+            // Pending bytes are sent before waiting for more of the body. The wait ends if the
+            // client disconnects.
             Poll::Pending => match client.poll_send(cx, &mut Bytes::new()) {
                 Poll::Ready(Err(error)) => Poll::Ready(BodyStep::Failed(error.into())),
                 _ => client.poll_left(cx).map(|()| BodyStep::Left),
@@ -149,7 +149,8 @@ where
         let sent = match (step, &mut left) {
             (BodyStep::Left, _) => return AfterResponse::Gone,
             (BodyStep::Failed(error), _) => {
-                // The client still receives everything that the upstream has sent.
+                // If the body fails, the client still receives everything that the upstream has
+                // sent before.
                 let _ = client.send(Bytes::new()).await;
                 return AfterResponse::Broken(error);
             }

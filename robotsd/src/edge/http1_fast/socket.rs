@@ -1,6 +1,7 @@
-//! The socket of a connection on the fast path. It reads into a buffer on the stack and writes with
-//! a deadline. This module also contains the clock for `Date`, and the wait for the next request
-//! with its deadline, parking, shutdown and the claim of the slot.
+//! The socket of a connection on the fast path, which reads into a buffer on the stack and writes
+//! with a deadline. This module also contains the clock for the `Date` field, and the wait for the
+//! next request, with everything that can end the wait: a deadline, a shutdown, or a claim of the
+//! slot.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -23,16 +24,15 @@ use crate::edge::connection_state::ConnectionState;
 use crate::http_common::{IdleTimeout, InterimClient, Transfer, client_does_not_read};
 use crate::socket::{LingeringClose, Socket};
 
-/// Size of the read buffer, which is on the stack, in bytes; longer request heads are handed over
-/// to hyper.
+/// Size of the read buffer on the stack, in bytes. Longer request heads are handed over to hyper.
 pub(crate) const READ: usize = 8 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct FastSocket {
     socket: Socket,
-    /// Bytes read during the wait for a response.
+    /// Bytes that arrived while a response was in progress.
     early: Bytes,
-    /// Bytes to be written, beginning with the head of a response.
+    /// Bytes that wait to be written. They begin with the head of a response.
     pub(crate) out: Vec<u8>,
     sent: usize,
     timeout: IdleTimeout,
@@ -40,7 +40,7 @@ pub(crate) struct FastSocket {
     pub(crate) transfer: Option<Transfer>,
     write_idle: Duration,
     pub(crate) clock: Arc<DateClock>,
-    /// Signals that the listener stops.
+    /// The signal that the listener stops.
     pub(crate) stop: watch::Receiver<bool>,
     connection: Arc<ConnectionState>,
 }
@@ -62,7 +62,7 @@ impl FastSocket {
         self.socket
     }
 
-    /// Reads bytes from the client. `None` if the client has closed its sending side.
+    /// Reads bytes from the client. Returns `None` if the client has closed its sending side.
     pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if !self.early.is_empty() {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.early))));
@@ -70,8 +70,8 @@ impl FastSocket {
         self.poll_read(cx)
     }
 
-    /// Completes when the client has left. Bytes that arrive meanwhile are kept for later, up to
-    /// [`READ`].
+    /// Completes when the client has disconnected. Keeps bytes that arrive meanwhile for later, up
+    /// to [`READ`].
     pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
             match ready!(self.poll_read(cx)) {
@@ -82,7 +82,7 @@ impl FastSocket {
         Poll::Pending
     }
 
-    /// Writes everything in [`out`](Self::out), then `data`.
+    /// Writes everything in [`out`](Self::out), and then `data`.
     pub(crate) async fn send(&mut self, mut data: Bytes) -> io::Result<()> {
         poll_fn(|cx| self.poll_send(cx, &mut data)).await
     }
@@ -120,8 +120,8 @@ impl FastSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes the interim responses that have arrived, without waiting for the final response,
-    /// which may take long.
+    /// Writes the interim responses that have arrived. The final response may take long, so it is
+    /// not awaited.
     pub(crate) fn poll_send_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_sending = !self.out.is_empty() || self.timeout.is_waiting;
         if !is_sending && !self.connection.interim().is_waiting() {
@@ -133,8 +133,8 @@ impl FastSocket {
         self.poll_send(cx, &mut Bytes::new())
     }
 
-    /// Appends the remaining interim responses to [`out`](Self::out), to be written with the next
-    /// bytes.
+    /// Appends the remaining interim responses to [`out`](Self::out), so that they are written
+    /// before the final response.
     pub(crate) fn take_interim(&mut self) {
         let Self { connection, out, .. } = self;
         if connection.interim().is_waiting() {
@@ -144,7 +144,7 @@ impl FastSocket {
     }
 
     /// Closes the sending side gracefully. If the client has sent more bytes, reads and discards
-    /// them for a while. A claim of the slot ends this.
+    /// them for a while, unless the slot is claimed.
     pub(crate) async fn close(&mut self) {
         let (mut lingering, limit) = (None, self.write_idle);
         let closing = poll_fn(|cx| -> Poll<io::Result<()>> {
@@ -154,16 +154,16 @@ impl FastSocket {
                 return Poll::Ready(Ok(()));
             }
             ready!(shut)?;
-            // The kernel may have received more bytes than were read here. Closing the socket would
-            // then reset the connection.
+            // If bytes have arrived that were not read, closing the socket would reset the
+            // connection, and the client could lose the response.
             let has_sent_more = |this: &Self| !this.early.is_empty() || this.socket.peek().is_ok();
             if lingering.is_none() && self.poll_left(cx).is_pending() && !has_sent_more(self) {
                 return Poll::Ready(Ok(()));
             }
             lingering.get_or_insert_with(LingeringClose::new).poll(&mut self.socket, cx).map(Ok)
         });
-        // The time limit ends the wait for clients that do not read. The future is boxed, so that a
-        // connection reserves memory for it only when it closes.
+        // The time limit is for clients that do not read. The future is boxed, so that a connection
+        // reserves memory for it only when it closes.
         let _ = Box::pin(tokio::time::timeout(limit, closing)).await;
     }
 
@@ -225,12 +225,12 @@ fn text(second: u64) -> HeaderValue {
     HeaderValue::try_from(date).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// How long a connection is idle before it frees the memory kept for the next request.
+/// Time until an idle connection frees the memory that it keeps for the next request.
 ///
-/// The time is very short in tests, so that they cover parked connections.
+/// The time is very short in tests, so that the tests cover parked connections.
 pub(crate) const PARK: Duration = if cfg!(test) { Duration::from_millis(5) } else { Duration::from_secs(1) };
 
-/// The event that ended the wait.
+/// The event that ended the wait for a request.
 pub(crate) enum Next {
     Octets(Bytes),
     Closed(io::Result<()>),
@@ -251,8 +251,8 @@ impl Next {
 }
 
 pin_project_lite::pin_project! {
-    /// The wait for the next request. A connection has a single timer. The timer is not reset for
-    /// each request, but only when it fires too early, about once a second.
+    /// The wait for the next request. A connection has only one timer, which is not reset for each
+    /// request. If the timer fires too early, about once a second, it is set to the new deadline.
     pub(crate) struct RequestWait {
         since: Instant,
         patience: Duration,
@@ -267,7 +267,8 @@ pin_project_lite::pin_project! {
 impl RequestWait {
     pub(crate) fn new(patience: Duration) -> Self {
         let now = Instant::now();
-        // The wait begins as parked, because there is nothing to free before the first request.
+        // At first, the connection counts as parked, because there is no memory to free before the
+        // first request.
         Self {
             since: now,
             patience,
@@ -278,7 +279,8 @@ impl RequestWait {
         }
     }
 
-    /// Restarts the wait after a response: the next request has `patience` to arrive.
+    /// Restarts the wait after a response. `patience` is the time until the next request must
+    /// arrive.
     pub(crate) fn again(self: Pin<&mut Self>, patience: Duration) {
         let this = self.project();
         *this.since = Instant::now();
@@ -287,8 +289,8 @@ impl RequestWait {
         *this.has_served = true;
     }
 
-    /// Waits for the next request. If none arrives for [`PARK`], drops `response` and parks the
-    /// client.
+    /// Waits for the next request. If none arrives for [`PARK`], parks the connection: drops
+    /// `response` and frees the client's buffers.
     pub(crate) async fn next<D>(
         mut self: Pin<&mut Self>,
         client: &mut FastSocket,
@@ -297,8 +299,8 @@ impl RequestWait {
         response: &mut Option<D>,
     ) -> Next {
         poll_fn(|cx| {
-            // Bytes that have already arrived are served first, even if a deadline has passed or
-            // the listener has stopped.
+            // Bytes that have already arrived come first, even if a deadline has passed or the
+            // listener has stopped.
             if let Poll::Ready(read) = client.poll_receive(cx) {
                 return Poll::Ready(Next::received(read));
             }
@@ -343,14 +345,14 @@ impl RequestWait {
     }
 }
 
-/// The signal to stop. Its waker is registered once per connection and not at each wait, because
-/// under load the next request arrives before the signal.
+/// The signal that the listener stops. Its waker is registered only once per connection, because
+/// under load, the next request usually arrives before the signal.
 pub(crate) struct StopSignal<'s> {
     stop: watch::Receiver<bool>,
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
     settings: &'s ConnectionSettings,
-    /// Time for another request after the signal.
+    /// After the signal, the timer for one more request.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 
@@ -360,7 +362,7 @@ impl<'s> StopSignal<'s> {
         Self { stop, signal, is_registered: false, settings, farewell: None }
     }
 
-    /// Completes when an idle connection should end.
+    /// Completes when the connection, which is idle, should end.
     fn poll(&mut self, cx: &mut Context<'_>, has_served: bool) -> Poll<()> {
         if self.farewell.is_none() {
             if self.is_registered && !self.stop.has_changed().unwrap_or(true) {

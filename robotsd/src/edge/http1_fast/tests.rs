@@ -1,4 +1,4 @@
-//! Tests of requests on the fast path, and of requests that it hands over, on real sockets.
+//! Tests of requests that the fast path answers or hands over, on real sockets.
 
 mod hyper_parity;
 
@@ -20,7 +20,7 @@ use crate::edge::tests::mirror;
 use crate::http_common::test_peer::{Raw, RawMessage, accepting, as_escaped, soon};
 use crate::http_common::{EdgeService, RequestBody};
 
-/// A body that is sent in pieces and whose length is unknown.
+/// A body of unknown length, which is sent in pieces.
 type Pieces = StreamBody<tokio_stream::Iter<std::vec::IntoIter<std::io::Result<Frame<Bytes>>>>>;
 
 /// Creates a body from pieces. `None` makes the body fail.
@@ -32,7 +32,7 @@ fn pieces(texts: &[Option<&'static str>]) -> Pieces {
     StreamBody::new(tokio_stream::iter(texts.iter().map(piece).collect::<Vec<_>>()))
 }
 
-/// Answers with a status, framing and body that depend on the path.
+/// Answers with a response whose status, framing and body depend on the path.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Pieces>, Infallible> {
     let (status, has_length, texts): (_, _, &[_]) = match request.uri().path() {
         "/pieces" => (200, false, &[Some("ab"), Some(""), Some("cde")]),
@@ -140,15 +140,15 @@ async fn a_parked_connection_answers_as_before() {
     let mut client = Raw::connect(start()).await;
     for _ in 0..3 {
         assert_eq!(client.ask(&get("/length")).await.body, "abcde");
-        // Parking is not visible from outside. Whether or not the connection was parked, the answer
-        // must be the same.
+        // The connection may be parked now. This is not visible from outside, so the answer must be
+        // the same in both cases.
         tokio::time::sleep(super::socket::PARK * 4).await;
     }
     soon(client.finish()).await;
     assert_eq!(client.rest().await, "");
 }
 
-/// Returns the answer to the first request of a connection.
+/// Sends a request as the first one of a connection, and returns the answer.
 async fn answered(address: SocketAddr, line: &[u8], fields: &[u8]) -> RawMessage {
     Raw::sent(address, [line, b"\r\nHost: h\r\n", fields, b"\r\n"].concat()).await.message().await
 }
@@ -193,8 +193,8 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
             let answer = answered(address, &line, fields.as_bytes()).await;
             assert_eq!((answer.status(), answer.body.lines().next()), (200, Some(&*format!("{method} {want}"))));
         }
-        // These targets are also answered after other requests. Once hyper has the connection, it
-        // rejects them.
+        // Such targets are also answered later on a connection, as long as the fast path has it.
+        // hyper rejects them.
         let mut client = Raw::connect(address).await;
         let get = [b"GET ", target, b" HTTP/1.1\r\nHost: h\r\n\r\n"].concat();
         for _ in 0..2 {
@@ -209,7 +209,7 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
         let answer = answered(address, &[b"GET ", target, b" HTTP/1.1"].concat(), b"").await;
         assert_eq!(answer.status(), 400, "{}", target.escape_ascii());
     }
-    // This is the maximum number of bytes in a target, counted after escaping.
+    // The longest allowed target. Its length counts after escaping.
     let long = |octets: usize| [&b"GET /"[..], &vec![0xFF; octets], b" HTTP/1.1"].concat();
     assert_eq!(answered(address, &long(2730), b"").await.status(), 200);
     assert_eq!(answered(address, &long(2731), b"").await.status(), 414);

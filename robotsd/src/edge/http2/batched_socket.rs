@@ -1,10 +1,10 @@
-//! The socket that `h2` uses for a connection. Writes made in one turn of the connection are
-//! gathered and sent together at the end of the turn.
+//! The socket that `h2` uses for a connection. It gathers the small writes that `h2` makes in one
+//! turn of the connection, and sends them together at the end of the turn.
 //!
-//! `h2` writes each piece of content separately and flushes after it. Ten responses in a turn would
-//! need ten TLS records and ten system calls. So small writes are gathered here until the turn has
-//! nothing else to do. The [underlying socket](WatchedSocket) receives them only when they are
-//! sent, so its deadlines and frame accounting cover only bytes that the client can receive.
+//! `h2` writes each piece of content separately and flushes after it. Without this socket, ten
+//! responses in a turn would need ten TLS records and ten system calls. The [underlying
+//! socket](WatchedSocket) gets the bytes only at the end of the turn. So its deadlines and frame
+//! accounting do not include bytes that are only gathered.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -21,19 +21,20 @@ use crate::socket::poll_write_slices;
 /// Maximum number of gathered bytes: the size of a TLS record.
 const BATCH: usize = 16 * 1024;
 
-/// Maximum size of a write that is gathered, in bytes. Copying a larger write would cost more than
-/// writing it separately.
+/// Maximum size of a write that is gathered, in bytes. Larger writes are not copied, because
+/// sending them separately is cheaper.
 const SMALL: usize = 4 * 1024;
 
-/// A socket shared by `h2`, which reads and writes, and the connection, which sends. All clones
-/// refer to the same socket.
+/// A socket with two owners: `h2` reads and writes, and the connection sends what was gathered. All
+/// clones refer to the same socket.
 #[derive(Debug)]
 pub(crate) struct BatchedSocket<T>(Arc<Mutex<Batch<T>>>);
 
 #[derive(Debug)]
 struct Batch<T> {
     socket: WatchedSocket<T>,
-    /// Allocates no memory while it is empty, because most connections are idle.
+    /// The gathered bytes. No memory is allocated until bytes are gathered, because most
+    /// connections are idle.
     gathered: BytesMut,
 }
 
@@ -50,7 +51,7 @@ impl<T> Clone for BatchedSocket<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> BatchedSocket<T> {
-    /// Sends the gathered bytes at the end of a turn.
+    /// Sends the gathered bytes. Called at the end of a turn.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let batch = &mut *self.0.lock();
         ready!(batch.poll_write_gathered(cx))?;
@@ -106,7 +107,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BatchedSocket<T> {
         self.0.lock().socket.is_write_vectored()
     }
 
-    /// Does nothing: the gathered bytes are sent at the end of the turn.
+    /// Does nothing, because the gathered bytes are sent at the end of the turn.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -131,7 +132,7 @@ mod tests {
     use crate::edge::tls::SettledProtocol;
     use crate::http_common::test_peer::soon;
 
-    // The clock is paused, so that waiting for the client at the end takes no real time.
+    // The clock is paused, so the final wait for the client takes no real time.
     #[tokio::test(start_paused = true)]
     async fn small_writes_go_out_at_the_end_of_a_turn_and_large_ones_behind_them() {
         let (near, mut far) = tokio::io::duplex(1024 * 1024);

@@ -1,5 +1,6 @@
-//! Tracks the frames of one HTTP/2 connection: which streams still have a response to send, whether
-//! a frame or a field section is incomplete, and whether the client sends too many frames.
+//! Inspects the frames of one HTTP/2 connection to find out which streams still have a response to
+//! send, whether a frame or a field section is incomplete, and whether the client sends too many
+//! frames.
 
 use tokio::time::Instant;
 
@@ -7,7 +8,7 @@ use crate::http_common::FrameBudget;
 use crate::http_common::frames::{self, Frames};
 
 /// Maximum size of the pieces of response bodies passed to `h2`, in bytes: the default frame size
-/// (RFC 9113, section 4.2). The only sign that a client reads is that a whole piece was sent. With
+/// (RFC 9113, section 4.2). A client is seen to read only when a whole piece has been sent. With
 /// larger pieces, slow clients would look stalled.
 pub(crate) const PIECE: usize = 16 * 1024;
 
@@ -16,33 +17,33 @@ pub(crate) struct FrameAccounting {
     received: Frames,
     sent: Frames,
     budget: FrameBudget,
-    /// The highest number of a stream that the client has opened.
+    /// The highest number of the streams that the client has opened.
     last: u32,
     open: OpenStreams,
-    /// A field section has begun, and the first byte of its last frame has not arrived.
+    /// Whether a field section is incomplete, and its last frame has not begun to arrive.
     in_fields: bool,
-    /// The stream of the field section that will be complete with the frame in progress.
+    /// The stream whose field section is complete when the current frame is complete.
     coming: Option<u32>,
-    /// Number of frames and field sections that have begun so far.
+    /// Number of frames and field sections that have begun. It identifies the current one.
     begun: u32,
 }
 
-/// Streams whose response has not been sent completely.
+/// The streams whose response has not been sent completely.
 #[derive(Debug, Default)]
 struct OpenStreams {
     /// The streams, ordered by stream number.
     streams: Vec<OpenStream>,
-    /// Changes when the first stream has sent a whole piece or has ended. Single bytes do not count
-    /// as progress, as in [`stream_timeout`](super::stream_timeout).
+    /// A number that changes whenever the first stream has sent a whole piece or has ended. As in
+    /// [`stream_timeout`](super::stream_timeout), single bytes do not count as progress.
     turn: u32,
-    /// Bytes of the first stream's current piece that have been sent.
+    /// Number of bytes of the first stream's current piece that have been sent.
     moved: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct OpenStream {
     number: u32,
-    /// Whether content has been sent.
+    /// Whether any content of the response has been sent.
     has_content: bool,
 }
 
@@ -53,12 +54,12 @@ impl FrameAccounting {
         Self { received, sent, budget, last, open, in_fields, coming, begun }
     }
 
-    /// Inspects bytes from the client. If the client has sent more frames than its requests
-    /// explain, returns the type of the first excess frame as the error.
+    /// Inspects bytes from the client. If there are more frames than the client's requests explain,
+    /// returns the type of the first excess frame as the error.
     pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
         let Self { received, budget, last, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
-        // A stream counts as a request once its field section is complete. Frames before that do
+        // A stream becomes a request once its field section is complete. Frames before that must
         // not keep a connection open.
         let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
@@ -109,18 +110,19 @@ impl FrameAccounting {
         });
     }
 
-    /// Returns the number of the incomplete frame or multi-frame field section, if any.
+    /// Returns the number of the current frame or multi-frame field section, if it is incomplete.
     pub(crate) fn partial(&self) -> Option<u32> {
         (!self.received.is_between() || self.in_fields).then_some(self.begun)
     }
 
-    /// Returns the turn number of the streams that have a response to send. It changes whenever the
-    /// first of them makes progress.
+    /// Returns a number if any stream has a response to send. The number changes whenever the first
+    /// of these streams makes progress.
     pub(crate) fn unsent(&self) -> Option<u32> {
         (!self.open.streams.is_empty()).then_some(self.open.turn)
     }
 
-    /// Returns a GOAWAY frame with this error code, or `None` if another frame is partly sent.
+    /// Returns a GOAWAY frame with this error code. Returns `None` if another frame is only partly
+    /// sent, so that no frame can follow.
     pub(crate) fn goaway(&self, code: u32) -> Option<[u8; 17]> {
         self.sent.is_between().then(|| frames::goaway(self.last, code))
     }

@@ -1,6 +1,6 @@
 //! HTTP/2 (RFC 9113) with `h2`: each request is a stream with its own task. This module adds limits
-//! against floods of frames, and deadlines for streams that are not read and for clients that have
-//! silently gone.
+//! for floods of frames, and deadlines for clients that do not read a stream or have silently
+//! disconnected.
 
 pub(crate) mod stream;
 pub(crate) mod stream_timeout;
@@ -33,8 +33,8 @@ use crate::date;
 use crate::http_common::{EdgeService, InterimResponses, RequestBody, RequestStream, frames};
 use crate::socket::Socket;
 
-/// Maximum number of stream resets that the client's errors may cause before the connection ends.
-/// Each reset costs the server more than the client.
+/// Maximum number of stream resets that errors of the client may cause before the connection ends.
+/// Each such reset costs the server more than the client.
 const RESETS: usize = 1024;
 
 /// Serves a connection until it ends, or until it has drained after [`begin_shutdown`](Self::begin_shutdown).
@@ -43,15 +43,15 @@ pub(crate) struct Http2ServerConnection<S> {
     socket: BatchedSocket<Socket>,
     service: RequestService<S>,
     settings: Arc<ConnectionSettings>,
-    /// Clock for the `Date` of responses; `None` if the system time is certainly wrong.
+    /// Clock for the `Date` of responses. `None` if the system time is certainly wrong.
     clock: Option<Arc<DateClock>>,
     is_leaving: bool,
-    /// Timer for sending GOAWAY to a flooding client.
+    /// Timer that limits the time for sending GOAWAY to a flooding client.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// How long a flooding client may take to receive its GOAWAY. Every client that still reads needs
-/// less time.
+/// Time that a flooding client has to receive its GOAWAY. Every client that still reads needs less
+/// time.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 enum Part {
@@ -72,7 +72,7 @@ impl<S> Http2ServerConnection<S> {
         Self { part, socket, service, settings, clock, is_leaving: false, patience: None }
     }
 
-    /// Sends a GOAWAY: requests in progress are completed, and no new ones are accepted.
+    /// Sends a GOAWAY. Requests in progress are completed, and no new ones are accepted.
     pub(crate) fn begin_shutdown(&mut self) {
         self.is_leaving = true;
         if let Part::Serving { connection, .. } = &mut self.part {
@@ -84,15 +84,15 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum number of bytes that the HTTP library charges for each byte of content that waits to be
-/// read. Each frame is charged 256 minus its length, and frames are assumed to have at least 16
-/// bytes.
+/// Maximum number of bytes that the HTTP library charges against a budget for each byte of content
+/// that waits to be read. Each frame is charged 256 minus its length, and frames are assumed to
+/// have at least 16 bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
-/// Creates the builder. The connection's window has room for all of its streams, so that uploads
-/// that an upstream does not read cannot block others. Small frames use more memory than their
-/// bytes, so they have an additional budget of the same size. One stream full of small frames
-/// always fits into it.
+/// Creates the builder. The connection's window has room for all of its streams. So if an upstream
+/// does not read an upload, this does not block other uploads. Small frames use more memory than
+/// their bytes. They have an additional budget that is as large as the connection's window, so one
+/// stream full of small frames always fits into it.
 fn builder(limits: &EdgeLimits) -> Builder {
     let window = u32::try_from(limits.window_bytes).unwrap_or(MAX_WINDOW);
     let connection_window = limits.streams.saturating_mul(window).min(MAX_WINDOW);
@@ -117,15 +117,15 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         let coming = RequestStream::new(coming, &head.headers, InterimResponses::to(consumer.clone()));
         let body = RequestBody::new(Either::Right(coming), idle);
         let writer = ResponseWriter::Stream(consumer.clone());
-        // The future is boxed twice. The inner box keeps the futures around it from moving the
-        // large future; the outer box is needed because a task moves its own future when it begins
-        // and ends.
+        // The future is boxed twice. Without the inner box, each enclosing future would move the
+        // large future. Without the outer box, the task would move its future when it begins and
+        // when it ends.
         let answering = Box::pin(self.service.answer(Request::from_parts(head, body), writer).1);
         let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());
         tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));
     }
 
-    /// Does everything that is possible now, except sending the bytes that it writes.
+    /// Reads, writes and answers as much as is possible now. Gathered bytes are not sent yet.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {
@@ -187,7 +187,8 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
     }
 }
 
-/// Returns the I/O error that caused the error, or the error itself if it has another cause.
+/// Returns the I/O error that caused an HTTP/2 error. If there is none, returns the HTTP/2 error
+/// itself.
 fn cause(error: h2::Error) -> BoxError {
     if error.is_io() {
         return error.into_io().map_or_else(|| "the connection broke".into(), Into::into);
@@ -195,14 +196,13 @@ fn cause(error: h2::Error) -> BoxError {
     error.into()
 }
 
-/// Detects clients that have silently gone, even while their streams wait for something. Sends a
-/// PING after [`EdgeLimits::keep_alive`] without bytes from the client, and waits
-/// [`EdgeLimits::header_read`] for the answer. Completes if no answer arrives. It is polled
-/// together with the connection.
+/// Detects clients that have silently disconnected, even while their streams wait for something. If
+/// no bytes arrive for [`EdgeLimits::keep_alive`], sends a PING and waits
+/// [`EdgeLimits::header_read`] for the answer. Completes if no answer arrives.
 ///
-/// A PING is sent behind everything that was written before it, so a client that receives written
-/// bytes counts as present. While the client's socket accepts nothing, the deadline of the
-/// [socket](crate::edge::connection::watched_socket) applies instead.
+/// A PING is queued behind everything that was written before it. So if the client's socket accepts
+/// bytes, the client counts as connected. If the client's socket accepts nothing, the deadline of
+/// the [socket](crate::edge::connection::watched_socket) applies instead.
 async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, interval: Duration, patience: Duration) {
     let Some(mut pings) = pings else { return std::future::pending().await };
     let is_stuck = || connection.delivery.unsent() == Unsent::Socket;
@@ -214,12 +214,13 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         if connection.heard.take() {
             continue;
         }
-        // Discards the answer to an earlier PING if other bytes from the client arrived before it.
-        // An unanswered PING remains pending.
+        // If other bytes arrived before the answer to the last PING, that answer may have arrived
+        // since, and is discarded. If it has not, the last PING is still pending.
         poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
         let _ = pings.send_ping(Ping::opaque());
         let taken = connection.delivery.taken();
-        // Any bytes from the client count as an answer.
+        // Any bytes from the client count as an answer, and so does a write that its socket accepts
+        // after a wait.
         let answer = |cx: &mut Context<'_>| {
             let is_there =
                 pings.poll_pong(cx).is_ready() || connection.heard.take() || connection.delivery.taken() != taken;

@@ -17,9 +17,9 @@ use crate::edge::http1_fast::DateClock;
 use crate::edge::request::response_body::Framing;
 use crate::http_common::{InterimClient, interim};
 
-/// Waits for a response and sends it. Stops if the client resets the stream. If the response is
-/// complete before the request, a reset tells the client that the rest of the request is not
-/// needed.
+/// Waits for the service's response and sends it. Stops if the client resets the stream. If the
+/// response is complete before the request, the stream is reset, so that the client does not send
+/// the rest of its request.
 pub(crate) async fn serve<B: Body<Data = Bytes>>(
     answering: impl Future<Output = Response<B>>,
     mut respond: SendResponse<Bytes>,
@@ -36,7 +36,7 @@ pub(crate) async fn serve<B: Body<Data = Bytes>>(
         Framing::Length { octets, .. } => Some(octets),
         Framing::Chunked => None,
     };
-    // Trailers may follow an empty body.
+    // An empty body may be followed by trailers.
     let is_whole = matches!(framing, Framing::Absent { .. }) || left == Some(0) && body.is_end_stream();
     match respond.send_response(Response::from_parts(head, ()), is_whole) {
         Ok(stream) if !is_whole => send_body(body, stream, left, &consumer).await,
@@ -45,8 +45,8 @@ pub(crate) async fn serve<B: Body<Data = Bytes>>(
     }
 }
 
-/// Sends the interim responses and returns the final one. `None` if the client has reset the
-/// stream.
+/// Sends the interim responses as they arrive, and returns the final response. Returns `None` if
+/// the client has reset the stream.
 async fn answer<R>(
     answering: impl Future<Output = R>,
     respond: &mut SendResponse<Bytes>,
@@ -64,11 +64,11 @@ async fn answer<R>(
             while let Some(head) = queue.take() {
                 sent += 1;
                 octets += interim::size(&head);
-                // The HTTP library stores bytes that the client does not accept, so there is one
-                // limit for all interim responses together.
+                // The HTTP library stores what the client does not accept. So the limit applies to
+                // all interim responses of the request together.
                 if sent <= interim::WAITING && octets <= interim::WAITING_OCTETS {
-                    // An error concerns the whole stream or connection, so it occurs again when the
-                    // final response is sent.
+                    // An error here concerns the whole stream or connection. It occurs again when
+                    // the final response is sent.
                     let _ = respond.send_informational(head);
                 }
             }
@@ -81,7 +81,7 @@ async fn answer<R>(
 
 /// Adds `Content-Length` and `Date` to a head.
 fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&DateClock>) {
-    // `Content-Length` is omitted for an empty body, whose length follows from END_STREAM.
+    // An empty body needs no `Content-Length`, because END_STREAM already shows its length.
     if let Framing::Length { octets: octets @ 1.., is_in_head: false } | Framing::Absent { length: Some(octets) } =
         framing
     {
@@ -92,8 +92,8 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
     }
 }
 
-/// Sends a body. `left` is its remaining length, if known. If a body is too short or too long, the
-/// stream is reset; otherwise the client would consider the body complete.
+/// Sends a body. `left` is its declared length, if known. If the body is shorter or longer, the
+/// stream is reset. Otherwise the client would consider the body complete.
 async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>, consumer: &StreamConsumer)
 where
     B: Body<Data = Bytes>,
@@ -163,9 +163,9 @@ enum BodyStep {
     Reset,
 }
 
-/// Waits until the client accepts more bytes. This is called only when there is something to send,
-/// because other streams cannot use a window that is reserved for this stream. The wait counts as
-/// waiting for the client, whatever the body reports.
+/// Waits until the client accepts more bytes. This must be called only if there is something to
+/// send, because a window that is reserved for this stream cannot be used by others. The client
+/// counts as stalled during the wait, even if the body reports something else.
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     consumer.handed_out();
     stream.reserve_capacity(1);

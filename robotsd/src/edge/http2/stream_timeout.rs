@@ -1,9 +1,9 @@
 //! Ends HTTP/2 streams whose client does not read their response.
 //!
-//! A stream waits for its flow-control window inside the HTTP library. Neither the socket (other
-//! streams still progress) nor the body (which is not polled) can detect that. So each stream's
-//! task is wrapped: the body records when it has handed out a frame, and if the task does not poll
-//! for the next frame in time, the task ends. That resets only this stream.
+//! A stream waits for its flow-control window inside the HTTP library. The socket cannot detect
+//! that, because other streams may still progress. The body cannot detect it either, because it is
+//! not polled. So each stream's task is wrapped. The body records when it returns a frame. If the
+//! task does not poll for the next frame in time, the task ends, which resets only this stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,17 +18,18 @@ use tokio::time::Instant;
 use crate::edge::connection_state::ConnectionState;
 use crate::http_common::{Flag, IdleTimeout, InterimClient, InterimQueue, Transfer};
 
-/// The client's side of a response body, shared by the stream's task, the body and its exchange.
+/// The progress of a client in reading a response. The stream's task, the body and the exchange
+/// share it.
 pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamDelivery {
-    /// Odd from the time when a frame is handed out until the next one is polled for. Each frame
-    /// has a different value.
+    /// A number that is odd from the time when the body returns a frame until it is polled for the
+    /// next one. It is different for each frame.
     turn: AtomicUsize,
-    /// Bytes of the body that the stream has accepted.
+    /// Number of bytes of the body that the stream has accepted.
     sent: AtomicU64,
-    /// The stream has also accepted the end of the body.
+    /// Whether the stream has also accepted the end of the body.
     pub(crate) is_ended: Flag,
     /// The upstream connection that the response occupies, and the client connection of the stream.
     holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
@@ -67,13 +68,13 @@ impl StreamDelivery {
     }
 
     fn turn(&self) -> usize {
-        // Only the stream's own task uses this value. It is atomic, because the task may move
+        // Only the stream's own task uses this value. It is an atomic, because the task may move
         // between threads.
         self.turn.load(Ordering::Relaxed)
     }
 }
 
-/// Wraps a stream's task so that it ends after `idle` without progress.
+/// Wraps a stream's task. The wrapped task ends if it makes no progress for `idle`.
 pub(crate) fn watch<F: Future>(stream: F, consumer: StreamConsumer, idle: Duration) -> impl Future<Output = ()> {
     Watched { stream, consumer, seen: 0, timeout: IdleTimeout::new(idle), turns: StreamTurns::new(TURN, LOOK) }
 }
@@ -92,28 +93,30 @@ pin_project! {
 /// How often a stalled stream checks whether its connection makes progress.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Maximum time that a stream may wait for its turn on a connection that makes progress: a hundred
-/// pieces at 50 KB a second. The time is limited, because a client may read one stream in small
-/// pieces and never read another.
+/// Maximum time that a stream may wait while other streams of its connection progress. It is enough
+/// for a hundred pieces at 50 KB a second. There is a maximum, because a client may read one stream
+/// in small pieces and never read another.
 const TURN: Duration = Duration::from_secs(30);
 
 /// Decides whether a stream is stalled only because other streams of its connection are being sent.
 ///
-/// The streams of a slow client share its socket. A stream makes progress when a whole piece has
-/// been sent, which takes as long as a piece of every other stream. This applies only to streams
-/// that wait for the socket. If writes do not have to wait, a stalled stream lacks flow-control
-/// window.
+/// The streams of a slow client share its socket. Between two pieces of one stream, a piece of
+/// every other stream may be sent, and only whole pieces count as progress. So a stream that waits
+/// for the socket may seem stalled although it is not. If writes do not have to wait for the
+/// socket, a stalled stream lacks flow-control window.
 struct StreamTurns {
     /// When this stream last made progress.
     last: Instant,
-    /// The value of [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.
+    /// The number of writes after a wait
+    /// ([`Delivery::taken`](crate::edge::connection_state::Delivery)) at the last check.
     taken: usize,
     longest: Duration,
     look: IdleTimeout,
 }
 
 impl StreamTurns {
-    /// Creates the state for turns of at most `longest`, checked every `often`.
+    /// Creates the state. A stream may wait for at most `longest`, and the connection is checked
+    /// every `often`.
     fn new(longest: Duration, often: Duration) -> Self {
         Self { last: Instant::now(), taken: 0, longest, look: IdleTimeout::new(often) }
     }
@@ -122,7 +125,8 @@ impl StreamTurns {
         self.last = Instant::now();
     }
 
-    /// Whether other streams of the connection have made progress since the last call.
+    /// Reports whether other streams of the connection have made progress since the last call, and
+    /// this stream has not waited for too long.
     fn have_passed(&mut self, connection: &ConnectionState) -> bool {
         let taken = connection.delivery.taken();
         std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest
@@ -151,7 +155,7 @@ impl<F: Future> Future for Watched<F> {
             this.timeout.progressed(|| held.map(|(transfer, _)| transfer.clone()));
             this.turns.moved();
         }
-        // Single bytes of window do not count as progress: a whole piece must be sent in time.
+        // A single byte of window does not count as progress: a whole piece must be sent in time.
         if turn.is_multiple_of(2) {
             return Poll::Pending;
         }
@@ -172,7 +176,7 @@ mod tests {
     use crate::http_common::StallObserver;
     use crate::http_common::test_peer::soon;
 
-    /// Counts how often a transfer was reported as stalled, and as resumed.
+    /// Number of times that a transfer was reported as stalled, and as resumed.
     #[derive(Debug, Default)]
     struct Reports {
         stalled: AtomicUsize,
@@ -190,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Returns whether a stream counts as progressing although its piece is not sent.
+    /// Returns whether a stream counts as progressing although none of its pieces is sent.
     async fn moves(is_taking: bool, turn: Duration) -> bool {
         let (connection, reports) =
             (Arc::new(ConnectionState::new(&EdgeLimits::default())), Arc::new(Reports::default()));
@@ -216,7 +220,8 @@ mod tests {
     #[tokio::test]
     async fn a_stream_that_waits_for_its_turn_moves_with_its_connection() {
         assert!(moves(true, Duration::from_secs(600)).await);
-        // Either no write has to wait for the socket, or the time for the turn has passed.
+        // In these two cases, the stream is stalled: no write has to wait for the socket, or the
+        // stream has waited for too long.
         assert!(!moves(false, Duration::from_secs(600)).await);
         assert!(!moves(true, Duration::ZERO).await);
     }

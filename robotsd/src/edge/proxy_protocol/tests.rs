@@ -21,7 +21,7 @@ fn version_2(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
     [b"\r\n\r\n\0\r\nQUIT\n", &[0x20 | command, family][..], &length, block].concat()
 }
 
-/// IPv4 addresses and ports, with 192.0.2.7 as the client.
+/// Source and destination for IPv4: addresses and ports. The client is 192.0.2.7.
 const BLOCK_4: [u8; 12] = [192, 0, 2, 7, 198, 51, 100, 1, 0x10, 0x92, 0, 80];
 
 fn block_6() -> Vec<u8> {
@@ -77,7 +77,7 @@ fn a_header_in_part_is_waited_for() {
     for (header, client) in headers() {
         for end in 0..header.len() {
             let progress = parse(&header[..end]);
-            // Extensions do not change the client.
+            // If only extensions at the end are missing, the client is already known.
             let is_due =
                 progress == Ok(HeaderProgress::Partial) || end >= 16 && progress == known(client, header.len());
             assert!(is_due, "{:?} of {}", progress, header[..end].escape_ascii());
@@ -137,7 +137,7 @@ fn octets_that_are_no_header_are_refused_at_once() {
     }
 }
 
-/// An edge that answers with the address and port of the client.
+/// An edge whose service answers with the address and port of the client.
 fn behind(network: &str, limits: EdgeLimits) -> ServedEdge {
     let trusted = Trusted { networks: vec![network.parse().unwrap()], agent_header: None };
     let settings = ListenerSettings { proxy_protocol: true, trusted: trusted.into(), ..ListenerSettings::default() };
@@ -151,7 +151,7 @@ fn behind(network: &str, limits: EdgeLimits) -> ServedEdge {
     ServedEdge::start_behind(settings, limits, service)
 }
 
-/// Sends the bytes, and then a request.
+/// Connects and sends the bytes and a request.
 async fn ask(edge: &ServedEdge, octets: &[u8]) -> Raw {
     edge.sent([octets, GET].concat()).await
 }
@@ -166,22 +166,22 @@ async fn the_client_is_who_the_header_names() {
         let mut raw = ask(&edge, &header).await;
         let body = raw.message().await.body;
         match client {
-            // The client is the proxy itself, so its forwarded fields count.
+            // The client is the proxy itself, so the forwarded fields of its request are used.
             "proxy" => assert!(body.starts_with("203.0.113.9:0 203.0.113.9, 127.0.0.1"), "{body}"),
-            // The client is unknown, so the proxy's address is used, but its fields are not
-            // trusted.
+            // The client is unknown. The proxy's address is used instead, but the forwarded fields
+            // are not, because they may come from the client.
             "unknown" => assert!(body.starts_with("127.0.0.1:") && body.ends_with(" 127.0.0.1"), "{body}"),
             address => {
                 let ip = address.parse::<SocketAddr>().unwrap().ip();
                 assert_eq!(body, format!("{address} {ip}"));
             }
         }
-        // The header applies to all requests on the connection.
+        // The header applies to all requests on the connection, including this second one.
         raw.send(GET).await;
         assert_eq!(raw.message().await.body, body);
     }
-    // If the header contains the address of another trusted proxy, that proxy's fields count as if
-    // it had connected directly.
+    // The header contains the address of another trusted proxy. So the forwarded fields are used as
+    // if that proxy had connected directly.
     let mut chained = ask(&edge, b"PROXY TCP4 127.9.9.9 127.0.0.1 1 80\r\n").await;
     assert_eq!(chained.message().await.body, "203.0.113.9:0 203.0.113.9, 127.9.9.9");
     assert_eq!(edge.reported.lock().len(), 0);
@@ -273,7 +273,7 @@ async fn health_checks_are_no_problem() {
             assert_eq!(client.try_write(&octets).unwrap(), octets.len());
         }
     }
-    // When this request has been served, the other connections have already ended.
+    // When this request has been served, the other connections have ended, too.
     assert_eq!(ask(&edge, b"PROXY UNKNOWN\r\n").await.message().await.status(), 200);
     wait_until(|| edge.edge.traffic().open <= 1).await;
     assert_eq!(edge.messages(), Vec::<String>::new());

@@ -1,8 +1,8 @@
 //! The access record of one request, which is written as a line of the access log.
 //!
-//! A record begins when the head of its request has arrived, and is handed to the log when the
-//! response has ended for any reason. Without an access log, no record exists. The services behind
-//! the edge may add fields of their own.
+//! A record is created when the head of its request has arrived. It is sent to the log when the
+//! response has ended, for whatever reason. Without an access log, no records are created. The
+//! services behind the edge may add further fields.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,28 +16,28 @@ use super::ClientInfo;
 use super::request_id::{RequestId, trace_id};
 use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 
-/// A request and its outcome. If another proxy asks about a request, the record contains the
-/// request that the question is about, and the answer to the question.
+/// A request and its outcome. For a proxy's question, the record describes the original request and
+/// the answer to the question.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
-    /// Time when the head was complete.
+    /// Time when the head of the request was complete.
     pub(crate) at: SystemTime,
-    /// Address of the client's end of the connection. `None` if the request is a proxy's question
-    /// that does not contain the client's address.
+    /// Address of the client's end of the connection. For a proxy's question, the address that the
+    /// question contains; `None` if it contains none.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
     /// Id of the request's trace, in hexadecimal digits.
     pub(crate) trace_id: Option<Box<str>>,
     pub(crate) method: Method,
-    /// Path and query, without the host of an absolute-form target or of an HTTP/2 request.
+    /// Path and query. The host of an absolute-form target or of an HTTP/2 request is not included.
     pub(crate) target: String,
     pub(crate) version: Version,
     pub(crate) host: Option<HeaderValue>,
     pub(crate) referer: Option<HeaderValue>,
     pub(crate) user_agent: Option<HeaderValue>,
-    /// `None` if the client left before there was a response.
+    /// Status of the response. `None` if the client disconnected before there was a response.
     pub(crate) status: Option<StatusCode>,
-    /// Bytes of the response's content that were passed to the connection.
+    /// Number of bytes of the response's content that were passed to the connection.
     pub(crate) sent: u64,
     /// Whether all of the content was passed to the connection.
     pub(crate) is_whole: bool,
@@ -45,7 +45,7 @@ pub(crate) struct AccessRecord {
     pub(crate) notes: Vec<(&'static str, Value)>,
 }
 
-/// Called for each request when it has ended. Must not block.
+/// Callback for each request that has ended. Must not block.
 pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 
 /// The record of a request that has not ended.
@@ -54,14 +54,16 @@ pub(crate) struct PendingRecord {
     began: Instant,
     /// The fields added by the services behind the edge.
     pub(crate) fields: AccessFields,
-    /// Length of the content according to the response's head, in bytes. After that many bytes, the
-    /// content is known to be complete, because a connection does not poll the body again.
+    /// Length of the content as declared in the response's head, in bytes. The content counts as
+    /// complete after that many bytes, because a connection does not poll the body again after
+    /// them.
     pub(crate) length: Option<u64>,
     on_access: OnAccess,
 }
 
 impl PendingRecord {
-    /// Begins the record of a request, with the fields as the client sent them.
+    /// Creates the record of a request. `Referer` and `User-Agent` are recorded as the client sent
+    /// them.
     pub(crate) fn new(
         (method, target, version): (&Method, &Uri, Version),
         headers: &HeaderMap,
@@ -109,7 +111,7 @@ impl PendingRecord {
         }
     }
 
-    /// Records that the response has no further content.
+    /// Records that all content has been passed to the connection.
     pub(crate) fn whole(&mut self) {
         if let Some(record) = &mut self.record {
             record.is_whole = true;

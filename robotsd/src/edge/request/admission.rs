@@ -1,9 +1,9 @@
-//! Decides whether a request is admitted: by its method, size, target, transfer codings and
-//! expectation. Also writes the edge's own refusals, which are short and never cached.
+//! Rejects requests with an invalid method, size, target, transfer coding or expectation. Also
+//! builds the edge's own responses to refused requests, which are short and never cached.
 //!
-//! hyper and `h2` do not check everything about a request head. The rest is checked here or in
-//! [`host`](super::host), in synchronous functions. The bytes of path and query are not changed
-//! here; bytes that no parser accepts have already been [escaped](crate::edge::http1_fast).
+//! hyper and `h2` do not check everything in a request head. The rest is checked here or in
+//! [`host`](super::host). Path and query are not changed here; bytes that no parser accepts have
+//! already been [escaped](crate::edge::http1_fast).
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -13,7 +13,7 @@ use super::response_body::ResponseBody;
 use crate::edge::connection::settings::{Callers, EdgeLimits};
 use crate::http_common::{fields, plain_answer};
 
-/// Checks a request head and removes its expectation. Returns whether the request asks for a
+/// Checks a request head, and removes the `Expect` field. Returns whether the request asks for a
 /// WebSocket.
 pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, RequestRefusal> {
     let is_question = limits.callers == Callers::AskingProxies;
@@ -24,14 +24,15 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         return Err(RequestRefusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many header fields"));
     }
     check_target(head, limits)?;
-    // One pass over the names is enough, because most requests have none of the four fields.
+    // Most requests have none of the four fields that are checked below, so one pass over the names
+    // is usually enough.
     let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
     if head.headers.keys().all(is_simple) {
         return Ok(false);
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
-    // If both fields are present, hyper drops the length and closes the connection after the
-    // response. This check does not rely on that.
+    // hyper would drop the length and close the connection after the response. Rejecting the
+    // request does not depend on that.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }
@@ -51,8 +52,8 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     if !path.starts_with('/') && !is_asterisk {
         return Err(RequestRefusal::bad_request("invalid target"));
     }
-    // hyper has rejected most of these bytes, but not DEL and the backslash, which some upstreams
-    // interpret as a slash.
+    // hyper has rejected most of these bytes, but neither DEL nor the backslash. Some upstreams
+    // interpret a backslash as a slash.
     let is_bad = |byte: u8| byte.is_ascii_control() || byte == b'\\';
     if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
         return Err(RequestRefusal::bad_request("invalid byte in the path"));
@@ -60,8 +61,8 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     Ok(())
 }
 
-/// Checks the expectation and removes it, because hyper or the HTTP/2 stream sends the 100 response
-/// itself as soon as the body is polled.
+/// Checks the `Expect` field and removes it. The 100 response is not sent here: hyper or the HTTP/2
+/// stream sends it as soon as the body is polled.
 fn check_expectation(head: &mut Parts) -> Result<(), RequestRefusal> {
     if head.version == Version::HTTP_10 {
         head.headers.remove(EXPECT);
@@ -87,7 +88,7 @@ fn asks_for_websocket(head: &Parts) -> bool {
         && mentions(CONNECTION, b"upgrade")
 }
 
-/// The edge's refusal of a request, with its status and reason.
+/// The status and the reason of a request's refusal by the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestRefusal {
     pub(crate) status: StatusCode,
@@ -110,8 +111,8 @@ impl RequestRefusal {
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
             fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
         }
-        // After an invalid head, the bytes that follow may not be the beginning of the next
-        // request.
+        // The connection is closed, because the bytes after an invalid head may not be the
+        // beginning of the next request.
         if self.status.is_client_error() && version != Version::HTTP_2 {
             fields.insert(CONNECTION, HeaderValue::from_static("close"));
         }

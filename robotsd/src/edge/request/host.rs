@@ -1,9 +1,8 @@
 //! Determines the host of a request. A client can send it in three places: in the target, in
 //! `Host`, and in `:authority`.
 //!
-//! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. Afterwards the target
-//! is in origin-form, and only `Host` contains the host. The site with that host is looked up
-//! later.
+//! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. Afterwards, the
+//! target is in origin-form, and the host is only in `Host`. The site is chosen later.
 
 use http::header::HOST;
 use http::request::Parts;
@@ -14,7 +13,7 @@ use tower_robots::rules::{Authority, Port};
 use super::admission::RequestRefusal;
 use crate::edge::tls::{Secured, SettledProtocol};
 
-/// Determines the host of a request and puts its target into origin-form.
+/// Determines the host of a request, stores it in `Host`, and converts the target to origin-form.
 pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     let mut named = head.headers.get_all(HOST).iter();
     let host = named.next();
@@ -28,7 +27,7 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
         return Err(RequestRefusal::bad_request("no Host"));
     }
     let Some(authority) = head.uri.authority() else {
-        // On HTTP/2, `Host` may replace `:authority`, but one of them is required.
+        // On HTTP/2, a request must have `:authority` or `Host`.
         return if host.is_none() && head.version == Version::HTTP_2 {
             Err(RequestRefusal::bad_request("no :authority"))
         } else {
@@ -42,8 +41,8 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     if !is_valid(authority.as_bytes()) {
         return Err(RequestRefusal::bad_request("invalid authority"));
     }
-    // On HTTP/1.1 the target takes precedence, as the specification requires. On HTTP/2, a client
-    // that sends two different hosts tries to make two parsers disagree.
+    // On HTTP/1.1, the host in the target takes precedence, as the specification requires. On
+    // HTTP/2, no honest client sends two different hosts, so the request is rejected.
     let differs = host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_bytes()));
     if differs && head.version == Version::HTTP_2 {
         return Err(RequestRefusal::bad_request("Host differs from :authority"));
@@ -51,9 +50,9 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     to_origin_form(head)
 }
 
-/// Puts the target of a request into origin-form and its host into `Host`. For a proxy's question,
-/// nothing is checked: its `Host` comes from the client whose request the question is about, so an
-/// invalid value is not a reason to refuse the question.
+/// Converts the target of a proxy's question to origin-form, and stores its host in `Host`. The
+/// host is not checked: it comes from the client whose request the question is about, so an invalid
+/// host is not a reason to reject the question.
 pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
@@ -67,10 +66,10 @@ pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
 /// Checks whether a request with a known host may be sent on its TLS connection.
 ///
 /// The request must use the protocol that the handshake negotiated (RFC 9113, section 3.2), and its
-/// host must be covered by the connection's certificate. A client that named one host in the
-/// handshake and requests another has not verified the other host's certificate, so it needs a new
-/// connection (RFC 9110, section 15.5.20). If the client named no host in the handshake, any `Host`
-/// is accepted.
+/// host must be covered by the connection's certificate. If the certificate does not cover the
+/// requested host, the client has not verified that the server may answer for it, so the client
+/// needs a new connection (RFC 9110, section 15.5.20). If the client named no host in the
+/// handshake, any `Host` is accepted.
 pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), RequestRefusal> {
     if (head.version == Version::HTTP_2) != (secured.protocol == SettledProtocol::Http2) {
         return Err(RequestRefusal::bad_request("the request does not use the protocol negotiated by TLS"));
@@ -84,7 +83,7 @@ pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), Re
     }
 }
 
-/// Returns the name or address in a valid host, without its port and brackets.
+/// Returns the name or the address in a valid host, without port and brackets.
 fn without_port(host: &str) -> &str {
     std::str::from_utf8(Authority::of_host_field(host.as_bytes()).bare_host()).unwrap_or(host)
 }
@@ -98,10 +97,10 @@ fn origin_form(uri: &Uri) -> Result<Uri, RequestRefusal> {
     }
 }
 
-/// Whether the bytes are a valid host with an optional port.
+/// Reports whether the bytes are a valid host with an optional port.
 ///
-/// This is stricter than the grammar, which also allows commas, quotes and escapes. No resolvable
-/// name contains those.
+/// The grammar of URIs also allows commas, quotes and escapes. They are rejected here, because no
+/// name that can be resolved contains them.
 pub(crate) fn is_valid(host: &[u8]) -> bool {
     let authority = Authority::of_host_field(host);
     let name_is_valid = match authority.host {

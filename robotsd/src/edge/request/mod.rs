@@ -1,8 +1,8 @@
-//! The steps that a request passes through before its site is chosen, and the steps of its response
-//! on the way back to the client.
+//! The steps that every request passes before its site is chosen, and that its response passes on
+//! the way back to the client.
 //!
-//! [`service`] is the chain: forwarded fields, request id, admission, host. Each step has its own
-//! file.
+//! [`service`] connects the steps: forwarded fields, request id, admission, host. Each step has its
+//! own module.
 
 pub(crate) mod service;
 
@@ -23,8 +23,8 @@ use http::HeaderValue;
 
 use crate::http_common::Peer;
 
-/// Address and `User-Agent` of the client, taken from the forwarded fields if the peer is a trusted
-/// proxy.
+/// The address and the `User-Agent` of a request's client. They come from the forwarded fields if
+/// the peer is a trusted proxy.
 #[derive(Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) peer: Peer,

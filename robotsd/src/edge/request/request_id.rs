@@ -1,9 +1,9 @@
 //! The ids of requests: the request id, which is logged and sent to the upstream and the client,
 //! and the trace id (W3C Trace Context).
 //!
-//! The request id is generated here, unless a trusted proxy has set one. An id sent by a client is
-//! not accepted, because a client could write arbitrary text into the log or reuse an id. Ids are
-//! unique, not secret.
+//! The request id is generated here, unless a trusted proxy has set one. Ids from other clients are
+//! not accepted, because a client could use them to write arbitrary text into the log, or use one
+//! id twice. Ids are unique, but not secret.
 //!
 //! `traceparent` and `tracestate` come from the client and are passed on unchanged. Only the trace
 //! id is read from them, for logs, and only if the field follows the standard. So clients cannot
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Unique id of a request: 32 hexadecimal digits, or the id set by a trusted proxy.
+/// Unique id of a request: 32 hexadecimal digits, or an id from a trusted proxy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Debug, derive_more::Display)]
 #[debug("RequestId({})", self.as_str())]
 #[display("{}", self.as_str())]
@@ -28,21 +28,21 @@ const MAX_BYTES: usize = 64;
 const OWN: usize = 32;
 
 impl RequestId {
-    /// Creates the id of a connection's n-th request. Counting per connection avoids a counter
-    /// shared by threads.
+    /// Creates the id of a request from the number of its connection, and its own number within the
+    /// connection. So threads need not share a counter of requests.
     pub(crate) fn new(connection: u64, request: u64) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
         let mut digits = [0; MAX_BYTES];
-        // Both mixes are bijections, so the ids of any two requests of the process differ in at
-        // least one half.
+        // `mix` is a bijection. So for any two requests of the process, at least one half of their
+        // ids differs.
         write_hex(&mut digits[..16], mix(process ^ connection));
         write_hex(&mut digits[16..OWN], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
         Self { text: digits, length: OWN as u8 }
     }
 
-    /// Accepts an id set by a proxy if it can be written safely into a log, a page and a header;
-    /// otherwise returns `None`.
+    /// Accepts an id from a proxy. Returns `None` if the id is not safe to write into a log, a page
+    /// or a header.
     pub(crate) fn given(id: &[u8]) -> Option<Self> {
         let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.:+/=@~".contains(octet);
         if id.is_empty() || !id.iter().all(is_plain) {
@@ -64,14 +64,15 @@ impl RequestId {
 
     pub(crate) fn to_value(self) -> HeaderValue {
         let mut value = HeaderValue::from_bytes(self.octets()).unwrap_or_else(|_| HeaderValue::from_static("-"));
-        // Keeps the value out of HPACK's table. No id is ever repeated, so each would only evict a
-        // reusable field, and `h2` compares a value with all entries of the same field name.
+        // This keeps the id out of HPACK's table. An id is never repeated, so it would only evict a
+        // field that can be used again. It would also slow down `h2`, which compares a value with
+        // all entries that have the same name.
         value.set_sensitive(true);
         value
     }
 }
 
-/// The finaliser of SplitMix64, a bijection.
+/// The last step of SplitMix64, which is a bijection.
 fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -101,14 +102,15 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const LENGTH: usize = 55;
 
 /// Returns the trace id: 32 hexadecimal digits in lower case, not all zero. Returns `None` unless
-/// the request has exactly one `traceparent` and it is valid.
+/// the request has exactly one `traceparent` field with a valid value.
 pub(crate) fn trace_id(fields: &HeaderMap) -> Option<&str> {
     let mut lines = fields.get_all(TRACEPARENT).into_iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
     let line = line.to_str().ok()?;
     let (head, further) = line.split_at_checked(LENGTH)?;
     let [version, trace, parent, flags] = parts(head)?;
-    // Later versions may add parts after a hyphen; version 255 is forbidden (section 3.2.2).
+    // A version later than 00 may add parts after a hyphen; version 255 is forbidden (section
+    // 3.2.2).
     let is_whole = further.is_empty() || version != "00" && further.starts_with('-');
     let is_valid = is_id(version, 2) && version != "ff" && is_id(trace, 32) && is_id(parent, 16) && is_id(flags, 2);
     let is_set = |id: &str| id.bytes().any(|digit| digit != b'0');

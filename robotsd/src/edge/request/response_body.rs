@@ -1,8 +1,8 @@
-//! The response body that is sent to a client, its framing, and the exchange that ends with its
+//! The body of a response on its way to a client, its framing, and the exchange that ends with its
 //! last byte.
 //!
-//! HTTP/2 clients also receive trailers, if [their names are allowed](trailers). On HTTP/1.1,
-//! trailers are dropped, which a gateway may do (RFC 9110, section 6.5.1).
+//! HTTP/2 clients also get trailers, if [their names are allowed](trailers). On HTTP/1.1, trailers
+//! are dropped, as RFC 9110, section 6.5.1, allows.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,25 +26,24 @@ pin_project! {
     pub(crate) struct ResponseBody<B> {
         #[pin]
         content: Content<B>,
-        // This field is boxed, because most bodies are sent over HTTP/1.1 and do not need it, and a
-        // response is moved often.
+        // Boxed, because responses are moved often, and those over HTTP/1.1 do not need this field.
         stream: Option<Box<Http2Pieces>>,
-        // The exchange ends when it is dropped together with the body.
+        // Dropped together with the body, which ends the exchange.
         exchange: Option<Exchange>,
     }
 }
 
-/// Passes a body to an HTTP/2 stream in pieces. Each piece that is sent shows that the client
+/// Splits a body into pieces for an HTTP/2 stream. Each piece that is sent shows that the client
 /// reads.
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
-    /// The rest of a frame, which is passed on in later pieces.
+    /// The rest of a frame, to be returned in further pieces.
     queued: Bytes,
 }
 
 impl Http2Pieces {
-    /// Returns the next piece of the queued frame, if any.
+    /// Returns the next piece of a frame that was split, if any.
     fn next_piece(&mut self) -> Option<Bytes> {
         if self.queued.is_empty() {
             return None;
@@ -53,8 +52,8 @@ impl Http2Pieces {
         Some(self.queued.split_to(self.queued.len().min(PIECE)))
     }
 
-    /// Records that a frame, or the end of the body, is handed out. Queues the bytes after the
-    /// frame's first piece.
+    /// Records that the body returns a frame or its end. If the frame is larger than a piece, its
+    /// rest is queued.
     fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
         self.consumer.handed_out();
         if let Some(data) = frame.and_then(Frame::data_mut)
@@ -78,7 +77,7 @@ pin_project! {
 }
 
 impl<B> ResponseBody<B> {
-    /// Creates a body with text that the edge itself has written.
+    /// Creates the body of a response that the edge itself has generated.
     pub(crate) fn own(text: Bytes) -> Self {
         Self {
             content: Content::Own { text: Some(text).filter(|text| !text.is_empty()) },
@@ -87,7 +86,8 @@ impl<B> ResponseBody<B> {
         }
     }
 
-    /// Wraps a body from the service, for an HTTP/1.1 connection or for an HTTP/2 stream.
+    /// Creates the body of a response from the service. `stream` is `None` for an HTTP/1.1
+    /// connection.
     pub(crate) fn inner(body: B, stream: Option<StreamConsumer>) -> Self {
         let stream = stream.map(|consumer| Box::new(Http2Pieces { consumer, queued: Bytes::new() }));
         Self { content: Content::Inner { body }, stream, exchange: None }
@@ -136,8 +136,8 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         }
     }
 
-    /// Counts bytes that were passed on, if an access record is kept and the bytes are not counted
-    /// by a stream.
+    /// Adds bytes to the access record, unless there is no record or the HTTP/2 stream counts the
+    /// bytes.
     fn account(self: Pin<&mut Self>, octets: Option<usize>) {
         let is_whole = octets.is_none() || self.is_end_stream();
         let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {
@@ -187,23 +187,24 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
     }
 }
 
-/// How the recipient finds the end of a response body (RFC 9112, section 6; RFC 9113, section 8.1).
+/// How the client finds the end of a response body (RFC 9112, section 6; RFC 9113, section 8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// No body follows. `length` is the `Content-Length` that must still be added to the response
-    /// to a HEAD request.
+    /// No body follows. For the response to a HEAD request, `length` is the `Content-Length` that
+    /// must be added to the head, if any.
     Absent { length: Option<u64> },
-    /// The length is known. The head may already contain it as `Content-Length`.
+    /// The length is known. `is_in_head` tells whether the head already contains it as
+    /// `Content-Length`.
     Length { octets: u64, is_in_head: bool },
-    /// Each piece and the end are delimited: by chunks on HTTP/1.1, by frames on HTTP/2.
+    /// Every piece and the end are marked: by chunks on HTTP/1.1, by frames on HTTP/2.
     Chunked,
 }
 
 impl Framing {
-    /// Chooses the framing from the head and the body. Removes fields that contradict it from the
-    /// head.
+    /// Chooses the framing for a head and a body. Removes fields that contradict the framing from
+    /// the head.
     pub(crate) fn new(head: &mut response::Parts, body: &impl Body, is_head: bool) -> Self {
-        // Responses with these statuses have no body (RFC 9110, section 6.4.1).
+        // With these statuses, there is no body (RFC 9110, section 6.4.1).
         let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         if head.status == StatusCode::NO_CONTENT {
             head.headers.remove(CONTENT_LENGTH);
@@ -230,19 +231,19 @@ impl Framing {
     }
 }
 
-/// One request and its response. The exchange ends when this value is dropped: after the last byte
-/// of the body, or when the client leaves.
+/// One request and its response. Dropping this value ends the exchange: after the last byte of the
+/// body, or when the client disconnects.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    // This is dropped before the record, so that the connection already counts as idle when the
-    // record is logged.
+    // This field is before the record, so that the connection counts as idle when the record is
+    // logged.
     in_progress: RequestInProgress,
     holds_transfer: bool,
     is_answered: bool,
     /// The access record, if there is an access log.
     pub(crate) record: Option<Box<PendingRecord>>,
-    /// The HTTP/2 stream of the response, if any. The stream then counts the sent bytes: those that
-    /// it has accepted, not those that were passed to its task.
+    /// The HTTP/2 stream of the response. If there is one, it counts the sent bytes, because it
+    /// knows how many were accepted and not only passed to it.
     pub(crate) stream: Option<StreamConsumer>,
 }
 
@@ -252,8 +253,8 @@ impl Exchange {
         Self { in_progress, holds_transfer: false, is_answered: false, record: None, stream: None }
     }
 
-    /// Returns the record, so that the body can add its bytes there. Returns `None` if a stream
-    /// counts the bytes.
+    /// Returns the access record if the body must count its bytes there. Returns `None` if the
+    /// stream counts them, or if there is no access log.
     pub(crate) fn body_record(&mut self) -> Option<&mut PendingRecord> {
         self.record.as_deref_mut().filter(|_| self.stream.is_none())
     }

@@ -1,14 +1,13 @@
-//! The service of one connection: the chain of steps that every request passes through, and the
-//! completion of its response.
+//! The service of one connection. It performs the steps that every request passes, and completes
+//! the responses.
 //!
-//! 1. [Forwarded fields](super::trusted) are read, if the peer is a trusted proxy, before they are
-//!    removed.
-//! 2. [Request id](super::request_id): the id set by a trusted proxy is used, or a new one is
-//!    created. The exchange and its [access record](super::access_record) begin.
+//! 1. [Forwarded fields](super::trusted) are read if the peer is a trusted proxy. This must precede
+//!    step 5, which removes them.
+//! 2. [Request id](super::request_id): an id from a trusted proxy is used, or a new one is
+//!    generated. The exchange and its [access record](super::access_record) begin.
 //! 3. [Admission](super::admission): method, size, target, transfer codings and expectation are
 //!    checked.
-//! 4. [Host](super::host): the host is determined from the request and checked against the TLS
-//!    connection.
+//! 4. [Host](super::host): the host is determined, and checked against the TLS connection.
 //! 5. [Fields](crate::http_common::fields): hop-by-hop and forged fields are removed, and
 //!    [robotsd's own fields](super::trusted::ForwardedFields) are added.
 //!
@@ -45,7 +44,7 @@ use crate::http_common::tunnel::{PendingTunnel, Tunnel};
 use crate::http_common::{ClientRequest, EdgeService, InterimClient, InterimResponses, RequestBody, Transfer, fields};
 use crate::metrics::MethodLabel;
 
-/// Properties of a connection that all of its requests share.
+/// Properties of a connection that apply to all of its requests.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
     pub(crate) forwarded: ForwardedFields,
@@ -53,17 +52,17 @@ pub(crate) struct ConnectionInfo {
     pub(crate) secured: Option<Secured>,
 }
 
-/// The code that writes the response to a request.
+/// The code that will write the response to a request.
 pub(crate) enum ResponseWriter {
-    /// The fast path of HTTP/1.1. A connection on it cannot switch protocols.
+    /// The fast path of HTTP/1.1, which cannot switch protocols.
     Fast,
-    /// hyper, with the handle for switching protocols.
+    /// hyper, with its handle for switching protocols.
     Hyper(OnUpgrade),
     /// An HTTP/2 stream.
     Stream(StreamConsumer),
 }
 
-/// Answers every request of a connection.
+/// Answers the requests of one connection.
 pub(crate) struct RequestService<S> {
     inner: S,
     settings: Arc<ConnectionSettings>,
@@ -86,20 +85,20 @@ impl<S> RequestService<S> {
         Self { inner, settings, connection, info, number, requests: AtomicU64::new(0) }
     }
 
-    /// Returns the protocol that the TLS handshake negotiated. Returns `None` for a connection
-    /// without TLS, whose first bytes decide the protocol.
+    /// Returns the protocol that TLS has negotiated. Returns `None` if there is no TLS; the first
+    /// bytes of the connection then decide the protocol.
     pub(crate) fn settled_protocol(&self) -> Option<SettledProtocol> {
         self.info.secured.as_ref().map(|secured| secured.protocol)
     }
 
-    /// Performs step 2. Also returns whether the request is the first one of the connection.
+    /// Determines the request id (step 2). Also returns whether the request is the first one of its
+    /// connection.
     fn request_id(&self, given: Option<RequestId>) -> (RequestId, bool) {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         (given.unwrap_or_else(|| RequestId::new(self.number, request)), request == 0)
     }
 
-    /// Begins the exchange, with an access record if there is an access log. This applies to
-    /// refused requests as well.
+    /// Begins the exchange (step 2). Refused requests have an exchange and an access record, too.
     fn begin(&self, request: &Request<RequestBody>, id: RequestId, forwarded: Option<&ForwardedInfo>) -> Exchange {
         let mut exchange = Exchange::begin(&self.connection, request.version() == Version::HTTP_2);
         if let Some(on_access) = &self.settings.on_access {
@@ -111,7 +110,7 @@ impl<S> RequestService<S> {
         exchange
     }
 
-    /// Performs steps 3 to 5.
+    /// Checks and completes the request (steps 3 to 5).
     fn prepare(
         &self,
         request: Request<RequestBody>,
@@ -168,7 +167,8 @@ impl<S: EdgeService> hyper::service::Service<Request<Incoming>> for RequestServi
 }
 
 impl<S: EdgeService> RequestService<S> {
-    /// Answers a request, and returns its id. The fast path adds the id to the response itself.
+    /// Answers a request. Also returns the request's id, which the fast path adds to the response
+    /// itself.
     pub(crate) fn answer(
         &self,
         request: Request<RequestBody>,
@@ -184,8 +184,8 @@ impl<S: EdgeService> RequestService<S> {
             Some(stream) => Some(InterimResponses::to(Arc::clone(stream))),
             None => (version == Version::HTTP_11).then(|| InterimResponses::to(Arc::clone(&self.connection))),
         };
-        // The only value that HTTP/2 allows is `trailers` (RFC 9113, section 8.2.2), so the value
-        // is not checked.
+        // The value is not checked, because HTTP/2 allows only `trailers` (RFC 9113, section
+        // 8.2.2).
         let accepts_trailers = stream.is_some() && request.headers().contains_key(TE);
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
@@ -193,8 +193,8 @@ impl<S: EdgeService> RequestService<S> {
                 let given = forwarded.as_ref().and_then(|forwarded| forwarded.id);
                 (forwarded, given)
             }
-            // The preset of a question defines which fields contain the client's address and
-            // `User-Agent`.
+            // For a question, the client's address and `User-Agent` are read later, from the fields
+            // of its preset.
             Callers::AskingProxies => (None, self.info.forwarded.request_id(request.headers())),
         };
         let (id, is_first) = self.request_id(given);
@@ -209,7 +209,7 @@ impl<S: EdgeService> RequestService<S> {
                 Ok((request, wants_websocket)) => {
                     let upgrade = upgrade.filter(|_| wants_websocket);
                     let response = service.answer(request).await;
-                    // The fast path writes interim responses itself.
+                    // On the fast path, interim responses are written by another part of the code.
                     if !is_fast {
                         interim_written(&mut exchange, response.extensions().get::<Transfer>().cloned()).await;
                     }
@@ -222,8 +222,8 @@ impl<S: EdgeService> RequestService<S> {
             };
             let mut value = (!is_fast).then(|| id.to_value());
             if let Some(value) = &mut value {
-                // The first response of a connection adds the name of the field to HPACK's table;
-                // later ones only refer to it.
+                // The first response of a connection stores the field's name in HPACK's table.
+                // Later responses refer to that entry.
                 value.set_sensitive(!is_first);
             }
             end(response, version, value, exchange, is_fast, stream)
@@ -232,12 +232,12 @@ impl<S: EdgeService> RequestService<S> {
     }
 }
 
-/// Waits until the client has received the interim responses that precede the final one.
+/// Waits until the interim responses of a request have been written.
 async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
     if is_held {
-        // The client reads too slowly, so the upstream connection that waits for it may have to be
-        // closed.
+        // While the client does not read, the upstream connection may be needed for other requests.
+        // This check detects that.
         if let Some(transfer) = transfer {
             exchange.hold(transfer);
         }
@@ -245,8 +245,8 @@ async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     }
 }
 
-/// Completes a response for the code that writes it, and attaches the exchange, which ends with the
-/// body.
+/// Completes the head of a response, and adds the exchange to its body, so that the exchange ends
+/// with the body.
 fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut response: Response<ResponseBody<B>>,
     requested: Version,
@@ -264,14 +264,14 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     if requested == Version::HTTP_10 && response.headers().contains_key(CONNECTION) {
-        // With HTTP/1.1 as the version, hyper would add the `keep-alive` that the client has
-        // requested.
+        // If the version were HTTP/1.1, hyper would add `keep-alive` because the client has
+        // requested it.
         *response.version_mut() = Version::HTTP_10;
     }
     if let Some(transfer) = response.extensions().get::<Transfer>() {
         match stream {
             Some(consumer) => consumer.hold(transfer.clone(), Arc::clone(exchange.connection())),
-            // The fast path reads the transfer from the response's extensions.
+            // The fast path gets the transfer from the response's extensions.
             None if is_fast => {}
             None => exchange.hold(transfer.clone()),
         }
@@ -287,8 +287,8 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     response.map(|body| body.ending(Some(exchange)))
 }
 
-/// Removes hop-by-hop fields from a response. Switches protocols if both the client and the
-/// upstream ask for that.
+/// Removes hop-by-hop fields from a response. If client and upstream both switch to a WebSocket,
+/// prepares the tunnel.
 fn finish<B>(
     mut response: Response<B>,
     upgrade: Option<OnUpgrade>,
@@ -309,7 +309,7 @@ fn finish<B>(
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
             response.map(|_| ResponseBody::own(Bytes::new()))
         }
-        // The client did not ask for an interim response of this kind. If it were passed on, the
+        // The client does not expect this 1xx response as the final one. If it were passed on, the
         // client could take the upstream's next bytes for another response.
         _ => {
             RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)

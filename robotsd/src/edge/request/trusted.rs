@@ -1,10 +1,11 @@
-//! Trusted proxies, the content of their forwarded fields, and the fields that report the client to
+//! Reads the forwarded fields of trusted proxies, and builds the fields that report the client to
 //! an upstream.
 //!
-//! The [fields sent to an upstream](ForwardedValues) are always written by robotsd; incoming fields
-//! with these names are removed. If the peer is trusted, the incoming fields are read first, and
-//! robotsd's fields extend their content. `Forwarded` is not written: with two fields for the same
-//! facts, two readers could disagree, and more applications read the `X-Forwarded-*` fields.
+//! robotsd always writes the [fields for an upstream](ForwardedValues) itself, and removes incoming
+//! fields with these names. If the peer is trusted, the incoming fields are read first, and
+//! robotsd's fields extend their content. robotsd does not write `Forwarded`, because most
+//! applications read the `X-Forwarded-*` fields, and if a request had both, two readers could
+//! disagree.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use super::{ClientInfo, host};
 use crate::http_common::Peer;
 use crate::http_common::fields::{self, ForwardedValues, Sender};
 
-/// The proxies in front of a listener. By default there are none, and forwarded fields are ignored.
+/// The trusted proxies in front of a listener. By default, there are none, so forwarded fields are
+/// ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trusted {
     /// Addresses of the trusted proxies.
@@ -29,13 +31,14 @@ pub(crate) struct Trusted {
     pub(crate) agent_header: Option<HeaderName>,
 }
 
-/// The content of a request's forwarded fields, from a trusted proxy.
+/// The content of the forwarded fields that a trusted proxy has sent with a request.
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
-    /// Address of the client: the first untrusted address on the way back from the peer. If all
-    /// addresses are trusted, the one furthest from the peer.
+    /// Address of the client: the last address in the list that is not trusted. If all addresses
+    /// are trusted, the first one.
     pub(crate) client: SocketAddr,
-    /// The addresses from the client to the peer, in the format of `X-Forwarded-For`.
+    /// The addresses from the client to the peer, in the format of `X-Forwarded-For`. Addresses
+    /// before the client's are left out.
     pub(crate) way: Option<HeaderValue>,
     pub(crate) scheme: Option<&'static str>,
     pub(crate) host: Option<HeaderValue>,
@@ -47,7 +50,7 @@ pub(crate) struct ForwardedInfo {
 }
 
 impl Trusted {
-    /// Whether a peer at this address is trusted.
+    /// Reports whether a peer at this address is trusted.
     pub(crate) fn trusts(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(address))
     }
@@ -70,8 +73,8 @@ impl Trusted {
         }
     }
 
-    /// Returns the id set by a trusted proxy if it can be written safely into a log, a page and a
-    /// header.
+    /// Returns the id that a trusted proxy has set. Returns `None` if it is not safe to write into
+    /// a log, a page or a header.
     pub(crate) fn request_id(fields: &HeaderMap) -> Option<RequestId> {
         let mut given = fields.get_all(X_REQUEST_ID).iter();
         match (given.next(), given.next()) {
@@ -89,12 +92,12 @@ fn scheme(given: &[u8]) -> Option<&'static str> {
     ["https", "http"].into_iter().find(|scheme| given.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
-/// The forwarded fields shared by all requests of a connection, ready to be written.
+/// The forwarded fields that are the same for all requests of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedFields {
     peer: Peer,
     address: HeaderValue,
-    /// Scheme of the connection to this listener.
+    /// Scheme of the connection, `http` or `https`.
     scheme: &'static str,
     trusted: Arc<Trusted>,
     is_trusted: bool,
@@ -102,27 +105,27 @@ pub(crate) struct ForwardedFields {
 
 impl ForwardedFields {
     pub(crate) fn new(peer: Peer, scheme: &'static str, trusted: Arc<Trusted>) -> Self {
-        // An IPv4 client on a dual-stack socket is written as an IPv4 address, as everywhere else
-        // in robotsd.
+        // If an IPv4 client connects to a dual-stack socket, its address is written as an IPv4
+        // address, as everywhere else in robotsd.
         let address = peer.address.ip().to_canonical().to_string();
         let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
         let is_trusted = trusted.trusts(peer.address.ip());
         Self { peer, address, scheme, trusted, is_trusted }
     }
 
-    /// Returns the fields for a connection whose client the peer has not identified. Forwarded
-    /// fields on this connection are not trusted, because they may come from that client.
+    /// Returns the fields for a connection whose PROXY header does not identify the client.
+    /// Forwarded fields on this connection are not trusted, because they may come from that client.
     pub(crate) fn of_unnamed_client(self) -> Self {
         Self { is_trusted: false, ..self }
     }
 
-    /// Returns who sends the connection's requests.
+    /// Returns the kind of sender of the connection's requests.
     pub(crate) const fn sender(&self) -> Sender {
         if self.is_trusted { Sender::TrustedProxy } else { Sender::Anyone }
     }
 
-    /// Reads the fields of a request if the peer is trusted. Must be called before the fields are
-    /// removed.
+    /// Reads the forwarded fields of a request if the peer is trusted. Must be called before they
+    /// are removed.
     pub(crate) fn read(&self, fields: &HeaderMap) -> Option<ForwardedInfo> {
         self.is_trusted.then(|| self.trusted.read(fields, self.peer.address))
     }
@@ -142,8 +145,9 @@ impl ForwardedFields {
         }
     }
 
-    /// Returns the values for a request whose own forwarded fields have been removed. Also moves
-    /// the client's `User-Agent` to the field that the proxies use for it.
+    /// Returns the values of the forwarded fields for a request. The request's own forwarded fields
+    /// must have been removed. If the proxies send the client's `User-Agent` in another field, that
+    /// field is added again for the upstream.
     pub(crate) fn values(
         &self,
         fields: &mut HeaderMap,
@@ -192,13 +196,14 @@ mod tests {
         for (given, expected_client, expected_way) in [
             ("192.0.2.1", "192.0.2.1", "192.0.2.1, 10.0.0.1"),
             ("192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
-            // The client has forged the first entries.
+            // The client has forged the addresses before its own.
             ("127.0.0.1, 10.9.9.9, 192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
             ("2001:db8:2::1, 2001:db8:1::7", "2001:db8:2::1", "2001:db8:2::1, 2001:db8:1::7, 10.0.0.1"),
             ("::ffff:192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
             // All addresses are trusted.
             ("10.0.0.3, 10.0.0.2", "10.0.0.3", "10.0.0.3, 10.0.0.2, 10.0.0.1"),
-            // An entry cannot be parsed, so the last address before it on the way back counts.
+            // If an entry cannot be parsed, the address after it counts as the client's. Here, this
+            // is the peer.
             ("192.0.2.1, unknown", "10.0.0.1", "10.0.0.1"),
             ("192.0.2.1, x, 10.0.0.2", "10.0.0.2", "10.0.0.2, 10.0.0.1"),
             ("", "10.0.0.1", "10.0.0.1"),
@@ -221,13 +226,13 @@ mod tests {
         let both = read(&[forwarded, ("x-forwarded-for", "192.0.2.2"), ("x-forwarded-host", "x.test")]);
         assert_eq!((client(&both).as_str(), both.scheme), ("192.0.2.2", None));
         assert_eq!(both.host.unwrap(), "x.test");
-        // Scheme and host come from the entry that the client's own proxy has added.
+        // Scheme and host are taken from the entry that the client's own proxy has added.
         let one = read(&[forwarded, ("x-forwarded-proto", "http"), ("x-forwarded-host", "x.test")]);
         assert_eq!((client(&one).as_str(), one.scheme), ("192.0.2.1", Some("https")));
         assert_eq!(one.host.unwrap(), "f.test");
         let silent = read(&[("forwarded", "for=unknown;proto=https"), ("x-forwarded-proto", "https")]);
         assert_eq!((client(&silent).as_str(), silent.scheme), ("10.0.0.1", None));
-        // The proxy only terminates TLS.
+        // This proxy only terminates TLS, and sends no other forwarded field.
         assert_eq!(read(&[("x-forwarded-proto", "HTTPS")]).scheme, Some("https"));
     }
 

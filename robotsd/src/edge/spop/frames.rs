@@ -1,6 +1,5 @@
-//! The frames of SPOP: their heads, the handshake, and the ACK with its variables. This module also
-//! parses and builds the values in frames: variable-length integers, strings, typed data, and the
-//! lists of a payload.
+//! Parses and builds the frames of SPOP and the values in them: variable-length integers, strings,
+//! typed data, and lists.
 //!
 //! Everything is parsed in place. Strings are byte strings, because strings from a client need not
 //! be UTF-8.
@@ -9,11 +8,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Maximum size of an accepted frame, in bytes, without its length field. HAProxy's frames can be
-/// as large as its buffers: 16 KiB by default.
+/// Maximum size of an accepted frame without its length field, in bytes. HAProxy's frames are at
+/// most as large as its buffers: 16 KiB by default.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
 
-/// Smallest value that a peer may announce as its maximum frame size, in bytes.
+/// Minimum frame size that a peer may announce as its maximum, in bytes.
 const MIN_BOUND: u64 = 256;
 
 /// Size of the length field of a frame, in bytes.
@@ -40,17 +39,17 @@ pub(crate) enum HaproxyFrame {
     Unknown,
 }
 
-/// The parameters that both sides have agreed on.
+/// The parameters that both sides have agreed on in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreement {
     /// Maximum frame size, in bytes.
     pub(crate) largest: usize,
     pub(crate) has_pipelining: bool,
-    /// HAProxy opened the connection only for a health check.
+    /// Whether HAProxy opened the connection only for a health check.
     pub(crate) is_health_check: bool,
 }
 
-/// The reason for ending a connection, as sent in DISCONNECT.
+/// The reason for the end of a connection, as sent in DISCONNECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SpopError {
     pub(crate) status: u32,
@@ -107,13 +106,13 @@ fn read(frame: Bytes) -> Result<HaproxyFrame, SpopError> {
     }
 }
 
-/// Returns the parameters for this HELLO of HAProxy.
+/// Parses HAProxy's HELLO, and returns the parameters for the connection.
 pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
     let items = Arguments::all(payload).ok_or(SpopError::INVALID)?;
     let versions = items.octets(b"supported-versions").ok_or(SpopError::NO_VERSION)?;
     let Some(SpopValue::Number(largest)) = items.get(b"max-frame-size") else { return Err(SpopError::NO_FRAME_SIZE) };
     let capabilities = items.octets(b"capabilities").ok_or(SpopError::NO_CAPABILITIES)?;
-    // An agent that supports a major version supports all of its minor versions.
+    // An agent that supports major version 2 supports all its minor versions.
     if !listed(versions).any(|version| version.starts_with(b"2.")) {
         return Err(SpopError::VERSION);
     }
@@ -167,33 +166,33 @@ fn push_frame(out: &mut Vec<u8>, kind: u8, stream: u64, frame: u64, payload: imp
     out[start..start + LENGTH].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The variables that an ACK sets for the duration of a request and its response.
+/// The variables to set with an ACK. HAProxy keeps them until the request has been answered.
 #[derive(Debug)]
 pub(crate) struct VariableList {
-    /// The encoded actions.
+    /// The encoded actions: one per variable.
     pub(crate) actions: Vec<u8>,
-    /// Maximum total size of the actions in a frame, in bytes.
+    /// Maximum total size of the actions, in bytes.
     most: usize,
 }
 
 /// Maximum size of the head of an ACK, in bytes.
 const HEAD: usize = 1 + 4 + 10 + 10;
 
-/// Maximum size of an action in addition to its name and value, in bytes.
+/// Maximum size of an action without its name and value, in bytes.
 const AROUND: usize = 3 + 3 + 1 + 5;
 
 impl VariableList {
-    /// Creates an empty list for frames of at most this size.
+    /// Creates an empty list for a frame of at most this size.
     pub(crate) fn of_frame(largest: usize) -> Self {
         Self { actions: Vec::new(), most: largest.saturating_sub(HEAD) }
     }
 
-    /// Whether a variable with this name and value fits.
+    /// Reports whether a variable with this name and value still fits.
     fn has_room(&self, name: &str, value: &[u8]) -> bool {
         self.actions.len() + AROUND + name.len() + value.len() <= self.most
     }
 
-    /// Sets a variable to a string, or omits it if it does not fit.
+    /// Sets a variable to a string. The variable is omitted if it does not fit.
     pub(crate) fn text(&mut self, name: &str, value: &[u8]) {
         if self.has_room(name, value) {
             self.set(name);
@@ -201,7 +200,7 @@ impl VariableList {
         }
     }
 
-    /// Sets a variable to a number, or omits it if it does not fit.
+    /// Sets a variable to a number. The variable is omitted if it does not fit.
     pub(crate) fn number(&mut self, name: &str, value: u32) {
         if self.has_room(name, &[]) {
             self.set(name);
@@ -210,13 +209,13 @@ impl VariableList {
     }
 
     fn set(&mut self, name: &str) {
-        // This is the action "set-var" with three arguments, in the scope of the transaction.
+        // The action "set-var", its three arguments, and the scope "transaction".
         self.actions.extend_from_slice(&[1, 3, 2]);
         push_string(&mut self.actions, name.as_bytes());
     }
 }
 
-/// A value of typed data; types that robotsd does not need are parsed only to skip them.
+/// A value of typed data. Values of types that robotsd does not need are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpopValue<'a> {
     Null,
@@ -227,7 +226,7 @@ pub(crate) enum SpopValue<'a> {
     Octets(&'a [u8]),
 }
 
-/// The arguments of one message or the items of a handshake: a list of names and values.
+/// A list of names and values: the arguments of a message, or the items of a handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments<'a>(&'a [u8]);
 
@@ -241,7 +240,7 @@ impl<'a> Arguments<'a> {
         Some(Self(octets))
     }
 
-    /// Splits a payload into its first message and the rest.
+    /// Returns the first message of a payload, and the rest of the payload.
     pub(crate) fn of_message(payload: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (_name, rest) = split_string(payload)?;
         let (count, items) = rest.split_first()?;
@@ -283,7 +282,7 @@ fn split_item(octets: &[u8]) -> Option<(Item<'_>, &[u8])> {
     Some(((name, value), rest))
 }
 
-/// Splits off the string at the start of the bytes.
+/// Parses a string at the start of the bytes. Also returns the rest.
 pub(crate) fn split_string(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = split_integer(octets)?;
     rest.split_at_checked(usize::try_from(length).ok()?)
@@ -314,8 +313,9 @@ fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
     })
 }
 
-/// Splits off an integer. Values below 240 are a single byte. Otherwise, the first byte contributes
-/// four bits and each following byte seven; the highest bit of the last byte is 0.
+/// Parses an integer at the start of the bytes. Also returns the rest. Values below 240 are a
+/// single byte. Otherwise, the first byte contributes four bits and each following byte seven; the
+/// highest bit of the last byte is 0.
 pub(super) fn split_integer(octets: &[u8]) -> Option<(u64, &[u8])> {
     let (first, mut rest) = octets.split_first()?;
     let mut number = u64::from(*first);

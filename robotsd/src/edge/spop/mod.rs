@@ -1,16 +1,16 @@
-//! SPOP, the protocol that HAProxy uses to ask an agent about its requests (SPOE). It is served on
-//! listeners for other proxies' questions.
+//! SPOP, the protocol that HAProxy uses to ask an agent about its requests (SPOE). Listeners for
+//! other proxies' questions support it.
 //!
 //! A SPOP connection is recognised by its first byte: a frame begins with its length in four bytes,
-//! and the first byte is 0. No HTTP request begins with this byte. Each message in a NOTIFY frame
-//! is converted into a request, which passes through the same [chain](super::request) and service
-//! as a question over HTTP. The response is converted into the variables of the ACK. The names of
-//! arguments and variables are defined by the services behind the edge ([`SpopMessages`]).
+//! and the first of them is 0. No HTTP request begins with 0. Each message in a NOTIFY frame is
+//! converted to a request, which is answered by the same [chain](super::request) and service as a
+//! question over HTTP. The response is converted to the variables of the ACK. These conversions are
+//! defined by the services behind the edge ([`SpopMessages`]).
 //!
-//! Only the required parts of the protocol are implemented: the handshake with its health check;
-//! NOTIFY and ACK, with several frames in progress at a time; and DISCONNECT in both directions.
-//! robotsd does not announce support for fragmented payloads. A fragment, like any other violation
-//! of the protocol, ends the connection.
+//! Only the required parts of the protocol are implemented: the handshake with its health check,
+//! NOTIFY and ACK, and DISCONNECT in both directions. Several NOTIFY frames can be in progress at
+//! the same time. robotsd does not announce support for fragmented payloads. A fragment, like any
+//! other violation of the protocol, ends the connection.
 
 pub(crate) mod frames;
 
@@ -42,30 +42,30 @@ use crate::http_common::{EdgeService, RequestBody};
 pub(crate) use self::frames::push_string;
 pub(crate) use self::frames::{Arguments, SpopValue, VariableList, split_string};
 
-/// Conversions between a listener's messages and HTTP.
+/// Functions that convert SPOP messages to HTTP requests, and responses to variables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpopMessages {
     /// Builds a request from the arguments of a message.
     pub(crate) request: fn(Arguments<'_>) -> Request<()>,
-    /// Converts a response into variables for the proxy.
+    /// Sets the variables for a response.
     pub(crate) variables: fn(&Response<Bytes>, &mut VariableList),
 }
 
-/// Whether a connection speaks SPOP, according to its first byte.
+/// Reports whether a connection uses SPOP, according to its first byte.
 pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
     handover.octets.first() == Some(&0) && !handover.service.connection.has_served()
 }
 
-/// Maximum number of questions of a connection that wait for their answers.
+/// Maximum number of frames of a connection that wait for their answers.
 const MAX_WAITING: usize = 64;
 
-/// The next step after received frames were answered.
+/// The next step after the received frames have been processed.
 enum AfterFrame {
     /// Wait for bytes.
     Wait,
-    /// Send the answers before reading more frames, so that their total size is limited.
+    /// Send the answers before reading more frames, so that answers cannot accumulate.
     Send,
-    /// End the connection; HAProxy has already been sent the reason.
+    /// End the connection. HAProxy has already been sent the reason.
     End,
 }
 
@@ -118,31 +118,31 @@ struct Session<S> {
     client: FastSocket,
     /// Received bytes that are not processed yet.
     received: BytesMut,
-    /// Time since which the current frame has been incomplete. Before the handshake, a missing
-    /// frame counts as incomplete.
+    /// Time when the current incomplete frame began. Before the handshake, the time also runs while
+    /// no frame has begun.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
-    /// No further frames are read. Otherwise a connection with a constant flow of questions would
-    /// never end during a shutdown.
+    /// Whether no further frames are read because of a shutdown. Otherwise a connection with a
+    /// constant flow of questions would never end.
     takes_no_more: bool,
     service: RequestService<S>,
     messages: SpopMessages,
-    /// `None` before the handshake.
+    /// The result of the handshake; `None` before it.
     agreement: Option<Agreement>,
     waiting: FuturesUnordered<WaitingFrame>,
 }
 
-/// A frame that cannot be answered at once. The answer carries the numbers of its stream and frame,
-/// because later frames may be answered before it.
+/// A frame that cannot be answered at once. Its result contains the numbers of its stream and
+/// frame, because later frames may be answered before it.
 type WaitingFrame = Pin<Box<dyn Future<Output = ((u64, u64), VariableList)> + Send>>;
 
 impl<S: EdgeService> Session<S> {
-    /// Answers or queues the complete frames, and sends the answers.
+    /// Answers or queues the complete frames that have arrived, and sends the answers.
     async fn answer_received(&mut self) -> Result<AfterFrame, ConnectionFailure> {
         let length = self.received.len();
         let after = self.answer_frames();
         if self.received.len() < length {
-            // The remaining bytes belong to another frame, whose time begins now.
+            // If bytes remain, they belong to another frame, whose time begins now.
             self.partial_since = None;
         }
         if let Err(error) = after {
@@ -170,11 +170,11 @@ impl<S: EdgeService> Session<S> {
         self.was_told_to_stop = *self.client.stop.borrow();
         let now = Instant::now();
         self.partial_since = if is_partial { self.partial_since.or(Some(now)) } else { None };
-        // A frame has to be complete in time, however slowly its bytes arrive.
+        // A frame has to be complete in time, even if its bytes keep arriving.
         self.partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read)
     }
 
-    /// Completes with the event that ends the wait, or with `None` if queued frames have been
+    /// Completes with the event that ends the wait. The event is `None` if queued frames have been
     /// answered.
     fn poll_event(
         &mut self,
@@ -188,15 +188,15 @@ impl<S: EdgeService> Session<S> {
         if self.takes_no_more && self.waiting.is_empty() {
             return Poll::Ready(Some(Next::Stop));
         }
-        // Bytes that have already arrived are answered first, even if a deadline has passed or the
-        // listener has stopped.
+        // Bytes that have already arrived come first, even if a deadline has passed or the listener
+        // has stopped.
         if !self.takes_no_more
             && self.waiting.len() < MAX_WAITING
             && let Poll::Ready(read) = self.client.poll_receive(cx)
         {
             return Poll::Ready(Some(Next::received(read)));
         }
-        // The stop signal is polled only when no queued frame waits for its answer.
+        // A shutdown must wait until all queued frames have been answered.
         if self.waiting.is_empty() && stopped.poll(cx).is_ready() {
             return Poll::Ready(Some(Next::Stop));
         }
@@ -211,7 +211,7 @@ impl<S: EdgeService> Session<S> {
         let is_partial = self.partial_since.is_some();
         let (why, ended) = match end {
             Next::Closed(Err(error)) if is_partial => return Err(broken(error)),
-            // A proxy that resets an idle connection has simply left.
+            // If a proxy resets an idle connection, it has simply disconnected.
             Next::Closed(_) => return Ok(()),
             Next::Overdue if is_partial => {
                 (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "the SPOP frame was not complete in time".into())))
@@ -275,9 +275,9 @@ impl<S: EdgeService> Session<S> {
         answered
     }
 
-    /// Decides the messages of a frame and returns its variables. HAProxy builds frames according
-    /// to its config, so an invalid frame means that this config is wrong. The connection then
-    /// ends, and HAProxy does what its config prescribes for errors.
+    /// Decides the messages of a frame and returns its variables. An invalid frame means that
+    /// HAProxy's config is wrong, because HAProxy builds frames according to it. The connection
+    /// then ends, and HAProxy does what its config prescribes for errors.
     fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;
@@ -292,7 +292,7 @@ impl<S: EdgeService> Session<S> {
             let mut variables = VariableList::of_frame(largest);
             for answering in answering {
                 let (head, body) = answering.await.into_parts();
-                // A refusal remains a refusal even if its body is incomplete.
+                // If reading the body fails, the response is still a refusal.
                 let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
                 (messages.variables)(&Response::from_parts(head, body), &mut variables);
             }

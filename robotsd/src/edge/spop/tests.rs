@@ -38,7 +38,7 @@ fn hello(versions: &[u8], largest: u32, more: &[u8]) -> Vec<u8> {
     [&items[..], more].concat()
 }
 
-/// Builds a message that contains the target of a request.
+/// Builds a message whose only argument is the target of a request.
 fn message(target: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
     push_string(&mut message, b"question");
@@ -126,7 +126,7 @@ fn what_has_no_room_in_a_frame_is_left_out() {
     assert!(has(b"first") && !has(b"second") && has(b"third"));
 }
 
-/// Starts an edge whose service answers with the question, and connects a client.
+/// Starts an edge whose service answers with the question that it received, and connects a client.
 async fn edge(limits: EdgeLimits) -> (Raw, ServedEdge) {
     edge_that_waits(limits, Arc::new(Semaphore::new(Semaphore::MAX_PERMITS))).await
 }
@@ -135,7 +135,7 @@ fn no_permits() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(0))
 }
 
-/// Connects a client and completes the handshake.
+/// Connects a client that completes the handshake.
 async fn greeted(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdge) {
     let (mut client, edge) = edge_that_waits(limits, permits).await;
     client.send(frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""))).await;
@@ -143,7 +143,7 @@ async fn greeted(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdg
     (client, edge)
 }
 
-/// Starts an edge that answers as many questions as there are permits, and `/quick` without a
+/// Starts an edge that answers only as many questions as there are permits. `/quick` needs no
 /// permit.
 async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdge) {
     let messages = SpopMessages {
@@ -167,7 +167,7 @@ async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, S
     (edge.client().await, edge)
 }
 
-/// Returns the type of the next frame, and everything after its flags.
+/// Returns the type of the next frame, and the part of it after the flags.
 async fn next(client: &mut Raw) -> (u8, Vec<u8>) {
     let length = client.bytes(4).await.try_into().map(u32::from_be_bytes).unwrap();
     let mut frame = client.bytes(length as usize).await;
@@ -188,7 +188,7 @@ async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
     let (mut client, _) = edge(EdgeLimits::default()).await;
     let mut octets = frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""));
     octets.extend(frame(NOTIFY, 1, 300, 1, &message(b"/first")));
-    // This frame has an unknown type, which a future version might add.
+    // A frame type that is unknown now. A future version of SPOP might add it.
     octets.extend(frame(77, 1, 0, 0, b"?"));
     octets.extend(frame(NOTIFY, 1, 301, 2, &message(b"/second")));
     let (before, after) = octets.split_at(octets.len() - 9);
@@ -196,7 +196,7 @@ async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
     let (kind, items) = next(&mut client).await;
     assert!(kind == 101 && has(&items, "version") && has(&items, "pipelining") && !has(&items, "async"), "{items:?}");
     let (kind, first) = next(&mut client).await;
-    // The ACK contains the numbers of the question, then the variable.
+    // The ACK contains the stream and frame numbers of the question, and then the variable.
     assert!(kind == 103 && first.starts_with(&[252, 3, 1, 1, 3, 2]) && has(&first, "asked /first"), "{first:?}");
     client.send(after).await;
     assert!(has(&next(&mut client).await.1, "asked /second"));
@@ -205,7 +205,7 @@ async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
     assert!(ended(&mut client).await);
 }
 
-/// A question may wait for a rate store, while other questions need no store.
+/// For example, a question that waits for a rate store must not delay questions that need no store.
 #[tokio::test]
 async fn a_question_that_waits_holds_up_no_other() {
     let permits = no_permits();
@@ -215,7 +215,7 @@ async fn a_question_that_waits_holds_up_no_other() {
     assert!(has(&next(&mut client).await.1, "asked /quick"));
     permits.add_permits(1);
     assert!(has(&next(&mut client).await.1, "asked /waits"));
-    // Questions beyond the limit of waiting questions are processed in turn.
+    // These are more questions than may wait at the same time. The others are processed later.
     let many: Vec<u8> = (1..=200).flat_map(|number| ask(number, b"/waits")).collect();
     client.send(many).await;
     permits.add_permits(200);
@@ -298,8 +298,8 @@ async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
     client.send(&question).await;
     edge.begin_shutdown();
     for _ in 0..1000 {
-        // While a question waits for its answer, the next question arrives. Once the edge has
-        // closed the connection, sending fails.
+        // While a question waits, the next one arrives. Sending fails once the edge has closed the
+        // connection.
         client.try_send(&question).await;
         tokio::task::yield_now().await;
         permits.add_permits(1);
@@ -313,7 +313,8 @@ async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
     panic!("the connection goes on");
 }
 
-/// Such bytes are not a request on a listener that does not speak SPOP, or after an HTTP request.
+/// The bytes of a SPOP connection are an invalid request on a listener without SPOP, or after an
+/// HTTP request.
 #[tokio::test]
 async fn a_connection_of_http_stays_one() {
     let (mut client, _) = edge(EdgeLimits::default()).await;

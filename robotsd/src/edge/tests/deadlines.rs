@@ -1,4 +1,4 @@
-//! Tests of deadlines: heads, bodies, idle connections and clients that do not read.
+//! Tests of deadlines for heads, bodies, idle connections, and clients that do not read.
 
 use super::flood::{GREETING, PING, head};
 use super::http2_stalls::until;
@@ -17,7 +17,8 @@ async fn a_silent_connection_is_closed() {
 
 #[tokio::test]
 async fn a_head_that_does_not_end_is_closed() {
-    // The same applies while the first bytes can still belong to either protocol.
+    // The deadline for heads also applies while the first bytes can still belong to either
+    // protocol.
     for begun in ["GET / HTTP/1.1\r\nHost: h\r\nX: ", "PRI * HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
         let limits = brief(|limits| (limits.first_byte, limits.header_read) = (HOUR, MOMENT));
         let edge = ServedEdge::start(limits, service_fn(mirror));
@@ -80,12 +81,12 @@ async fn an_http_2_stream_that_is_not_taken_ends_alone() {
 #[tokio::test]
 async fn an_idle_http_2_connection_may_ping() {
     let edge = ServedEdge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror));
-    // The first request arrives together with the preface, so the deadline for heads applies to it.
-    // After that, only long deadlines apply.
+    // The first request arrives together with the preface; otherwise the deadline for heads could
+    // pass before it. After that, only long deadlines apply.
     let mut client = edge.sent([GREETING, &head(2, END_STREAM, 1)].concat()).await;
     until(&mut client, DATA, 1).await;
     let answered = Instant::now();
-    // A PING does not count as the start of a head.
+    // A PING is not the start of a head, so it has no deadline.
     while answered.elapsed() < MOMENT * 3 {
         client.send(frame(PING, 0, 0, &[0; 8])).await;
         until(&mut client, PING, 0).await;

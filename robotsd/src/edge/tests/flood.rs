@@ -1,4 +1,5 @@
-//! Tests of few and of many HTTP/2 frames that request nothing.
+//! Tests of HTTP/2 frames that carry no part of a message: few of them are accepted, and a flood is
+//! not.
 
 use h2::Reason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,7 +16,8 @@ const PRIORITY: u8 = 2;
 pub(super) const PING: u8 = 6;
 pub(super) const WINDOW_UPDATE: u8 = 8;
 
-/// Builds the head of a request for `http` and `h.test` with the method `GET` (2) or `POST` (3).
+/// Builds the head of a request with the method `GET` (2) or `POST` (3), the scheme `http` and the
+/// host `h.test`.
 pub(super) fn request(method: u8, path: &str, flags: u8, stream: u32) -> Vec<u8> {
     let length = u8::try_from(path.len()).unwrap();
     let fields = [&[0x80 | method, 0x86, 4, length], path.as_bytes(), &[1, 6], b"h.test"].concat();
@@ -34,13 +36,13 @@ pub(super) fn window(stream: u32, octets: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &octets.to_be_bytes())
 }
 
-/// Connects a client that has sent the preface and can then send any frames.
+/// Connects a client and sends the preface. The client can then send any frames.
 pub(super) async fn framed(edge: &ServedEdge) -> Raw {
     edge.sent(GREETING).await
 }
 
-/// Reads up to a GOAWAY or the end of the connection. Returns whether the GOAWAY was for a flood.
-/// The GOAWAY may contain an explanation.
+/// Reads up to a GOAWAY or the end of the connection. Returns whether there was a GOAWAY with
+/// ENHANCE_YOUR_CALM, the error code for a flood. It may contain an explanation.
 pub(super) async fn is_sent_calm_down(client: &mut Raw) -> bool {
     let calm = u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes();
     while let Some(received) = soon(client.frame()).await {
@@ -77,7 +79,7 @@ async fn a_flood_of_any_frame_is_closed() {
         client.send(&begin).await;
         let flood = frame.repeat(4_000);
         let (mut read, mut write) = client.socket.split();
-        // The answers must be read; otherwise the connection would stall.
+        // The client must read the answers; otherwise the connection would stall.
         let drained = async {
             let mut received = Vec::new();
             let mut room = [0; 4096];
@@ -93,7 +95,7 @@ async fn a_flood_of_any_frame_is_closed() {
             "{name}: {:?}",
             &received[received.len().saturating_sub(34)..]
         );
-        // The client disconnects now, because the edge would read from it for one more second.
+        // Without this, the edge would read from the client for one more second.
         drop(client);
         edge.reports(ConnectionErrorKind::Flood).await;
         let messages = edge.messages().join("\n");
@@ -105,13 +107,13 @@ async fn a_flood_of_any_frame_is_closed() {
     }
 }
 
-/// The client floods the connection while an answer is stalled within a frame, and reads only after
-/// that.
+/// The connection stalls while the edge has written only a part of a frame. Then the client floods
+/// the connection, and reads only afterwards.
 #[tokio::test]
 async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
     let (edge, dropped) = endless_once(EdgeLimits::default());
     let mut client = framed(&edge).await;
-    // These are the largest possible windows.
+    // The largest possible windows.
     client.send(&frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF])).await;
     client.send(&window(0, 0x7FFF_0000)).await;
     client.send(&request(2, "/endless", END_STREAM, 1)).await;
@@ -134,7 +136,7 @@ async fn empty_data_frames_without_an_end_are_bounded() {
 
 #[tokio::test]
 async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
-    // Each request opens a stream and resets it.
+    // Each request opens a stream, and the client resets it at once.
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = framed(&edge).await;
     let given_up = |stream| [head(2, END_STREAM, stream), reset(stream)].concat();
@@ -164,8 +166,8 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
             if received.flags & END_STREAM != 0 {
                 break;
             }
-            // The client updates both windows for each KiB that it reads, and sends a PING that
-            // measures the round trip.
+            // The client updates both windows for each KiB that it reads, and measures the round
+            // trip with a PING.
             let mut back = frame(PING, 0, 0, &[0; 8]);
             for at in (0..received.payload.len()).step_by(1024) {
                 let piece = u32::try_from((received.payload.len() - at).min(1024)).unwrap();
@@ -188,8 +190,8 @@ async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
     for _ in 0..20 {
         let mut batch = Vec::new();
         for _ in 0..100 {
-            // The client sends a priority and a larger window for each request, as browsers have
-            // done.
+            // For each request, the client sends a priority and a larger window, as browsers used
+            // to do.
             batch.extend(head(2, END_STREAM, stream));
             batch.extend(frame(PRIORITY, 0, stream, &[0, 0, 0, 0, 9]));
             batch.extend(window(stream, 1 << 20));

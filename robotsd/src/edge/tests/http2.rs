@@ -1,4 +1,5 @@
-//! Tests of HTTP/2 streams: interim responses, framing, early ends, and clients that have gone.
+//! Tests of HTTP/2 streams: interim responses, framing, early ends, and clients that have silently
+//! disconnected.
 
 use std::future::poll_fn;
 
@@ -88,7 +89,7 @@ async fn rfc_9110_10_1_1_a_client_that_waits_is_told_to_go_on_once_the_body_is_w
     assert_eq!(soon(response).await.unwrap().status(), 200);
 }
 
-/// Answers with a status, a declared length and a body that depend on the path.
+/// Answers with a response whose status, declared length and body are given in the path.
 async fn framed(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     let mut parts = request.uri().path().split('/').skip(1);
     let mut response = Response::builder().status(parts.next().unwrap());
@@ -122,7 +123,7 @@ async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
         let error = client.ask(get(&format!("http://h.test{path}"))).await.unwrap_err();
         assert!(error.is_reset(), "{path}: {error}");
     }
-    // A request that the edge refuses does not end the connection, and the answer to HEAD has no
+    // The edge refuses this request, but does not end the connection. The answer to HEAD has no
     // body.
     let refused = client.ask(get("http://h.test/200/3/abc").method("HEAD").header("host", "evil")).await.unwrap();
     assert_eq!((refused.status().as_u16(), refused.body().len()), (400, 0));
@@ -150,10 +151,11 @@ async fn a_stream_that_its_client_resets_ends_its_request() {
     assert!(soon(gone).await.is_err());
 }
 
-/// If a client answers PING, its connection stays open for as long as its request takes.
+/// The first client does not answer a PING, so its connection ends. The second one does, so its
+/// connection stays open.
 #[tokio::test]
 async fn a_client_that_does_not_answer_has_gone() {
-    // The head is sent together with the preface; otherwise it could be late.
+    // The head is sent together with the preface; otherwise its deadline could pass.
     let asking = [flood::GREETING, &flood::head(2, frames::END_STREAM, 1)].concat();
     let Held { edge, begun, .. } = held(brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT)));
     let _silent = edge.sent(&asking).await;
@@ -164,7 +166,7 @@ async fn a_client_that_does_not_answer_has_gone() {
     let Held { edge, begun, release } = held(brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, HOUR)));
     let mut client = edge.sent(&asking).await;
     soon(begun.notified()).await;
-    // Another PING is sent only after the answer to the previous one.
+    // After an answer, the next PING is sent.
     for _ in 0..3 {
         let ping = loop {
             let received = soon(client.frame()).await.expect("an open connection");
@@ -185,7 +187,7 @@ async fn shutdown_says_goodbye_and_finishes_requests() {
     let (response, _) = client.begin(get("http://h.test/"), true).await;
     soon(begun.notified()).await;
     edge.begin_shutdown();
-    // Once the client has received the GOAWAY, it sends no further requests.
+    // When the client has received the GOAWAY, it cannot send further requests.
     soon(async {
         while poll_fn(|cx| client.sender.poll_ready(cx)).await.is_ok() {
             tokio::task::yield_now().await;

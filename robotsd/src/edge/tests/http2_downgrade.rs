@@ -1,5 +1,5 @@
-//! Tests of HTTP/2 requests that would have another meaning on HTTP/1.1, built from bytes. None of
-//! them must reach the service.
+//! Tests of HTTP/2 requests that would have another meaning on HTTP/1.1. They are built from bytes,
+//! and none of them may reach the service.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::http_common::frames::{self, CONTINUATION, END_HEADERS, END_STREAM, RST_STREAM};
 use crate::http_common::test_peer::{field, frame};
 
-/// Builds a field section with a method and a path, for `http` and `h.test`.
+/// Builds a field section with this method and path, the scheme `http` and the host `h.test`.
 fn section(method: &str, path: &str, fields: &[Vec<u8>]) -> Vec<u8> {
     let mut section =
         [field(":method", method), field(":scheme", "http"), field(":authority", "h.test"), field(":path", path)]
@@ -21,7 +21,7 @@ fn headers(flags: u8, section: &[u8]) -> Vec<u8> {
     frame(frames::HEADERS, END_HEADERS | flags, 1, section)
 }
 
-/// The numbers of requests that reached the service: heads, and bodies that were complete.
+/// Number of requests that reached the service: their heads, and their complete bodies.
 #[derive(Debug, Default)]
 struct Reached {
     heads: AtomicUsize,
@@ -40,12 +40,12 @@ fn counting() -> (ServedEdge, &'static Reached) {
     (ServedEdge::start(EdgeLimits::default(), service), reached)
 }
 
-/// The outcome of a request on a stream.
+/// How the edge reacted to a request on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answered {
     Response,
     Reset,
-    /// The connection ends.
+    /// The edge ended the connection.
     Goaway,
 }
 
@@ -143,7 +143,7 @@ async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
         answered(&edge, &headers(END_STREAM, &section)).await;
         assert_eq!(reached.heads.load(Ordering::SeqCst), 0, "{what}");
     }
-    // A violation ends only one stream or one connection; the edge continues to serve.
+    // The violations have ended their streams or connections, but the edge still serves.
     assert_eq!(answered(&edge, &headers(END_STREAM, &section("GET", "/", &[]))).await, Answered::Response);
 }
 
@@ -172,7 +172,7 @@ async fn a_length_that_lies_is_no_complete_request() {
     ] {
         let mut client = framed(&edge).await;
         client.try_send(&octets).await;
-        // The answer to this PING arrives after the preceding bytes have been processed.
+        // The PING is answered after the bytes before it have been processed.
         client.try_send(&frame(6, 0, 0, &[7; 8])).await;
         while let Some(frame) = soon(client.frame()).await {
             if frame.kind == 6 && frame.flags == frames::ACK {
@@ -183,7 +183,7 @@ async fn a_length_that_lies_is_no_complete_request() {
     }
 }
 
-/// A field section has no end, or its end comes too late.
+/// The field sections have no end, or an end that comes too late.
 #[tokio::test]
 async fn floods_of_continuation_end_the_connection() {
     for piece in [vec![], field("x-a", "b"), field("x-a", &"b".repeat(100))] {

@@ -10,12 +10,13 @@ use super::*;
 use crate::http_common::frames::{self, DATA, END_STREAM, GOAWAY, RST_STREAM};
 use crate::http_common::test_peer::frame;
 
-/// Builds SETTINGS with a window of zero, so that no stream may carry content.
+/// Builds SETTINGS with a window of zero. No stream may then carry content.
 fn no_window() -> Vec<u8> {
     frame(frames::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0])
 }
 
-/// Reads up to a frame of this kind on a stream. The connection must not end before that.
+/// Reads frames until one of this kind arrives on a stream. The connection must not end before
+/// that.
 pub(super) async fn until(client: &mut Raw, kind: u8, stream: u32) {
     loop {
         let received = soon(client.frame()).await.expect("an open connection");
@@ -77,15 +78,15 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
         client.try_send(&streams().flat_map(reset).collect::<Vec<_>>()).await;
     }
     assert!(is_flood || is_sent_calm_down(&mut client).await);
-    // The client disconnects now, because the edge would read from it for a while.
+    // Without this, the edge would read from the client for a while.
     drop(client);
     edge.reports(ConnectionErrorKind::Flood).await;
-    // These are all requests of one page at once, and those of another page.
+    // The client may reset all requests of a page at once, and then those of another page.
     assert!(begun.load(Ordering::Relaxed) >= 200);
 }
 
-/// Starts an edge that does not read the bodies of requests for `/stuck`, and mirrors everything
-/// else.
+/// Starts an edge that mirrors every request, except that it does not read the bodies of requests
+/// for `/stuck`.
 fn stuck() -> ServedEdge {
     let service = service_fn(|request: Request<RequestBody>| async move {
         if request.uri().path() == "/stuck" {
@@ -102,7 +103,7 @@ fn stuck() -> ServedEdge {
 async fn uploads_that_are_not_taken_hold_up_no_others() {
     let edge = stuck();
     let mut client = framed(&edge).await;
-    // Until this frame arrives, the connection's window has the default size of the protocol.
+    // Before this frame arrives, the connection's window has the protocol's default size.
     until(&mut client, WINDOW_UPDATE, 0).await;
     for stream in (1..100).step_by(2) {
         client.send(&request(3, "/stuck", 0, stream)).await;
@@ -124,13 +125,13 @@ async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
     until(&mut client, DATA, 3).await;
 }
 
-/// The PING waits behind bytes that the client has not read yet. It waits longer than the answer to
-/// a PING may take.
+/// The PING waits behind bytes that the client has not read yet, for longer than the answer to a
+/// PING may take.
 #[tokio::test]
 async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
     let limits = brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));
     let (edge, _dropped) = endless_once(limits);
-    // Everything is sent at once; otherwise the head could be late.
+    // Everything is sent at once; otherwise the deadline for heads could pass.
     let settings = frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF]);
     let asking = [PREFACE, &settings, &window(0, 0x7FFF_0000), &request(2, "/endless", END_STREAM, 1)].concat();
     let mut client = edge.sent(asking).await;

@@ -1,5 +1,5 @@
-//! Tests of interim responses: they precede the final response without delay, on every path to the
-//! client.
+//! Tests of interim responses. They must be sent without waiting for the final response, on every
+//! path to the client.
 
 use http::HeaderMap;
 
@@ -13,8 +13,8 @@ pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
     }
 }
 
-/// Sends two interim responses, and then the body of the request. For `/large`, the final response
-/// is large.
+/// Sends two interim responses, and then the body of the request. If the path is `/large`, the
+/// final response is large.
 async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     hint(&request, 103, "</a>");
     hint(&request, 102, "</b>");
@@ -25,7 +25,7 @@ async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>,
     Ok(Response::new(Full::new(body)))
 }
 
-/// Returns the responses that an HTTP/1.1 client reads: two interim responses and the final one.
+/// Reads the responses to one HTTP/1.1 request: two interim ones and the final one.
 async fn read_hinted(client: &mut Raw) -> test_peer::RawMessage {
     for (status, link) in [(103, "</a>"), (102, "</b>")] {
         let interim = client.message().await;
@@ -52,8 +52,8 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
         let mut client = edge.sent(request).await;
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
-    // The requests are sent one after another on one connection, which is handed over to hyper, and
-    // then all at once.
+    // The requests are sent one after another, and then all at once. The connection is handed over
+    // to hyper in between.
     let mut client = edge.client().await;
     for (request, body) in REQUESTS {
         client.send(request).await;
@@ -111,21 +111,21 @@ async fn an_expectation_is_met_among_them() {
     assert_eq!((last.status(), &*last.body), (200, "ok"));
 }
 
-/// A client does not read a large response. The second response and its interim responses wait
-/// behind it.
+/// The client does not read a large response. Meanwhile, the second response and its interim
+/// responses wait behind it.
 #[tokio::test]
 async fn responses_that_a_client_reads_late_keep_their_order() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
     for (request, body) in REQUESTS {
         let mut client = edge.sent(["GET /large HTTP/1.1\r\nHost: h\r\n\r\n", request].concat()).await;
-        // By now, the buffers of the system are full.
+        // After this time, the buffers of the system are full.
         tokio::time::sleep(MOMENT).await;
         assert_eq!(read_hinted(&mut client).await.body.len(), 16 << 20);
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
 }
 
-/// If a client does not read, both the queue of interim responses and the time are limited.
+/// The client does not read. Both the size of the queue and the waiting time are limited.
 #[tokio::test]
 async fn interim_responses_without_end_do_not_pile_up() {
     let stopped = shared::<Notify>();
@@ -133,7 +133,7 @@ async fn interim_responses_without_end_do_not_pile_up() {
     let edge = ServedEdge::start(brief(|limits| limits.body_idle = MOMENT), service);
     for (request, _) in REQUESTS {
         let _client = edge.sent(request).await;
-        // The connection and the request end although the client is still connected.
+        // The edge ends the request and the connection, although the client stays connected.
         soon(stopped.notified()).await;
     }
 }
@@ -149,7 +149,7 @@ async fn hint_without_end(
     }
 }
 
-/// An upstream connection for which other requests wait.
+/// An upstream connection that other requests need.
 #[derive(Default)]
 struct Wanted(Notify);
 
@@ -162,7 +162,8 @@ impl StallObserver for Wanted {
     fn resumed(&self) {}
 }
 
-/// The response waits until the client has received the interim responses before it.
+/// The final response waits until the client has received the interim responses. Meanwhile, other
+/// requests may need its upstream connection.
 #[tokio::test]
 async fn a_response_behind_interim_ones_can_be_given_up() {
     let wanted = Arc::new(Wanted::default());
@@ -171,7 +172,7 @@ async fn a_response_behind_interim_ones_can_be_given_up() {
         let transfer = transfer.clone();
         async move {
             let link = format!("</{}>", "x".repeat(60 * 1024));
-            // This is more than the buffers of the system can contain.
+            // More than fits into the buffers of the system.
             for _ in 0..512 {
                 hint(&request, 103, &link);
                 tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Tests of idle connections, in every kind of idle state, that are closed for new connections.
+//! Tests of idle connections that are closed for new ones, in every kind of idle state.
 
 use super::flood::{GREETING, request};
 use super::*;
@@ -18,23 +18,23 @@ fn few_places() -> EdgeLimits {
 enum Idling {
     Silent,
     Kept,
-    /// Like `Kept`, but the connection was handed over to hyper.
+    /// Like `Kept`, but hyper drives the connection, because the request had a body.
     KeptAfterUpload,
-    /// HTTP/2, before the first request.
+    /// An HTTP/2 connection before its first request.
     Preface,
     /// A request head that is never completed.
     Head,
-    /// HTTP/2, with one byte of a frame after an answer.
+    /// An HTTP/2 connection that has served a request, and then received one byte of a frame.
     PartialFrame,
-    /// A field section whose last frame does not arrive.
+    /// A field section whose last frame has not begun.
     PartialFields,
-    /// A field section whose last frame has only its head.
+    /// A field section of whose last frame only the header has arrived.
     PartialPayload,
 }
 
 impl Idling {
-    /// Whether the connection waits for the rest of a message. Such a connection is kept for a
-    /// moment, and is closed only after all others.
+    /// Reports whether the connection waits for the rest of a message. Its slot is protected for a
+    /// moment, and is claimed only if no other connection is idle.
     fn is_slow(self) -> bool {
         matches!(self, Self::Head | Self::PartialFrame | Self::PartialFields | Self::PartialPayload)
     }
@@ -59,7 +59,7 @@ async fn idle(edge: &ServedEdge, idling: Idling) -> Raw {
 }
 
 async fn ask_by_http_2(client: &mut Raw) {
-    // The preface and the request are sent at once; otherwise the head could be late.
+    // The preface and the request are sent at once; otherwise the deadline for heads could pass.
     client.send([GREETING, &request(2, "/tail", END_STREAM, 1)].concat()).await;
     assert!(soon(client.heard(b"GET /tail\n")).await);
 }
@@ -90,8 +90,8 @@ async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_tak
             for stream in (1..=199).step_by(2) {
                 let head = [&b"\0\0\x0F\x01\x05\0\0\0"[..], &[stream], b"\x82\x86\x04\x05/tail\x01\x04h.te"];
                 client.try_send(head.concat()).await;
-                // Other requests are answered meanwhile. They do not protect the response that the
-                // client does not read.
+                // Other requests are answered meanwhile. They do not protect the connection of the
+                // response that the client does not read.
                 if !renews || timeout(MOMENT / 3, client.rest()).await.is_ok() {
                     break;
                 }
@@ -106,7 +106,7 @@ async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_tak
 async fn idle_connections_of_every_kind_give_way() {
     use Idling::*;
     for idling in [Silent, Kept, KeptAfterUpload, Preface, Head, PartialFrame, PartialFields, PartialPayload] {
-        // The deadlines are too long to free a slot.
+        // No deadline passes during this test, so none of them frees a slot.
         let limits = EdgeLimits { first_byte: HOUR, header_read: HOUR, keep_alive: HOUR, ..few_places() };
         let edge = ServedEdge::start(limits, service_fn(mirror));
         let mut idle_ones = Vec::new();
@@ -116,7 +116,7 @@ async fn idle_connections_of_every_kind_give_way() {
         let mut kept = edge.client().await;
         assert_eq!(kept.ask(GET).await.status(), 200, "{idling:?}");
         edge.reports(ConnectionErrorKind::Recycled).await;
-        // Only as many connections as necessary were closed, and the ones that became idle last are
+        // No more connections than necessary were closed. The connections that became idle last are
         // still open.
         idle_ones[0].rest().await;
         for _ in 1..PLACES / 2 {
@@ -125,7 +125,7 @@ async fn idle_connections_of_every_kind_give_way() {
         if !idling.is_slow() && !matches!(idling, Preface) {
             assert_eq!(idle_ones[PLACES - 1].ask(GET).await.status(), 200, "{idling:?}");
         }
-        // A connection that does not wait for the rest of a request is closed before one that does.
+        // Connections that do not wait for the rest of a message are closed first.
         if !idling.is_slow() {
             assert_eq!(kept.ask(GET).await.status(), 200, "{idling:?}");
         }
@@ -136,7 +136,7 @@ async fn idle_connections_of_every_kind_give_way() {
 async fn clients_beyond_the_limit_are_all_answered() {
     let edge = ServedEdge::start(few_places(), service_fn(mirror));
     let mut kept = Raw::kept(10 * PLACES, edge.address, GET).await;
-    // A closed connection ends cleanly, without a partial response.
+    // A connection is closed cleanly, not within a response.
     for client in &mut kept[..9 * PLACES] {
         assert_eq!(client.rest().await, "");
     }
@@ -150,7 +150,7 @@ async fn an_idle_http_2_connection_gets_a_goaway_for_a_new_one() {
         client.ask(get("http://h.test/")).await.unwrap();
     }
     assert_eq!(edge.ask(GET).await.status(), 200);
-    // A GOAWAY without an error code is an orderly end.
+    // A GOAWAY without an error ends the connection in an orderly way.
     soon(client.connected).await.unwrap().unwrap();
     edge.reports(ConnectionErrorKind::Recycled).await;
     assert!(!edge.has_reported(ConnectionErrorKind::Broken));
@@ -166,8 +166,8 @@ async fn an_idle_http_2_connection_gets_a_goaway_for_a_new_one() {
 async fn connections_with_requests_in_progress_are_never_closed_for_others() {
     let Held { edge, begun, release } = held(few_places());
     let mut busy = Vec::new();
-    // All slots except one are in use, on the fast path and through hyper. One client sends a body
-    // slowly, and another uses HTTP/2.
+    // All slots except one are in use, by the fast path and by hyper. One of the clients sends its
+    // body slowly, and another uses HTTP/2.
     for request in [GET, GET, UPLOAD, UPLOAD, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab"] {
         let client = edge.sent(request).await;
         soon(begun.notified()).await;
@@ -193,20 +193,20 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
 
 #[tokio::test]
 async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
-    // The answer is one piece, larger than the client's socket buffers. So hyper has all of it, and
-    // the service has no part left.
+    // The answer is one piece that is larger than the client's socket buffers. hyper then has all
+    // of it, and no request is in progress any more.
     const LENGTH: usize = 32 << 20;
     let service = service_fn(|request: Request<RequestBody>| async move {
         let is_small = request.uri().path() == "/small";
         let body = if is_small { Full::default() } else { Full::from(vec![b'x'; LENGTH]) };
-        // For the HTTP/2 client, the answer is only as large as the buffer of its stream.
+        // The HTTP/2 client gets a shorter answer, which fits into the buffer of its stream.
         let is_last = request.uri().path() == "/tail";
         Ok(Response::new(if is_last { Full::from(vec![b'x'; 60_000]) } else { body }))
     });
     let edge = ServedEdge::start(brief(|limits| limits.connections = 3), service);
     let mut upload = edge.sent(UPLOAD).await;
     upload.until(b"\r\n\r\n").await;
-    // The client sets a window smaller than the answer (RFC 9113, section 6.5.2).
+    // The client sets a window that is smaller than the answer (RFC 9113, section 6.5.2).
     let mut http2 = edge.sent(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\x03\xE8").await;
     http2.send(b"\0\0\x0F\x01\x05\0\0\0\x01\x82\x86\x04\x05/tail\x01\x04h.te").await;
     assert!(soon(http2.heard(&[b'x'; 1000])).await);
@@ -219,7 +219,7 @@ async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
 
 #[tokio::test]
 async fn a_tunnel_is_not_idle() {
-    // An upgraded connection has no request in progress, but it is still in use.
+    // A connection that has switched protocols has no request in progress, but it is not idle.
     let service =
         service_fn(|request: Request<RequestBody>| async move { Ok(echo(&request, b"").unwrap_or_default()) });
     let edge = ServedEdge::start(brief(|limits| limits.connections = 2), service);
@@ -234,7 +234,7 @@ async fn a_tunnel_is_not_idle() {
     }
 }
 
-/// A thread that serves connections with its own runtime.
+/// A worker: a thread that serves connections with its own runtime.
 struct Worker {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
@@ -266,7 +266,7 @@ impl Worker {
     }
 }
 
-/// Returns an edge for several workers, and the receiver of its reports.
+/// Creates an edge for several workers. Also returns a receiver of its reports.
 fn for_workers() -> (Edge, std::sync::mpsc::Receiver<(ConnectionErrorKind, String)>) {
     let (errors, reported) = std::sync::mpsc::channel();
     let on_error = move |error: &ConnectionError| drop(errors.send((error.kind, error.detail.clone())));
@@ -281,7 +281,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
     let (begins, begun) = std::sync::mpsc::channel::<()>();
     let service = service_fn(move |request: Request<RequestBody>| {
         if request.uri().path() == "/late" {
-            // This blocks the worker like a long computation.
+            // Blocks the worker, as a long computation would.
             let _ = begins.send(());
             let _ = released.lock().recv_timeout(Duration::from_secs(60));
         }
@@ -295,7 +295,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
         begun.recv_timeout(Duration::from_secs(60)).unwrap();
         let mut new = Raw::sent(other.address, GET).await;
         while reported.recv_timeout(Duration::from_secs(60)).unwrap().0 != ConnectionErrorKind::Recycled {}
-        // This is long enough to claim many more connections.
+        // During this time, the edge could claim many more connections.
         assert!(timeout(CLAIM_AGAIN * 20, new.some()).await.is_err());
         release.send(()).unwrap();
         assert_eq!(new.message().await.status(), 200);
@@ -320,8 +320,7 @@ fn idle_connections_of_another_worker_give_way() {
         assert_eq!(kept.ask(GET).await.status(), 200);
         assert_eq!(idle_ones[0].rest().await, "");
         assert_eq!(idle_ones[1].ask(GET).await.status(), 200);
-        // If the number of slots is reduced, idle connections are closed, and those in use stay
-        // open.
+        // If the number of slots is reduced, idle connections are closed, but none that is in use.
         edge.set_places(PLACES, 1);
         for client in idle_ones.iter_mut().skip(2) {
             assert_eq!(client.rest().await, "");

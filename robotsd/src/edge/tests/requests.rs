@@ -23,8 +23,8 @@ async fn arriving_fields_are_end_to_end_and_ours() {
     assert_eq!(names(&seen.body), OURS);
 }
 
-/// The requests are sent on the fast path, through hyper (because of `TE`, which is hop-by-hop),
-/// and over HTTP/2.
+/// Each request is sent in three ways: on the fast path, through hyper (because of `TE`, which is
+/// hop-by-hop), and over HTTP/2.
 #[tokio::test]
 async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_at_all() {
     let trusted = || Arc::new(Trusted { networks: vec!["127.0.0.0/8".parse().unwrap()], agent_header: None });
@@ -44,8 +44,8 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
         let mut seen = Vec::new();
         for more in ["", "TE: trailers\r\n"] {
             let answer = edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}{more}\r\n")).await;
-            // A trusted proxy's connection carries requests of many clients, so it does not
-            // identify any of them.
+            // A connection of a trusted proxy has no number, because it carries requests of many
+            // clients.
             assert_eq!(answer.field("x-connection"), Some(connection));
             seen.push(answer.body);
         }

@@ -1,4 +1,4 @@
-//! Tests of draining at shutdown, and of the end of connections whose clients are still sending.
+//! Tests of shutdowns, and of connections that end while their clients are still sending.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpSocket;
@@ -57,8 +57,8 @@ async fn shutdown_has_a_deadline() {
 
 #[tokio::test]
 async fn shutdown_serves_connections_of_the_backlog() {
-    // The backlog of the listener is filled before the edge first runs. By then, the shutdown has
-    // already begun.
+    // All clients have connected before the edge runs, and the shutdown has begun by then. So the
+    // connections are still in the listener's backlog.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut waiting = Raw::sent(listener.local_addr().unwrap(), GET).await;
     let edge = Edge::new(brief(|limits| limits.greeting = HOUR), |_| {}, None);
@@ -89,8 +89,8 @@ const OLD: &str = "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n";
 async fn where_another_process_accepts_connections_close_behind_an_answer_that_says_so() {
     let mut edge = ServedEdge::start(brief(|limits| limits.drain = HOUR), service_fn(mirror));
     let mut clients = Vec::new();
-    // The connections are on the fast path, with hyper, without any bytes so far, and from an
-    // HTTP/1.0 client.
+    // There is one connection each: on the fast path, with hyper, without any bytes so far, and
+    // from an HTTP/1.0 client.
     let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
     for (first, connection, last) in
         [(GET, None, GET), (post, None, GET), ("", None, GET), (OLD, Some("keep-alive"), OLD)]
@@ -121,16 +121,17 @@ async fn where_another_process_accepts_idle_connections_close_in_the_end() {
     assert_eq!(kept.ask(GET).await.status(), 200);
     edge.edge.set_successor();
     edge.begin_shutdown();
-    // Nothing more is sent, so the clock is paused and the rest takes no time.
+    // The clock is paused, because nothing more is sent, and the deadlines should take no real
+    // time.
     tokio::time::pause();
     assert_eq!(kept.rest().await, "");
     soon(edge.served).await.unwrap();
-    // No connection was cut off.
+    // No requests were cut off.
     assert!(edge.reported.lock().is_empty());
 }
 
-/// More bytes than fit into the buffers of a client from [`little_room`] or into HTTP/2's initial
-/// window, but not more than the server's buffers can contain.
+/// Size of an answer that does not fit into the buffers of a client from [`little_room`], nor into
+/// HTTP/2's initial window. The server's buffers have room for it.
 const LATE: usize = 100_000;
 
 /// Connects a client with small buffers.
@@ -140,7 +141,7 @@ pub(in crate::edge) async fn little_room(address: SocketAddr) -> TcpStream {
     soon(socket.connect(address)).await.unwrap()
 }
 
-/// Answers with [`LATE`] bytes that all wait until they are released.
+/// Answers with [`LATE`] bytes, when the test releases the answers.
 #[derive(Clone, Copy)]
 pub(in crate::edge) struct LateAnswers {
     begun: &'static Notify,
@@ -161,8 +162,8 @@ impl LateAnswers {
     }
 }
 
-/// Sends a request, receives the announcement that the server closes the connection, and sends more
-/// before reading the answer. This happens to clients whose frames cross the server's.
+/// Sends a request, and receives the announcement that the server closes the connection. Sends more
+/// before reading the answer, as if the client's bytes had crossed the announcement.
 pub(in crate::edge) async fn read_late<S>(mut edge: ServedEdge, answers: LateAnswers, mut client: Raw<S>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -182,7 +183,7 @@ where
         }
     }
     answers.release.notify_one();
-    // This is long enough for the server to answer and to close the connection.
+    // The server has time to answer and to close the connection.
     tokio::time::sleep(MOMENT).await;
     for octets in [window(0, 1), window(1, 1), head(2, frames::END_STREAM, 3), window(0, 1)] {
         client.try_send(octets).await;
@@ -222,7 +223,7 @@ fn upload() -> Vec<u8> {
 async fn rfc_9112_9_6_an_answer_before_the_end_of_a_body_arrives() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = edge.client().await;
-    // The client reads only after it has sent everything.
+    // The client reads nothing before it has sent everything.
     assert_eq!(client.ask(std::str::from_utf8(&upload()).unwrap()).await.status(), 200);
     assert_eq!(soon(client.socket.read(&mut [0])).await.unwrap(), 0, "an end in order");
 }
@@ -238,7 +239,7 @@ async fn rfc_9112_9_6_requests_behind_the_last_answer_cost_it_nothing() {
     edge.stops_listening().await;
     client.send(GET).await;
     answers.release.notify_one();
-    // This is long enough for the server to answer and to close the connection.
+    // The server has time to answer and to close the connection.
     tokio::time::sleep(MOMENT).await;
     client.try_send(GET).await;
     let answer = client.message().await;
@@ -246,8 +247,7 @@ async fn rfc_9112_9_6_requests_behind_the_last_answer_cost_it_nothing() {
     assert_eq!(soon(client.socket.read(&mut [0])).await.unwrap(), 0, "an end in order");
 }
 
-/// Whatever a client does after its last answer, its time is limited, and its slot can be claimed
-/// for another.
+/// After its last answer, a client has limited time, whatever it does, and its slot can be claimed.
 #[tokio::test]
 async fn a_client_that_stays_behind_its_last_answer_is_left() {
     for sends in [false, true] {
@@ -262,7 +262,7 @@ async fn a_client_that_stays_behind_its_last_answer_is_left() {
         }
         edge.reports(ConnectionErrorKind::Recycled).await;
         edge.begin_shutdown();
-        // The clock is paused, so waiting takes no time after this.
+        // The clock is paused, so that the deadlines take no real time.
         tokio::time::pause();
         let last = stays.pop().unwrap();
         let sending = async move {

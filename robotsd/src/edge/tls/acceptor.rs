@@ -1,20 +1,19 @@
 //! Performs the TLS handshake on an accepted socket, within a deadline.
 //!
-//! Until the first record of its ClientHello is complete, a connection uses memory only for the
-//! bytes that have arrived. It occupies a connection slot, and can lose the slot to a new
-//! connection like any other idle connection. When the record is complete, the handshake begins:
-//! the connection acquires a permit, and rustls reads the ClientHello, which may consist of several
-//! records. If the first record is longer than [`USUAL_HELLO`] bytes, the connection needs the
-//! permit before the record is complete. This limits the memory for first records.
+//! A connection first waits for the first record of its ClientHello. Meanwhile, it uses memory only
+//! for the bytes that have arrived, and it can lose its slot like any other idle connection. When
+//! the record is complete, the handshake begins: the connection acquires a permit, and rustls reads
+//! the ClientHello, which may consist of several records. If the first record is longer than
+//! [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest of it. This limits
+//! the memory for first records.
 //!
-//! rustls does not read the connection from its first byte, because it reserves 4 to 64 KiB for
-//! each incomplete ClientHello. With that much memory per connection, only few permits would be
-//! possible, and the same number of clients could block all others by sending one byte each.
+//! rustls is not used before that, because it reserves 4 to 64 KiB for each incomplete ClientHello.
+//! All connections would need a permit then, and there can only be few permits for that much
+//! memory. So a few clients could block all others by sending one byte each.
 //!
-//! **A handshake chooses a server configuration, not a certificate.** Each certificate has its own
-//! configuration. So the certificate of a connection is known afterwards without asking the TLS
-//! session, and it does not change when the files are replaced. All configurations share the ticket
-//! keys.
+//! **Each certificate has its own rustls configuration**, and a handshake chooses one of these. So
+//! the certificate of a connection is known without asking the TLS session, and it does not change
+//! when the files are replaced. All configurations share the ticket keys.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -41,8 +40,8 @@ use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::connection_state::{ConnectionState, Idleness};
 use crate::socket::LingeringClose;
 
-/// The TLS settings and certificates of a listener. Cheap to clone. All threads that accept
-/// connections for the listener share it.
+/// The TLS settings and certificates of a listener. Cheap to clone; all workers of the listener
+/// share them.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsAcceptor {
     certificates: LiveCertificates,
@@ -53,19 +52,19 @@ pub(crate) struct TlsAcceptor {
 }
 
 impl TlsAcceptor {
-    /// Creates an acceptor that allows this many concurrent `handshakes`. A handshake counts from
-    /// its complete ClientHello. The `deadline` of a handshake also covers the client's silence
-    /// before it and the wait for a permit.
+    /// Creates an acceptor that allows this number of concurrent `handshakes`. A handshake counts
+    /// only after the first record of its ClientHello. The `deadline` includes the time before
+    /// that, and the wait for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
     }
 
-    /// Performs the handshake. Returns `None` if the connection ended before its first byte, or
-    /// lost its slot to another.
+    /// Performs the handshake. Returns `None` if the connection ended before its first byte, or if
+    /// its slot was claimed.
     ///
-    /// A connection that has sent nothing when `stop` completes is closed. `full` is called when
-    /// the limit of concurrent handshakes is reached; the connection then waits for a permit.
+    /// If the connection has sent nothing when `stop` completes, it is closed. `full` is called if
+    /// the connection has to wait for a permit.
     pub(crate) async fn secure(
         &self,
         socket: TcpStream,
@@ -113,7 +112,7 @@ impl TlsAcceptor {
     }
 
     /// Waits for a handshake permit. Meanwhile, ends handshakes that have waited for their clients
-    /// for more than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello could
+    /// for longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello could
     /// block all others until the deadline.
     async fn permit(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
         if let Ok(permit) = self.permits.try_acquire() {
@@ -133,9 +132,9 @@ impl TlsAcceptor {
 }
 
 impl LiveCertificates {
-    /// Performs the handshake of a connection to the admin interface, which needs no permit because
-    /// these connections are few and limited. Also returns the name in the client's certificate, if
-    /// one was requested.
+    /// Performs the handshake of a connection to the admin interface. No permit is needed, because
+    /// the number of these connections is limited. Also returns the name in the client's
+    /// certificate, if one was requested.
     pub(crate) async fn secure(&self, socket: TcpStream) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
         let mut first = [0];
         if socket.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
@@ -153,8 +152,8 @@ impl LiveCertificates {
 }
 
 /// Reads the first record of a ClientHello, or the first [`USUAL_HELLO`] bytes of a longer one.
-/// `None` if the connection ends before its first byte, or if it has sent nothing when `stop`
-/// completes.
+/// Returns `None` if the connection ends before its first byte, or if it has sent nothing when
+/// `stop` completes.
 async fn begin_hello(
     socket: &mut TcpStream,
     stop: impl Future<Output = ()>,
@@ -168,7 +167,7 @@ async fn begin_hello(
             () = &mut stop, if begun.is_empty() => return Ok(None),
         };
         match read {
-            // Health checks connect and leave without sending anything.
+            // Some health checks connect and disconnect without sending anything.
             Ok(0) if begun.is_empty() => return Ok(None),
             Ok(0) => return Err((ConnectionErrorKind::Handshake, "the client left during its ClientHello".into())),
             Err(error) => return Err((ConnectionErrorKind::Broken, error.into())),
@@ -178,7 +177,7 @@ async fn begin_hello(
     Ok(Some(begun))
 }
 
-/// Reads the available bytes into a buffer on the stack, up to [`USUAL_HELLO`] in total, so that a
+/// Reads the available bytes, up to [`USUAL_HELLO`] in total. Uses a buffer on the stack, so that a
 /// waiting connection does not keep an empty buffer.
 fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
     let mut room = [0; USUAL_HELLO];
@@ -189,8 +188,8 @@ fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>
     Poll::Ready(Ok(buffer.filled().len()))
 }
 
-/// Whether the first record of a connection is complete. Also true if the bytes are not a
-/// ClientHello record, because rustls will reject them.
+/// Reports whether the first record of a connection is complete. Also returns true if the bytes are
+/// not a ClientHello, so that rustls rejects them.
 fn is_record_whole(begun: &[u8]) -> bool {
     match *begun {
         [kind, ..] if kind != HANDSHAKE => true,
@@ -202,15 +201,15 @@ fn is_record_whole(begun: &[u8]) -> bool {
     }
 }
 
-/// Lets rustls read a ClientHello that begins with the bytes in `begun`. On failure, sends the
-/// matching alert to the client.
+/// Reads the ClientHello that begins with the bytes in `begun`. If it is invalid, sends an alert to
+/// the client.
 async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted> {
     let (reader, writer) = socket.split();
     let reader = begun.chain(reader).take(MAX_HELLO);
     let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), join(reader, writer));
     match (&mut acceptor).await {
         Ok(StartHandshake { accepted, io, .. }) if io.reader().get_ref().get_ref().0.is_empty() => Ok(accepted),
-        // These extra bytes would have to be passed on to the TLS session.
+        // The extra bytes would have to be passed on to the TLS session, which is not implemented.
         Ok(_) => Err(io::Error::other("the client sent more than a ClientHello before the server answered")),
         Err(_) if acceptor.take_io().is_some_and(|io| io.reader().limit() == 0) => {
             Err(io::Error::other(format!("the ClientHello is longer than {MAX_HELLO} bytes")))
@@ -232,7 +231,7 @@ const HANDSHAKE: u8 = 22;
 /// Maximum size of the fragment in a record, in bytes (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
 
-/// The response to any request without TLS. It is sent before the request is read.
+/// The response to a request without TLS. It is sent without reading the request.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
@@ -245,15 +244,15 @@ async fn explain(mut socket: TcpStream) {
     }
 }
 
-/// Minimum duration of a handshake before it may be ended to free its permit. Longer than the round
-/// trip to any client.
+/// Minimum duration of a handshake before it may be ended to free its permit. It is longer than a
+/// round trip to any client.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Handshakes that have a permit, ordered by the time of the permit, oldest first.
+/// The handshakes that have a permit, in the order of the time when they acquired it.
 #[derive(Debug, Default)]
 pub(crate) struct HandshakesUnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
 
-/// Exists while a handshake is in progress.
+/// A handshake that has a permit. It is dropped when the handshake ends.
 #[derive(Debug)]
 pub(crate) struct Handshake(Arc<ConnectionState>);
 
@@ -261,14 +260,15 @@ impl HandshakesUnderWay {
     pub(crate) fn begin(&self, connection: &Arc<ConnectionState>) -> Arc<Handshake> {
         let handshake = Arc::new(Handshake(Arc::clone(connection)));
         let mut all = self.0.lock();
-        // There are at most as many entries as permits, and usually few.
+        // There are at most as many entries as permits, and usually few. So removing the ended ones
+        // is cheap.
         all.retain(|(_, handshake)| handshake.strong_count() > 0);
         all.push_back((Instant::now(), Arc::downgrade(&handshake)));
         handshake
     }
 
-    /// Ends the longest-running handshake if it has exceeded [`GRACE`]. Returns the time until the
-    /// next check.
+    /// Ends the handshake that acquired its permit first, if this was longer ago than [`GRACE`].
+    /// Returns the time until the next check.
     pub(crate) fn give_up(&self) -> Duration {
         let mut all = self.0.lock();
         while let Some((since, first)) = all.front() {
@@ -286,10 +286,10 @@ impl HandshakesUnderWay {
     }
 }
 
-/// Time until the next check after a handshake was ended. Its permit is free within this time.
+/// Time until the next check after a handshake was ended. By then, its permit is free.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// What is known about a connection after its handshake.
+/// The result of the TLS handshake of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Secured {
     certificates: LiveCertificates,
@@ -300,8 +300,8 @@ pub(crate) struct Secured {
     pub(crate) protocol: SettledProtocol,
 }
 
-/// The protocol that a connection certainly uses. It is known from ALPN, whose default is HTTP/1.1,
-/// or from the requests that the connection has served.
+/// The protocol that a connection must use. ALPN determines it (HTTP/1.1 if the client does not use
+/// ALPN). Without TLS, the first request on the connection determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledProtocol {
     Http1,
@@ -309,8 +309,9 @@ pub(crate) enum SettledProtocol {
 }
 
 impl Secured {
-    /// Whether the connection may be used for requests to this host: its certificate covers the
-    /// host or could be chosen for it, or the client named no host.
+    /// Reports whether a client may send requests for this host on the connection. The certificate
+    /// must cover the host or be one that could be chosen for it, unless the client named no host
+    /// in the handshake.
     pub(crate) fn is_for(&self, host: &str) -> bool {
         self.name.as_deref().is_none_or(|name| {
             host.eq_ignore_ascii_case(name)

@@ -1,19 +1,19 @@
-//! The certificates of a listener. This module chooses one for each client, and replaces them at
-//! run time.
+//! The certificates of a listener: chooses one for each client, and replaces them at run time.
 //!
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
-//! over a wildcard. If several certificates are for the same name, such as one with an ECDSA key
-//! and one with an RSA key, the first whose signature the client supports is chosen. A client that
-//! sends an unknown name or no name gets the first certificate of the listener: a certificate for
-//! another name explains more to a person than a failed handshake, and health checks that connect
-//! by address keep working.
+//! over a wildcard. If several certificates have the same name, such as one with an ECDSA key and
+//! one with an RSA key, the first one whose signature the client supports is chosen. If a client
+//! sends an unknown name or no name, it gets the first certificate of the listener. A certificate
+//! for another name explains more to a person than a failed handshake, and health checks that
+//! connect by address keep working.
 //!
 //! A certificate and its key are two files, which are not replaced at the same moment. So a pair is
-//! loaded only when certificate and key match and two successive reads found the same content.
-//! Until then, and if anything else is wrong, the previous pair stays in force. A new pair applies
-//! only to later handshakes. The caller decides when to check, on a thread that may block; each
-//! change is reported once. Reading the files every few seconds costs less than interpreting file
-//! system events for symlinked directories.
+//! used only when certificate and key match, and two successive reads have found the same content.
+//! Otherwise the previous pair stays in force. A new pair applies only to later handshakes.
+//!
+//! The caller decides when to check the files, on a thread that may block. Each change is reported
+//! once. The files are read every few seconds, which costs less than interpreting file system
+//! events for symlinked directories.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -60,7 +60,9 @@ impl<P> CertificatesByName<P> {
         Self { certificates, exact, wildcard }
     }
 
-    /// Returns the certificate for a name among those that `suits` accepts, with its index.
+    /// Returns the certificate for a name, with its index: the first one with this name that
+    /// `suits` accepts. If there is none, returns the first one with this name, or else the
+    /// default.
     pub(super) fn choose(&self, name: Option<&str>, suits: impl Fn(&P) -> bool) -> Option<(usize, &P)> {
         let candidates = || name.into_iter().flat_map(|name| self.candidates(name));
         let suitable = candidates().find(|place| self.certificates.get(*place).is_some_and(&suits));
@@ -68,13 +70,14 @@ impl<P> CertificatesByName<P> {
         Some((place, self.certificates.get(place)?))
     }
 
-    /// Whether a client that names this host may be served the certificate at this index.
+    /// Reports whether the certificate at this index could be chosen for a client that sends this
+    /// name.
     pub(super) fn may_choose(&self, place: usize, name: &str) -> bool {
         let mut candidates = self.candidates(name).peekable();
         if candidates.peek().is_none() { place == DEFAULT } else { candidates.any(|candidate| candidate == place) }
     }
 
-    /// Returns the indices of the certificates for a name, best first.
+    /// Returns the indices of all certificates that could be chosen for a name, best first.
     fn candidates(&self, name: &str) -> impl Iterator<Item = usize> {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let exact = self.exact.get(&name);
@@ -89,19 +92,19 @@ const DEFAULT: usize = 0;
 pub(super) const HTTP_2: &[u8] = b"h2";
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// A pair, with the rustls configuration for handshakes that use it.
+/// A certificate and its key, with the rustls configuration that uses them.
 #[derive(Debug)]
 pub(super) struct ServedCertificate {
     pub(super) pair: CertificatePair,
     pub(super) config: Arc<ServerConfig>,
 }
 
-/// Settings shared by all handshakes of a listener.
+/// Settings that all handshakes of a listener share.
 #[derive(Debug)]
 pub(super) struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
-    /// Ticket keys are kept when certificates are reloaded, because a resumed session does not use
-    /// a certificate. They are replaced every six hours.
+    /// The keys for session tickets. They are kept when certificates are reloaded, because resuming
+    /// a session does not involve a certificate. They are replaced every six hours.
     tickets: Arc<dyn ProducesTickets>,
     clients: Arc<dyn ClientCertVerifier>,
     protocols: &'static [&'static [u8]],
@@ -114,8 +117,8 @@ impl HandshakeConfig {
         Ok(Self { provider: Arc::new(provider()), tickets, clients, protocols: &[HTTP_2, HTTP_1] })
     }
 
-    /// Creates settings for HTTP/1.1 only. With `clients`, each client must have a certificate from
-    /// one of these authorities.
+    /// Creates the settings for an admin listener, which supports HTTP/1.1 only. If `clients` is
+    /// given, each client must have a certificate from one of these authorities.
     fn for_operators(clients: Option<&Authorities>) -> Result<Self, Error> {
         let made = Self { protocols: &[HTTP_1], ..Self::new()? };
         let Some(Authorities { roots, .. }) = clients else { return Ok(made) };
@@ -131,8 +134,7 @@ impl HandshakeConfig {
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&pair.key))));
         config.alpn_protocols = self.protocols.iter().map(|protocol| protocol.to_vec()).collect();
         config.ticketer = Arc::clone(&self.tickets);
-        // Sessions are stored in tickets, which the clients keep, so the server needs no memory for
-        // them.
+        // The clients keep their sessions in tickets, so the server needs no memory for sessions.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         Ok(Arc::new(ServedCertificate { pair, config: Arc::new(config) }))
     }
@@ -149,12 +151,12 @@ struct CertificateState {
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
-    /// Why the current files of each pair cannot be used, in the order of `paths`. This is separate
-    /// from `reports`, which is locked while files are read.
+    /// For each pair, why its current files cannot be used, in the order of `paths`. This is not
+    /// part of `reports`, because `reports` is locked while files are read.
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
-/// The last report about a pair. It is kept so that the same report is not repeated.
+/// The last report about a pair, which is not repeated.
 #[derive(Clone, Debug, Default)]
 struct PairReport {
     rejection: Option<String>,
@@ -171,22 +173,22 @@ pub(crate) struct CertificateEvent {
 /// The kinds of [`CertificateEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CertificateEventKind {
-    /// A pair is used from now on.
+    /// The pair is used from now on.
     InForce,
-    /// The current files of a pair cannot be used, and the previous pair stays in force.
+    /// The pair's current files cannot be used. The previous certificate stays in force.
     Rejected,
-    /// A pair expires soon, or has expired.
+    /// The pair expires soon, or has expired.
     Warning,
 }
 
-/// Equal if the paths of the files are the same in the same order, whatever the files contain.
+/// Two values are equal if they have the same paths in the same order, whatever the files contain.
 impl PartialEq for LiveCertificates {
     fn eq(&self, other: &Self) -> bool {
         self.0.paths == other.0.paths && self.0.clients == other.0.clients
     }
 }
 
-/// The pairs of a listener, each with its files.
+/// The pairs of a listener as read at start-up, each with its paths.
 type ReadPairs = Vec<(PairPaths, CertificatePair)>;
 
 impl LiveCertificates {
@@ -196,8 +198,8 @@ impl LiveCertificates {
         Self::made_by(HandshakeConfig::new()?, None, pairs)
     }
 
-    /// Creates the certificates of an admin listener. With `clients`, each client must have a
-    /// certificate from one of these authorities.
+    /// Creates the certificates of an admin listener. If `clients` is given, each client must have
+    /// a certificate from one of these authorities.
     pub(crate) fn for_operators(pairs: ReadPairs, clients: Option<Authorities>) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
     }
@@ -211,13 +213,13 @@ impl LiveCertificates {
         Ok(Self(Arc::new(CertificateState { paths, clients, current, making, reports, rejections })))
     }
 
-    /// Whether both are clones of the same value. Unlike `==`, this is false for two values with
-    /// the same files.
+    /// Reports whether both are clones of the same value. Two values with the same files are equal
+    /// (`==`), but not the same.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether clients must have a certificate.
+    /// Reports whether clients must have a certificate.
     pub(crate) fn ask_clients(&self) -> bool {
         self.0.clients.is_some()
     }
@@ -229,25 +231,25 @@ impl LiveCertificates {
         pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.validity?))).collect()
     }
 
-    /// Returns the path of each pair's chain file, with the reason why the pair's current files
-    /// cannot be used, if any. The previous certificate stays in force meanwhile. Does not wait for
-    /// files.
+    /// Returns the path of each pair's certificate file. If the pair's current files cannot be
+    /// used, also returns the reason; the previous certificate stays in force meanwhile. Does not
+    /// read files.
     pub(crate) fn rejections(&self) -> Vec<(PathBuf, Option<String>)> {
         let chains = self.0.paths.iter().map(|paths| paths.chain.clone());
         chains.zip(self.0.rejections.load().iter().cloned()).collect()
     }
 
-    /// Whether any certificate is for this host. A pattern such as `*.example.com` stands for all
-    /// hosts that it matches.
+    /// Reports whether any certificate is for this host. A pattern such as `*.example.com` is also
+    /// accepted.
     pub(crate) fn are_for(&self, pattern: &str) -> bool {
         let current = self.current();
         let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
-        // For a pattern, a certificate for some of its hosts is sufficient.
+        // For a pattern, it is enough if a certificate is for some of the hosts that it matches.
         let is_any_below = |below: &str| names.any(|name| name.ends_with(below));
         pattern.strip_prefix('*').map_or_else(|| current.candidates(pattern).next().is_some(), is_any_below)
     }
 
-    /// Returns the certificates in force, and warnings about them.
+    /// Returns an event for each certificate in force, and warnings about them.
     pub(crate) fn report_all(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let mut events = Vec::new();
@@ -260,9 +262,9 @@ impl LiveCertificates {
         events
     }
 
-    /// Loads files that have changed, once they have not changed for `settling`, because the two
-    /// files of a pair are rarely replaced at the same moment. Blocks, for `settling` if any file
-    /// has changed.
+    /// Loads files that have changed. Waits for `settling` first, and loads only pairs that have
+    /// not changed during that time, because the two files of a pair are rarely replaced at the
+    /// same moment. Blocks.
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let seen = self.versions();
@@ -274,10 +276,10 @@ impl LiveCertificates {
         self.take(&mut reports, &seen, now)
     }
 
-    /// Loads the files as they are now, at an operator's request. Blocks.
+    /// Loads all files now, because an operator has requested it. Blocks.
     pub(crate) fn reload(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
-        // The operator gets all reports, including those that were already made.
+        // The operator gets all reports again, even if they have been made before.
         reports.fill(PairReport::default());
         self.take(&mut reports, &self.versions(), now)
     }
@@ -338,7 +340,7 @@ impl LiveCertificates {
         events: &mut Vec<CertificateEvent>,
     ) -> Option<Arc<ServedCertificate>> {
         let rejection = match CertificatePair::read(paths) {
-            // The files are still changing, so this pair is left to the next check.
+            // The files are still changing. The next check will read them again.
             Ok(pair) if seen != Some(pair.version) => return None,
             Err(_) if seen != version(paths) => return None,
             Ok(pair) => match self.0.making.shown(pair) {
@@ -386,7 +388,7 @@ fn by_name(shown: Vec<Arc<ServedCertificate>>) -> CertificatesByName<Arc<ServedC
 mod tests {
     use super::*;
 
-    /// The names of a certificate, and whether the client supports its signature.
+    /// A stand-in for a certificate: its names, and whether the client supports its signature.
     type Made = (Vec<String>, bool);
 
     fn certificates(of: &[(&[&str], bool)]) -> CertificatesByName<Made> {
@@ -429,7 +431,8 @@ mod tests {
         ]);
         assert_eq!(chosen(&certificates, Some("b.test")), 2);
         assert_eq!(chosen(&certificates, Some("x.c.test")), 3);
-        // This certificate is chosen by name even though the client does not support its signature.
+        // The client supports no signature of the certificates with this name. The first of them is
+        // chosen nevertheless.
         assert_eq!(chosen(&certificates, Some("d.test")), 5);
     }
 

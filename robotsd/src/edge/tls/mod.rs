@@ -1,4 +1,4 @@
-//! TLS before HTTP: choosing the certificate for a client, performing the handshake, and recording
+//! TLS for listeners: chooses a certificate for each client, performs the handshake, and returns
 //! its results for the connection.
 //!
 //! TLS 1.2 and 1.3 are supported, with the cipher suites of rustls on ring. HTTP/2 is used if the
@@ -6,8 +6,8 @@
 //! certificate of their handshake.
 //!
 //! **TLS is handled before HTTP.** This module turns a TCP socket into a TLS stream. The rest of
-//! the edge uses a `Socket`, which is either of the two. It also learns which protocol ALPN has
-//! negotiated, so that the connection uses no other.
+//! the edge uses a `Socket`, which can be a TCP socket or a TLS stream. The edge accepts no other
+//! protocol on the connection than the one that ALPN has negotiated.
 
 pub(crate) mod pair;
 

@@ -1,5 +1,5 @@
-//! One certificate with its issuers and its key. They are read from files, and the key is checked
-//! to match the certificate.
+//! A certificate with its issuers and its key. They are read from files, and the key must match the
+//! certificate.
 //!
 //! No message contains anything from a key file.
 
@@ -35,19 +35,19 @@ pub(crate) struct CertificatePair {
     pub(super) key: Arc<CertifiedKey>,
     /// The DNS names of the certificate, in lower case; a wildcard begins with `*.`.
     pub(crate) names: Vec<String>,
-    /// The dates of the certificate; `None` if they cannot be read.
+    /// The validity of the certificate; `None` if it cannot be determined.
     pub(super) validity: Option<Validity>,
     pub(super) version: PairVersion,
-    /// Whether the permissions of the key file are too wide: users other than owner and group can
-    /// read it, or the group can change it.
+    /// Whether the permissions of the key file are too wide: other users can access it, or the
+    /// group can change it.
     exposed: bool,
 }
 
-/// Hash of both files, used to detect changes.
+/// Hash of both files, to detect changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PairVersion([u8; 32]);
 
-/// The reason why a pair cannot be used.
+/// The reason why a pair of files cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Unusable {
@@ -55,15 +55,15 @@ pub(crate) struct Unusable {
     message: String,
 }
 
-/// The file of a pair that cannot be used.
+/// The file of a pair, to show which of the two causes a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PairFile {
     Chain,
     Key,
 }
 
-/// Maximum size of a file, in bytes. A certificate with its issuers is always smaller, so a larger
-/// file was configured by mistake.
+/// Maximum size of a file, in bytes. If a file is larger, it was configured by mistake, because
+/// certificates with their issuers are always smaller.
 const MAX_FILE: u64 = 1 << 20;
 
 impl CertificatePair {
@@ -138,29 +138,29 @@ impl PairVersion {
     }
 }
 
-/// Returns the first DNS name in a client's certificate, or the beginning of the certificate's hash
-/// if it has no DNS name.
+/// Returns the first DNS name in a client's certificate. If there is none, returns the beginning of
+/// the certificate's hash.
 pub(super) fn name_of(certificate: &CertificateDer<'_>) -> String {
     let parsed = EndEntityCert::try_from(certificate).ok();
     let name = parsed.as_ref().and_then(|parsed| parsed.valid_dns_names().next().map(str::to_owned));
     name.unwrap_or_else(|| format!("sha256:{}", HEXLOWER.encode(&hmac_sha256::Hash::hash(certificate)[..8])))
 }
 
-/// Returns ring's provider. It is passed explicitly to rustls, because libraries could change a
-/// process-wide default.
+/// Returns the cryptography provider based on ring. It is passed explicitly to rustls, because
+/// libraries could change the process-wide default.
 pub(super) fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
-/// Returns the current version of a pair's files, or `None` if one of them cannot be read.
+/// Returns the current version of a pair's files. Returns `None` if one of them cannot be read.
 pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
     let (chain, _) = read(&paths.chain).ok()?;
     let (key, _) = read(&paths.key).ok()?;
     Some(PairVersion::of(&chain, &key))
 }
 
-/// Returns whether the first certificate in a file belongs to a certificate authority, and a
-/// warning about its dates, if any.
+/// Checks the first certificate in a file. Returns whether it belongs to a certificate authority,
+/// and a warning about its validity, if any.
 pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>) {
     let chain = read(chain).ok().and_then(|(pem, _)| certificates(&pem).ok()).unwrap_or_default();
     let Some(first) = chain.first() else { return (false, None) };
@@ -175,7 +175,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     if octets.len() as u64 > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is not a PEM file"));
     }
-    // For a key, others may have no permissions, and the group may at most read.
+    // For a key, the group may have no other permission than to read, and others may have none.
     Ok((octets, metadata.mode() & 0o037 != 0))
 }
 
@@ -205,23 +205,22 @@ fn unix_time(time: SystemTime) -> UnixTime {
 }
 
 /// Returns the reason why rustls' verifier rejects a DER certificate at this time, or `None` if the
-/// certificate cannot be parsed. The verifier rejects every certificate because it has no trusted
-/// authority, but it checks dates and basic constraints first.
+/// certificate cannot be parsed. This verifier trusts no authority, so it rejects every
+/// certificate. But it checks dates and basic constraints first.
 fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::Error> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
 }
 
-/// Warnings begin this long before the expiry of a certificate. Certificates that are valid for 90
-/// days are usually renewed 30 days before they expire, so a warning means that the renewal has
-/// failed.
+/// Warnings begin this long before a certificate expires. Certificates for 90 days are usually
+/// renewed 30 days before they expire. So a warning means that the renewal has failed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// The first and the last date of a certificate's validity (RFC 5280, section 4.1.2.5).
 ///
-/// rustls has no method that returns these dates, and an X.509 parser would add 14 crates. But if
-/// its verifier checks a certificate before its first or after its last date, the error contains
-/// that date.
+/// rustls has no method that returns these dates, and an X.509 parser would add 14 crates. So the
+/// verifier of rustls is called with a time before the first date and with one after the last date,
+/// because its errors contain the dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     begin: SystemTime,
@@ -324,14 +323,14 @@ mod tests {
     fn broken_certificates_have_no_validity() {
         let whole = made((2026, 1, 1), (2026, 4, 1));
         for length in 0..whole.len() {
-            // The certificate is shorter than its length field declares.
+            // The bytes are shorter than the length that the certificate declares.
             assert_eq!(Validity::of(&whole[..length]), None);
         }
         for at in 0..200 {
             for octet in [0, 0x7f, 0x80, 0x84, 0xff] {
                 let mut broken = whole.clone();
                 broken[at] = octet;
-                // The result does not matter, as long as nothing panics.
+                // Any result is correct, as long as nothing panics.
                 let _ = Validity::of(&broken);
             }
         }

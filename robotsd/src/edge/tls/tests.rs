@@ -42,7 +42,7 @@ const MOMENT: Duration = Duration::from_millis(150);
 const SETTLING: Duration = Duration::from_millis(1);
 
 impl TestAuthority {
-    /// Writes a certificate for these names and its key, each into a file of its own.
+    /// Writes a certificate for these names and its key into two files.
     fn write(&self, file: &str, names: &[&str]) -> PairPaths {
         self.write_with(file, names, &KeyPair::generate().unwrap(), |_| {})
     }
@@ -72,7 +72,8 @@ impl TestAuthority {
         Arc::new(config)
     }
 
-    /// Creates a client with these TLS versions and the algorithms of this provider.
+    /// Creates a client with these TLS versions and the algorithms of this provider. It trusts this
+    /// authority.
     fn client_of(&self, provider: CryptoProvider, versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
         let config = ClientConfig::builder_with_provider(Arc::new(provider)).with_protocol_versions(versions).unwrap();
         config.with_root_certificates(self.roots()).with_no_client_auth()
@@ -114,7 +115,7 @@ impl ServedEdge {
         Raw::new(self.connect(client, name).await.unwrap())
     }
 
-    /// Opens this many connections. On each of them, a request has been answered.
+    /// Opens this number of connections. Sends a request on each and waits for its answer.
     async fn kept_secured(&self, count: usize, client: &Arc<ClientConfig>) -> Vec<Raw<TlsStream<TcpStream>>> {
         let mut kept = Vec::new();
         for _ in 0..count {
@@ -137,15 +138,15 @@ fn secure(limits: EdgeLimits) -> (TestAuthority, ServedEdge) {
     (authority, edge)
 }
 
-/// Size of an answer that fits into the buffer of a TLS session and into an HTTP/2 client's initial
-/// window.
+/// Size of an answer that fits both into the buffer of a TLS session and into an HTTP/2 client's
+/// initial window.
 const TAIL: usize = 60_000;
 
 fn get(host: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")
 }
 
-/// Answers with the scheme of the request, with more than all buffers can contain, or with a
+/// The answer depends on the request: its scheme, a body that is larger than all buffers, or a
 /// WebSocket whose other end echoes.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     if let Some(response) = echo(&request, b"hello") {
@@ -176,12 +177,12 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         let stream = edge.connect(&authority.client(alpn), "a.test").await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), agreed);
         let is_http_2 = agreed == Some(b"h2");
-        // The client sends HTTP/2, whatever was negotiated.
+        // The client uses HTTP/2 without regard to ALPN.
         if is_http_2 {
             let response = Http2Client::over(stream).await.ask(Request::get("https://a.test/")).await.unwrap();
             assert_eq!((response.status().as_u16(), &**response.body()), (200, &b"https"[..]), "{alpn:?}");
         } else {
-            // The bytes are sent in one piece and in several pieces.
+            // The bytes are sent in several pieces here, and in one piece above.
             let mut pieces = edge.raw(&authority.client(alpn), "a.test").await;
             for piece in ["PRI", " * HTTP/2.0\r\n\r\nSM\r\n", "\r\n\0\0\0\x04\0\0\0\0\0"] {
                 pieces.try_send(piece).await;
@@ -197,8 +198,8 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
             assert_eq!((answer.status(), &*answer.body), (200, "https"), "{alpn:?}");
         }
     }
-    // The client sends no preface, a part of the preface, or a preface that ends differently (RFC
-    // 9113, section 3.4).
+    // The client sends no preface, a part of it, or a preface with another end (RFC 9113, section
+    // 3.4).
     let edge = secure_with(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default());
     for octets in [
         &get("a.test")[..],
@@ -213,7 +214,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         let _ = soon(async { client.finish().await }).await;
         let answer = client.rest().await;
         assert!(!answer.contains("HTTP"), "{octets:?}: {answer:?}");
-        // These are an empty SETTINGS frame and a GOAWAY frame with PROTOCOL_ERROR.
+        // An empty SETTINGS frame, and a GOAWAY frame with PROTOCOL_ERROR.
         let goaway = "\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
         assert_eq!(answer, goaway, "{octets:?}");
     }
@@ -233,8 +234,7 @@ async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
     let stream = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
         \0\0\x11\x01\x05\0\0\0\x01\x82\x87\x04\x05/tail\x01\x06a.test";
     for (protocol, request) in [(&b"http/1.1"[..], &upload[..]), (b"h2", stream)] {
-        // The socket buffers can contain little of the answer, so the rest waits in the TLS
-        // session.
+        // The socket buffers are small, so most of the answer waits in the TLS session.
         let listening = TcpSocket::new_v4().unwrap();
         listening.set_send_buffer_size(4096).unwrap();
         listening.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
@@ -335,8 +335,8 @@ async fn a_close_notify_that_no_client_reads_is_no_failure() {
         tls.secure(socket, std::future::pending(), &activity, || {}).await.unwrap().unwrap()
     };
     let (client, (stream, _)) = soon(async { tokio::join!(connecting, accepting) }).await;
-    // The client closes the connection without a TLS shutdown, so the next byte from the server is
-    // answered with a reset.
+    // The client closes the connection without a TLS shutdown. Its system answers the next byte
+    // from the server with a reset.
     socket2::SockRef::from(client.get_ref().0).set_linger(Some(Duration::ZERO)).unwrap();
     drop(client);
     let mut transport = Socket::Tls(Box::new(stream.into()));

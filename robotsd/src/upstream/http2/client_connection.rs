@@ -1,15 +1,15 @@
-//! HTTP/2 connections that concurrent requests share, and the PING that checks whether a silent
-//! server is still reachable.
+//! HTTP/2 connections, which concurrent requests share. A PING checks whether a silent server is
+//! still reachable.
 //!
 //! gRPC servers close a connection that receives more than one PING in five minutes without DATA or
-//! HEADERS frames in return. So a PING is sent only after [`QUIET`], or when a request has reached
-//! its deadline without hearing from the server, which is better evidence than elapsed time. Until
-//! the PING is answered, no new request is sent on the connection. If it is too early for another
-//! PING, the connection gets no more requests.
+//! HEADERS frames in return. So a PING is sent only if the server has been silent for [`QUIET`], or
+//! if a request got no response before its deadline, which is better evidence than silence. Until
+//! the PING is answered, the connection gets no new requests. If it is too early for another PING,
+//! the connection gets no more requests at all.
 //!
-//! **The window of a connection has room for all of its 128 streams**, so a client that does not
-//! read blocks only its own stream. The cost is bounded: a connection whose 128 clients have all
-//! stalled uses 32 MiB.
+//! **The window of a connection has room for all of its 128 streams.** So a client that does not
+//! read blocks only its own stream. In the worst case, all 128 clients stall, and their connection
+//! uses 32 MiB.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -34,67 +34,68 @@ use crate::upstream::connection_limit::Permit;
 use crate::upstream::endpoint::UpstreamLimits;
 use crate::upstream::usage::{ClientKey, Usage};
 
-/// Maximum number of streams on one connection; the server may allow fewer.
+/// Maximum number of streams on one connection. The server may set a lower limit.
 pub(super) const STREAMS: usize = 128;
 
-/// Maximum number of reset streams that are remembered for a second, so that their frames which are
-/// still on the way are not errors. Clients cannot cancel this many requests in that time. A
+/// Number of reset streams that are remembered for a second. Frames that the server had already
+/// sent for them are then not errors. Clients cannot cancel more requests than this in that time. A
 /// remembered stream uses a few hundred bytes.
 const REMEMBERED: usize = 4096;
 
-/// Maximum number of stream errors that the server may cause on one connection before h2 treats the
-/// server as hostile. A frame for a stream that was reset and is not remembered any more is such an
-/// error.
+/// Maximum number of stream errors on one connection. At this number, h2 treats the server as
+/// hostile. For example, a frame for a reset stream is an error if the stream is no longer
+/// remembered.
 const STREAM_ERRORS: usize = 8192;
 
-/// Maximum number of resets, for any reason, before a connection accepts no further requests. Each
-/// stream error resets its stream. So the remaining requests can still have as many errors again
-/// before the connection reaches [`STREAM_ERRORS`].
+/// Maximum number of resets, for any reason. At this number, a connection gets no more requests.
+/// Each stream error resets its stream. With half of [`STREAM_ERRORS`], the requests that are still
+/// in progress can cause as many errors again before h2 ends the connection.
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// Maximum number of empty DATA frames before a connection accepts no further requests: half of the
-/// number that makes h2 end the connection.
+/// Maximum number of empty DATA frames. At this number, a connection gets no more requests. h2 ends
+/// the connection at twice this number.
 const EMPTY: usize = 50;
 
-/// Maximum number of bytes that h2 charges for each byte of content that waits to be read. Each
-/// frame is charged 256 minus its length, and frames are assumed to have at least 16 bytes. With
-/// this budget, streams full of small unread messages do not end the connection for other streams.
+/// Maximum number of bytes that h2 charges against a budget for each byte of content that waits to
+/// be read. Each frame is charged 256 minus its length, and frames are assumed to have at least 16
+/// bytes. With this budget, streams full of small unread messages do not end the connection for
+/// other streams.
 const CHARGE_PER_OCTET: usize = 16;
 
-/// A connection, which exists as long as the pool or a request refers to it.
+/// An HTTP/2 connection. It exists as long as the pool or a request refers to it.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2ClientConnection {
     sender: SendRequest<Bytes>,
     usage: Arc<Usage>,
     doubt: Arc<Doubt>,
     pub(super) activity: Arc<ConnectionActivity>,
-    /// Number of current requests on the connection.
+    /// Number of requests in progress on the connection.
     streams: AtomicUsize,
     /// Whether a response has arrived.
     pub(in crate::upstream) has_answered: Flag,
-    /// Whether the connection broke before its first response, and this was already counted against
-    /// the server.
+    /// Whether the server has already been charged with a failure of this connection. This happens
+    /// at most once.
     is_blamed: AtomicBool,
     pub(super) opened: Instant,
     /// When the last request ended, in milliseconds since `opened`.
     idle_since: AtomicU64,
-    /// Dropped together with the connection, so that the connection's task does not wait for the
-    /// server indefinitely.
+    /// Tells the connection's task that this value has been dropped, so that the task does not wait
+    /// for the server indefinitely.
     _released: oneshot::Sender<()>,
 }
 
-/// Whether a connection accepts another request, and if so, the sender for it.
+/// The result of asking a connection for a stream.
 pub(super) enum Admission {
     Stream(SendRequest<Bytes>),
-    /// The connection has no room now.
+    /// All streams of the connection are in use.
     Full,
-    /// The connection accepts no requests any more, because it has ended or is about to end.
+    /// The connection gets no more requests, because it has ended or is about to end.
     Closed,
 }
 
 impl Http2ClientConnection {
-    /// Starts HTTP/2 on a new connection. Only the first response shows whether the server really
-    /// speaks HTTP/2.
+    /// Starts HTTP/2 on a new connection. Whether the server speaks HTTP/2 is known only after its
+    /// first response.
     pub(super) async fn open(socket: Socket, permit: Permit, limits: &UpstreamLimits) -> Result<Self, h2::Error> {
         let opened = Instant::now();
         let (usage, doubt) = (Arc::clone(&permit.usage), Arc::<Doubt>::default());
@@ -107,8 +108,8 @@ impl Http2ClientConnection {
             .initial_connection_window_size(connection_window)
             .data_frame_budget((connection_window as usize).saturating_mul(CHARGE_PER_OCTET))
             .max_header_list_size(window)
-            // A stream is never written beyond its window, so this limits only other streams'
-            // frames that wait.
+            // h2 writes no more than the stream's window, so this limits only frames that wait
+            // behind other streams.
             .max_send_buffer_size(limits.buffer_bytes)
             .initial_max_send_streams(STREAMS)
             .max_concurrent_reset_streams(REMEMBERED)
@@ -139,17 +140,17 @@ impl Http2ClientConnection {
     /// [`leave`](Self::leave).
     pub(super) fn enter(&self, most: usize) -> Admission {
         let streams = self.streams.load(Ordering::Relaxed);
-        // Until the server has announced how many streams it allows, one stream is assumed.
+        // Until the server's stream limit is known, only one stream is used.
         let most = if self.activity.settled.initialized() { most } else { 1 };
-        // This check comes first, because it is the cheapest: while requests do not share
-        // connections, there are many connections, and most of them have a request.
+        // This check comes first, because it is the cheapest. While requests do not share
+        // connections, there are many connections, and most of them have no free stream.
         if streams >= most {
             return Admission::Full;
         }
         let mut sender = self.sender.clone();
         let is_closed = matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)));
-        // A connection also accepts no more requests if it has come near a limit that applies to
-        // its whole life.
+        // A connection also gets no more requests if it has come near one of the limits for its
+        // whole lifetime.
         let is_worn = self.activity.resets() >= RESETS || self.activity.empty() >= EMPTY;
         if is_closed || is_worn || self.doubt.is_kept() {
             return Admission::Closed;
@@ -158,15 +159,14 @@ impl Http2ClientConnection {
             return Admission::Full;
         }
         if self.streams.fetch_add(1, Ordering::Relaxed) == 0 {
-            // Several clients share the connection. So it is not counted for any of them, and it is
-            // not closed for other requests.
+            // Several clients share the connection. So it is not counted as a connection of any
+            // client, and it is not closed for other requests.
             self.usage.begin(ClientKey::default());
         }
         Admission::Stream(sender)
     }
 
-    /// Records that a request has ended. Returns whether the request was the only one on the
-    /// connection.
+    /// Records that a request has ended. Returns whether no other request was on the connection.
     pub(super) fn leave(&self) -> bool {
         if self.streams.fetch_sub(1, Ordering::Relaxed) > 1 {
             return false;
@@ -180,7 +180,7 @@ impl Http2ClientConnection {
         self.streams.load(Ordering::Relaxed) == 0
     }
 
-    /// Reports whether the connection has been idle for `timeout`, or can no longer be used.
+    /// Reports whether the connection has been idle for `timeout`, or gets no more requests.
     pub(super) fn is_expired(&self, now: Instant, timeout: Duration) -> bool {
         let idle_since = self.opened + Duration::from_millis(self.idle_since.load(Ordering::Relaxed));
         let is_closed = || {
@@ -197,14 +197,14 @@ impl Http2ClientConnection {
         }
     }
 
-    /// Records that the connection's failure was counted against the server. Returns whether this
+    /// Records that the server is charged with the failure of this connection. Returns whether this
     /// is the first time.
     pub(in crate::upstream) fn blame(&self) -> bool {
         !self.is_blamed.swap(true, Ordering::Relaxed)
     }
 
-    /// Records that a request sent at `since` got no response in time. Sends a PING, unless the
-    /// server has sent something in the second half of that time.
+    /// Records that a request that was sent at `since` got no response in time. Causes a PING,
+    /// unless the server has sent something in the second half of that time.
     pub(super) fn doubt(&self, since: Instant) {
         if self.activity.received_at().elapsed() >= since.elapsed() / 2 {
             self.doubt.raise();
@@ -212,8 +212,8 @@ impl Http2ClientConnection {
     }
 }
 
-/// Transfers the frames of a connection until it ends. Once no pool or request refers to the
-/// connection, it has `patience` to shut down cleanly.
+/// Sends and receives the frames of a connection until it ends. When no pool or request refers to
+/// the connection any more, it has `patience` to shut down cleanly.
 async fn drive(
     connection: client::Connection<GuardedSocket, Bytes>,
     death: impl Future<Output = ()>,
@@ -236,12 +236,12 @@ async fn drive(
 /// How long the server may be silent before a PING is sent.
 const QUIET: Duration = Duration::from_secs(310);
 
-/// The suspicion that a connection is dead. The requests share it with the task that drives the
-/// connection.
+/// The suspicion that the server of a connection is unreachable. The requests raise it, and the
+/// task that drives the connection checks it.
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     is_raised: AtomicBool,
-    /// Whether a PING could not be sent, so that the suspicion is permanent.
+    /// Whether it was too early to send a PING. The suspicion is then permanent.
     is_kept: AtomicBool,
     raised: Notify,
 }
@@ -258,8 +258,7 @@ impl Doubt {
         self.is_raised.load(Ordering::SeqCst)
     }
 
-    /// Reports whether the connection must not be used for further requests because of a permanent
-    /// suspicion.
+    /// Reports whether the suspicion is permanent, so that the connection gets no more requests.
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::SeqCst)
     }
@@ -280,11 +279,10 @@ impl Doubt {
     }
 }
 
-/// Sends a PING when there is a reason for it, and waits for the answer. Returns if the server has
-/// not answered within `patience`, or if the connection has ended.
+/// Completes when the server has not answered a PING within `patience`, or when the connection has
+/// ended. Sends the PINGs when there is a reason for it.
 async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
-    // When the last PING was sent, and the number of DATA and HEADERS frames that had been received
-    // until then.
+    // Time of the last PING, and the number of DATA and HEADERS frames received before it.
     let mut last: Option<(Instant, usize)> = None;
     loop {
         tokio::select! {
@@ -305,7 +303,7 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
         loop {
             match timeout(patience, poll_fn(|cx| ping.poll_pong(cx))).await {
                 Ok(Ok(_)) => break doubt.settle(),
-                // Bytes that arrive meanwhile show that the server is alive. The answer to the PING
+                // If bytes have arrived meanwhile, the server is alive, and its answer to the PING
                 // may be queued behind them.
                 Err(_) if activity.received_at() > asked => asked = activity.received_at(),
                 Ok(Err(_)) | Err(_) => return,
@@ -320,18 +318,18 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    /// Budget for frames that h2 does not limit; the same as for client connections.
+    /// Budget for frames that carry no part of a message, as for client connections.
     budget: FrameBudget,
     received: Frames,
     sent: Frames,
-    /// Number of bytes of the preface that have not been sent yet.
+    /// Number of bytes of the client's preface that have not been sent yet.
     preface: usize,
     // This field follows the socket, so that the permit is released only after the socket is
     // closed.
     _permit: Permit,
 }
 
-/// Number of bytes that a client sends before its first frame (RFC 9113, section 3.4).
+/// Length of the client's preface, in bytes (RFC 9113, section 3.4).
 const PREFACE: usize = 24;
 
 impl GuardedSocket {

@@ -1,5 +1,5 @@
-//! The activity of an HTTP/2 connection. The connection's socket records it. It is read by the code
-//! that keeps, shares or closes the connection.
+//! The activity of an HTTP/2 connection. The socket records it, and the code that keeps, shares or
+//! closes the connection reads it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::http_common::frames::Frame;
 
-/// The activity of a connection.
+/// Times and counts of the frames on one connection.
 #[derive(Debug)]
 pub(super) struct ConnectionActivity {
     opened: Instant,
@@ -21,8 +21,8 @@ pub(super) struct ConnectionActivity {
     content: AtomicUsize,
     /// Number of empty DATA frames from the server.
     empty: AtomicUsize,
-    /// Set when the server's stream limit is known, because its SETTINGS have been applied, or when
-    /// the connection has ended.
+    /// Set when the server's SETTINGS have been applied, so that its stream limit is known. Also
+    /// set when the connection ends.
     pub(super) settled: SetOnce<()>,
 }
 
@@ -48,8 +48,8 @@ impl ConnectionActivity {
         }
     }
 
-    /// Returns the number of RST_STREAM frames sent to the server, including frames sent because
-    /// something arrived on a stream after its reset.
+    /// Returns the number of RST_STREAM frames sent to the server. h2 sends another one if
+    /// something arrives on a stream after its reset.
     pub(super) fn resets(&self) -> usize {
         self.resets.load(Ordering::Relaxed)
     }
@@ -81,7 +81,7 @@ impl ConnectionActivity {
         if frame.is_reset() {
             self.resets.fetch_add(1, Ordering::Relaxed);
         }
-        // h2 acknowledges settings after it has applied them.
+        // h2 acknowledges SETTINGS only after it has applied them.
         if frame.is_settings_ack() {
             let _ = self.settled.set(());
         }

@@ -1,13 +1,13 @@
 //! HTTP/2 to upstreams (RFC 9113): a few connections to each server, with one stream per request.
 //!
-//! Implemented with `h2`, which hyper also uses. hyper does not give access to three things that a
-//! proxy needs:
+//! This module uses `h2` directly. hyper is also built on `h2`, but does not give access to three
+//! things that a proxy needs:
 //! - how many streams a server allows, so that the next request uses another connection instead of
 //!   waiting inside hyper;
 //! - which requests a server has not processed, so that these requests may be sent again;
 //! - interim responses.
 //!
-//! hyper would also add a task and two wake-ups to each request.
+//! With hyper, each request would also need a task and two more wake-ups.
 //!
 //! Begin with [`send_request`], which sends one request on a stream and returns the head of its
 //! response. [`client_connection`] drives a connection, and [`pool`] contains a worker's
@@ -16,7 +16,7 @@
 //! **`h2` ends a connection at the first response that it cannot parse**, for example because of a
 //! line feed in a field. This ends all requests on the connection. An attacker who can make an
 //! application send such a field could repeatedly end the requests of all other clients. So GET and
-//! HEAD requests are sent a second time, and for a minute requests do not share connections: see
+//! HEAD requests are sent a second time, and requests do not share connections for a minute. See
 //! [`ConnectionLimit::separate_requests`](super::connection_limit::ConnectionLimit::separate_requests).
 //!
 //! Many requests share a connection, so a separate task drives each connection. A request has a

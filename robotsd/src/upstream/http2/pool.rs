@@ -1,9 +1,9 @@
 //! The HTTP/2 connections of one worker to one server.
 //!
-//! A request uses a stream on the first connection that has room, so that later connections become
-//! idle and expire. A request that finds no room waits for its turn to connect. If another request
-//! has connected meanwhile, the waiting request uses that connection, or fails with the error of
-//! that attempt. So a burst of requests opens only one connection.
+//! A request uses the first connection that has a free stream. So connections that are not needed
+//! become idle and expire. If no stream is free, only one of the requests opens a connection, and
+//! the others wait for it. Afterwards, they use the new connection, or fail with the same error. So
+//! a burst of requests opens only one connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,20 +24,20 @@ use crate::upstream::failure_kind::{Cause, FailureKind};
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Pool {
     connections: Mutex<Vec<Arc<Http2ClientConnection>>>,
-    /// Locked by the request that is connecting. Contains the time and error of the last attempt,
-    /// if that attempt failed.
+    /// Locked by the request that is opening a connection. Contains the time and the error of the
+    /// last attempt, if it failed.
     pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<(Instant, ConnectFailure)>>,
-    /// Whether the server chose HTTP/1.1 in the last TLS handshake. In that case, connections are
-    /// not shared and requests do not take turns to connect.
+    /// Whether the server chose HTTP/1.1 in the last TLS handshake. Connections cannot be shared
+    /// then, so requests connect without waiting for each other.
     pub(in crate::upstream) has_refused: Flag,
-    /// Whether a connection without requests is kept for the next one.
+    /// Whether a connection is kept when it has no requests.
     keeps_idle: bool,
     timeout: Duration,
     demand: Arc<Demand>,
 }
 
-/// The reason why connecting to a server failed. Requests that waited for the attempt get the same
-/// reason.
+/// The reason why connecting to a server failed. All requests that waited for the attempt get the
+/// same reason.
 #[derive(Clone, Debug)]
 pub(in crate::upstream) struct ConnectFailure {
     pub(in crate::upstream) kind: FailureKind,
@@ -53,20 +53,21 @@ pub(in crate::upstream) struct Http2Slot {
     pub(super) sender: SendRequest<Bytes>,
     /// Whether a response had already arrived on the connection before this request.
     pub(in crate::upstream) is_reused: bool,
-    /// How the client aborted the request, if it did.
+    /// Why the client did not complete its request body, if it did not.
     pub(in crate::upstream) body_failure: Option<FailureKind>,
     pool: Arc<Http2Pool>,
 }
 
 impl Http2Pool {
-    /// Creates a pool that keeps idle connections for `timeout`, or none if `capacity` is zero.
+    /// Creates a pool. If `capacity` is zero, no idle connections are kept; otherwise they are kept
+    /// for `timeout`.
     pub(in crate::upstream) fn new(capacity: usize, timeout: Duration, demand: Arc<Demand>) -> Self {
         let (connections, connecting, has_refused) = Default::default();
         Self { connections, connecting, has_refused, keeps_idle: capacity > 0, timeout, demand }
     }
 
-    /// Reserves a stream on an open connection. If `since` is given, only connections opened after
-    /// that time count.
+    /// Reserves a stream on an open connection. If `since` is given, only connections that were
+    /// opened after that time are used.
     pub(in crate::upstream) fn slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
         let most = if self.demand.limit.are_requests_separate() { 1 } else { STREAMS };
         let mut connections = self.connections.lock();
@@ -83,14 +84,14 @@ impl Http2Pool {
             false
         };
         let closed: Vec<_> = connections.extract_if(.., is_closed).collect();
-        // The connections are closed outside the lock.
+        // The lock is released before the connections are closed.
         drop(connections);
         drop(closed);
         slot
     }
 
-    /// Like [`slot_since`](Self::slot_since), but if no stream is free and a server has not yet
-    /// announced its stream limit, waits for that announcement and tries again.
+    /// Like [`slot_since`](Self::slot_since). But if no stream is free, and a server has not
+    /// announced its stream limit yet, waits for the limit and tries again.
     pub(in crate::upstream) async fn settled_slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
         loop {
             if let Some(slot) = self.slot_since(since) {
@@ -104,7 +105,8 @@ impl Http2Pool {
         }
     }
 
-    /// Reports whether a new connection uses HTTP/2, if its handshake offered `versions`.
+    /// Reports whether a new connection uses HTTP/2. `versions` are the versions that were offered
+    /// in its handshake.
     pub(in crate::upstream) fn agrees(&self, socket: &Socket, versions: HttpVersions) -> bool {
         let agrees = versions == HttpVersions::Http2 || socket.protocol() == Some(b"h2");
         self.has_refused.set(!agrees);
@@ -133,7 +135,7 @@ impl Http2Pool {
         let now = Instant::now();
         let mut connections = self.connections.lock();
         let gone: Vec<_> = connections.extract_if(.., |connection| connection.is_expired(now, self.timeout)).collect();
-        // The connections are closed outside the lock.
+        // The lock is released before the connections are closed.
         drop(connections);
         drop(gone);
     }
@@ -154,7 +156,8 @@ impl Http2Pool {
         drop(all);
     }
 
-    /// Records that a connection has no more requests. Closes it if it should not be kept.
+    /// Records that a connection has no more requests. Closes it unless the pool keeps idle
+    /// connections.
     fn rested(&self, connection: &Arc<Http2ClientConnection>) {
         if self.keeps_idle && !self.demand.are_others_first() {
             return;
@@ -169,8 +172,8 @@ impl Http2Slot {
         Self { connection, sender, is_reused, body_failure: None, pool: Arc::clone(pool) }
     }
 
-    /// Records why the stream ended. If its end was the end of the whole connection, requests do
-    /// not share connections for a while.
+    /// Records why the stream ended. If the whole connection ended because of an invalid response,
+    /// requests do not share connections for a while.
     pub(super) fn note_end(&self, cause: &Cause) {
         if cause.ends_connection() {
             self.pool.demand.limit.separate_requests();

@@ -1,7 +1,7 @@
-//! The body of a request while it is sent on a stream, no faster than the server accepts it.
+//! Sends the body of a request on a stream, no faster than the server accepts it.
 //!
-//! The task that waits for the response polls the upload. The upload gets its own task only if the
-//! response arrives before the body is complete.
+//! The task that waits for the response also sends the body. If the response arrives before the
+//! body is complete, the rest of the body is sent by a separate task.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,16 +17,16 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::http_common::{Flag, RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
-/// Maximum number of body bytes that are kept until the response arrives, so that the request can
-/// be sent again if the server reports it as not processed.
+/// Maximum number of body bytes that are kept until the response arrives. They are needed to send
+/// the request again if the server reports that it did not process the request.
 const KEPT: usize = 64 * 1024;
 
-/// Maximum number of pieces that are kept, because each piece uses more memory than its bytes.
+/// Maximum number of pieces that are kept. Each piece uses more memory than its bytes.
 const KEPT_PIECES: usize = 256;
 
 /// Pieces smaller than this, in bytes, are joined with the pieces that follow immediately. Some
-/// servers treat many small frames as a flood and end the connection, which also serves other
-/// clients.
+/// servers treat many small frames as a flood. They would end the connection, with the requests of
+/// other clients.
 const SMALL: usize = 1024;
 
 /// A request body that is being sent.
@@ -36,13 +36,14 @@ pub(super) struct RequestUpload {
     stream: SendStream<Bytes>,
     /// Bytes that the server has not accepted yet.
     waiting: Bytes,
-    /// The frame that follows `waiting`, if it has already arrived and is not data.
+    /// The result of polling the body after `waiting`, if it was polled in advance. It is never
+    /// data.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
-    /// Copies of all pieces received from the client so far; `None` if they exceed the limits.
+    /// Copies of all pieces received from the client so far. `None` if they exceed the limits.
     kept: Option<Vec<Bytes>>,
     kept_octets: usize,
     pub(super) progress: Arc<UploadProgress>,
-    /// Whether any part of the response has arrived since this flag was last read and cleared.
+    /// Whether a part of the response has arrived since this flag was last checked.
     has_response_moved: Arc<Flag>,
 }
 
@@ -52,16 +53,16 @@ pub(super) enum UploadEnd {
     Complete,
     /// The server does not need the rest of the body.
     Unwanted,
-    /// The client failed to send the whole body.
+    /// The client did not send the whole body.
     Failed,
 }
 
-/// An upload that has its own task, which is aborted when this value is dropped.
+/// A separate task that sends the rest of a body. Dropping this value aborts the task.
 #[derive(Debug)]
 pub(super) struct UploadTask {
     task: AbortOnDropHandle<()>,
     progress: Arc<UploadProgress>,
-    /// Set when any part of the response arrives.
+    /// Must be set whenever a part of the response arrives.
     pub(super) has_response_moved: Arc<Flag>,
 }
 
@@ -72,15 +73,15 @@ impl RequestUpload {
         Self { body, stream, waiting, next, kept, kept_octets, progress, has_response_moved }
     }
 
-    /// Returns the whole body again, for another connection. Returns `None` if more was read from
-    /// the client than was kept, or if the client has failed.
+    /// Returns the whole body, to be sent on another connection. Returns `None` if not all of it
+    /// was kept, or if the client did not send all of it.
     pub(super) fn into_body(self) -> Option<RequestBody> {
         let is_whole = self.progress.failure().is_none() && matches!(self.next, None | Some(None));
         let kept = self.kept.filter(|_| is_whole)?;
         Some(self.body.preceded_by(kept))
     }
 
-    /// Sends the available bytes as far as the server accepts them.
+    /// Sends the bytes that have arrived, as far as the server accepts them.
     pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<UploadEnd> {
         loop {
             if !self.waiting.is_empty() {
@@ -94,8 +95,8 @@ impl RequestUpload {
                 }
             }
             if self.has_response_moved.take() {
-                // Both directions count as one conversation, which has stalled only if neither
-                // direction makes progress.
+                // A part of the response also counts as progress of the upload. The exchange has
+                // stalled only if neither direction makes progress.
                 self.body.has_moved();
             }
             let polled = match self.next.take() {
@@ -110,8 +111,8 @@ impl RequestUpload {
                         self.waiting = data;
                     }
                     Err(frame) => {
-                        // A trailer section ends the body. It is not kept, so the body cannot be
-                        // repeated.
+                        // Trailers end the body. They are not kept, so the body cannot be sent
+                        // again.
                         self.kept = None;
                         let Ok(trailers) = frame.into_trailers() else { continue };
                         return self.end(|stream| stream.send_trailers(trailers));
@@ -131,7 +132,7 @@ impl RequestUpload {
         }
     }
 
-    /// Joins a small piece of the body with the following pieces that have already arrived.
+    /// Joins a small piece of the body with further pieces that have already arrived.
     fn joined(&mut self, piece: Bytes, cx: &mut Context<'_>) -> Bytes {
         if piece.len() >= SMALL {
             return piece;
@@ -152,8 +153,8 @@ impl RequestUpload {
         joined.freeze()
     }
 
-    /// Sends as many of the waiting bytes as the server accepts now. Returns how the upload ended,
-    /// if these were the last bytes of the body.
+    /// Sends the waiting bytes as far as the server accepts them. Returns how the upload ended, if
+    /// it has ended.
     fn poll_send_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<UploadEnd>> {
         self.stream.reserve_capacity(self.waiting.len());
         while self.stream.capacity() == 0 {

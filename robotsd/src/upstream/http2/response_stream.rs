@@ -1,5 +1,5 @@
-//! The body of a response on an HTTP/2 stream. The server gets flow-control window only for bytes
-//! that the client reads.
+//! The body of a response on an HTTP/2 stream. The flow-control window grows only when the client
+//! reads, so the server cannot send more than that.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,43 +17,42 @@ use super::request_upload::UploadTask;
 use crate::http_common::poll_due;
 use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 
-/// How long to wait for the end of a stream after all bytes of its declared length have arrived.
+/// Time to wait for the end of a stream after all bytes of its declared length have arrived.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
-/// The rest of a response. If this value is dropped before the end of the body, it resets the
-/// stream, so that the server notices that the client has left. If only the frame with the end is
-/// missing, it waits for that frame instead.
+/// The rest of a response. Dropping this value before the end of the body resets the stream, so
+/// that the server notices that the client has left. If all bytes have arrived and only the end of
+/// the stream is missing, the stream is not reset immediately.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Body {
     part: BodyPart,
     left: ExpectedBody,
     idle: Duration,
-    /// Timer that fires when nothing has arrived for too long. It is created at the first wait, and
-    /// is not reset for each frame.
+    /// Timer for deadlines. It is created at the first wait and not reset for each frame.
     timer: Option<Pin<Box<Sleep>>>,
-    /// When data last arrived, or when the current wait began.
+    /// Time when data last arrived, or when the current wait began.
     moved: Option<Instant>,
-    // The order of these fields matters: the stream is reset after the upload and the stream are
-    // both dropped, and only then may another request use the slot.
+    // The order of these fields is the order of dropping. The stream is reset when both the upload
+    // and the stream are dropped. Only after that may another request use the slot.
     upload: Option<UploadTask>,
     stream: Option<RecvStream>,
     slot: Option<Box<Http2Slot>>,
-    /// Why the body ended early, until the error is returned.
+    /// Why the body ended early. `None` after the error has been returned.
     failed: Option<ResponseBodyError>,
 }
 
-/// The length of the rest of the body, according to the head.
+/// The length of the rest of the body, as declared in the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedBody {
     /// No body follows, whatever length the head declares.
     Absent,
     Length(u64),
-    /// The body continues until the server ends the stream.
+    /// The head declares no length; the body ends with the stream.
     Open,
 }
 
 impl ExpectedBody {
-    /// Reports whether only the end of the stream is still to come.
+    /// Reports whether all bytes of the declared length have arrived.
     fn is_complete(self) -> bool {
         matches!(self, Self::Absent | Self::Length(0))
     }
@@ -67,13 +66,13 @@ enum BodyPart {
 }
 
 /// A stream whose body is complete according to its declared length, but whose end has not arrived.
-/// Such a body is not polled after its last byte. The stream occupies its slot, so there are never
-/// more of these than the stream limit allows.
+/// Nobody polls such a body any more, so a task waits for the end of the stream. The stream keeps
+/// its slot, so the stream limit also limits the number of these tasks.
 #[derive(Debug)]
 struct EndingStream {
     stream: RecvStream,
     part: BodyPart,
-    // This field follows the stream, so that the slot is released last.
+    // This field must be last: the stream is dropped before its slot is released.
     _slot: Option<Box<Http2Slot>>,
 }
 
@@ -103,7 +102,7 @@ impl Http2Body {
         match self.left {
             _ if self.part == BodyPart::End => SizeHint::with_exact(0),
             ExpectedBody::Length(left) => SizeHint::with_exact(left),
-            // For HEAD, only the head contains the length.
+            // The response to HEAD has no body, but its head declares a length.
             ExpectedBody::Absent | ExpectedBody::Open => SizeHint::default(),
         }
     }
@@ -133,8 +132,8 @@ impl Http2Body {
                 // Empty frames are not passed on. The HTTP library counts and limits them.
                 Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
                 Poll::Ready(Some(Ok(data))) => {
-                    // The client reads the data, so the window can grow by the same amount. An
-                    // error here would be an error of the stream, which the next poll returns.
+                    // The client reads the data, so the server may send as much again. An error
+                    // here would be an error of the stream, which the next poll returns.
                     let _ = stream.flow_control().release_capacity(data.len());
                     if let ExpectedBody::Length(left) = &mut self.left {
                         *left = left.saturating_sub(data.len() as u64);
@@ -177,8 +176,8 @@ impl Http2Body {
         self.fail(ResponseBodyError::Broken(cause), cx)
     }
 
-    /// Ends the body with an error at the next poll. Until then, the client receives everything
-    /// that the server has sent, as on HTTP/1.1.
+    /// Ends the body with an error, but only at the next poll. So the client first receives
+    /// everything that the server has sent, as on HTTP/1.1.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.end();
         self.failed = Some(error);
@@ -203,7 +202,7 @@ impl Drop for Http2Body {
         self.upload = None;
         let mut ending = EndingStream { stream, part: self.part, _slot: self.slot.take() };
         let mut silent = Context::from_waker(Waker::noop());
-        // The end has nearly always arrived already.
+        // Usually, the end has already arrived.
         if Pin::new(&mut ending).poll(&mut silent).is_pending()
             && let Ok(runtime) = Handle::try_current()
         {
@@ -220,7 +219,7 @@ impl Future for EndingStream {
         while this.part == BodyPart::Data {
             match ready!(this.stream.poll_data(cx)) {
                 Some(Ok(data)) if data.is_empty() => {}
-                // The server sent more data than it declared, which is an error of the stream.
+                // The server sent more data than it declared, which is an error.
                 Some(_) => return Poll::Ready(()),
                 None => this.part = BodyPart::Trailers,
             }

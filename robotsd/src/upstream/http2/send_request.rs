@@ -1,7 +1,7 @@
-//! Sends one request on a stream and waits for the head of its response.
+//! Sends a request on a stream and waits for the head of the response.
 //!
-//! **Both directions of a stream count as one conversation**, which has stalled only if neither
-//! direction makes progress.
+//! **An exchange has stalled only if neither direction makes progress.** As long as one direction
+//! does, the idle deadlines of both start again.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -31,7 +31,7 @@ use crate::upstream::outgoing_request::InterimRelay;
 enum NoResponse {
     Stream(h2::Error),
     Late,
-    /// The client failed to send its whole request.
+    /// The client did not send its whole request.
     Body,
     Invalid(&'static str),
 }
@@ -81,7 +81,7 @@ impl Http2Slot {
     }
 }
 
-/// Waits for the head of the response, and sends the body of the request meanwhile.
+/// Waits for the head of the response. Sends the body of the request meanwhile.
 async fn head_of(
     mut response: ResponseFuture,
     upload: &mut Option<RequestUpload>,
@@ -103,8 +103,9 @@ async fn head_of(
                 Poll::Pending => {}
             }
         }
-        // As on HTTP/1.1, the client's own deadline applies while the upload waits for the client.
-        // While the server accepts bytes, the server is considered alive.
+        // As on HTTP/1.1, the time for the response does not run during an upload. If the upload
+        // waits for the client, the deadline of the request body applies. If the server accepts
+        // bytes, it is not overdue.
         let last_taken = |now| match &progress {
             Some(progress) if is_sending && progress.awaits_client.is_set() => now,
             Some(progress) => progress.last_taken(),
@@ -139,7 +140,7 @@ fn poll_head(
     Pin::new(response).poll(cx).map_err(NoResponse::Stream)
 }
 
-/// Checks the head of the response, and returns the response with its body.
+/// Checks the head of a response, and combines it with its body.
 fn accept(
     response: Response<RecvStream>,
     upload: Option<RequestUpload>,
@@ -160,23 +161,24 @@ fn accept(
     Ok(Response::from_parts(head, Http2Body::new(stream, expected, upload, limits.body_idle)))
 }
 
-/// Determines whether a request may be sent again. It may if the server has reported that it did
-/// not process the request. If the connection broke, the rules of HTTP/1.1 apply.
+/// Classifies a failure. The result contains the request if it may be sent again: because the
+/// server has reported that it did not process the request, or because the connection broke and the
+/// rules for HTTP/1.1 allow it.
 fn failed(
     mut request: Box<Request<RequestBody>>,
     is_whole: bool,
     upload: Option<RequestUpload>,
     error: h2::Error,
 ) -> ExchangeError {
-    // Streams above the last one that a GOAWAY lists fail with the error of the GOAWAY (RFC 9113,
-    // sections 6.8 and 8.7). The other streams continue.
+    // After a GOAWAY, streams with higher numbers than its last one fail with the error of the
+    // GOAWAY (RFC 9113, sections 6.8 and 8.7). The other streams continue.
     let is_refused = error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM));
     let has_broken = error.is_io();
     let cause = Cause::Http2(error);
     if is_whole {
         return match cause {
             cause if is_refused => ExchangeError::Unsent(request, cause),
-            // It is unknown whether the server has processed the request.
+            // The server may have processed the request or not.
             cause if has_broken || cause.ends_connection() => ExchangeError::Unanswered(request, cause),
             cause => ExchangeError::Broken(cause),
         };
@@ -190,10 +192,9 @@ fn failed(
     }
 }
 
-/// Converts the head of an HTTP/1.1 request to HTTP/2. Returns `None` if its host is not a valid
+/// Converts the head of an HTTP/1.1 request to HTTP/2: replaces `Host` by `:authority`, and removes
+/// fields that concern the HTTP/1.1 connection. Returns `None` if the host is not a valid
 /// authority.
-///
-/// `Host` is replaced by `:authority`. HTTP/1.1 fields that concern the connection are removed.
 pub(super) fn convert(request: &Request<RequestBody>, scheme: Scheme, accepts_trailers: bool) -> Option<Request<()>> {
     let host = request.headers().get(HOST)?;
     let mut uri = http::uri::Parts::default();
@@ -209,8 +210,7 @@ pub(super) fn convert(request: &Request<RequestBody>, scheme: Scheme, accepts_tr
         fields.remove(name);
     }
     if accepts_trailers {
-        // `TE` may have no other value (RFC 9113, section 8.2.2), and gRPC servers require the
-        // field.
+        // gRPC servers require `TE`. HTTP/2 allows no other value (RFC 9113, section 8.2.2).
         fields.insert(TE, HeaderValue::from_static("trailers"));
     }
     *head.headers_mut() = fields;

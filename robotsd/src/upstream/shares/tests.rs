@@ -47,7 +47,8 @@ fn by((address, connection): (u64, u64)) -> ClientKey {
 fn who_waits_within_its_share_counts_among_the_clients() {
     let mut site = Site::new();
     let _open: Vec<_> = (1..16).map(|at| site.open((1, 1 + at % 4), None)).collect();
-    // With five clients, the share of 16 is three connections; with four clients, it is four.
+    // If five clients share 16 connections, each share is three. If four clients share them, it is
+    // four.
     assert_eq!(site.shares.share_use(by((1, 1)), 16, NOW), ShareUse::Within);
     site.shares.wait(by((1, 9)));
     assert_eq!(site.shares.share_use(by((1, 1)), 16, NOW), ShareUse::Beyond);
@@ -59,7 +60,7 @@ fn who_waits_within_its_share_counts_among_the_clients() {
 #[test]
 fn of_those_beyond_their_share_the_one_that_has_stalled_for_longest_goes() {
     let mut site = Site::new();
-    // This client has stalled longest, but is within its share.
+    // This client has stalled for longest, but it is within its share.
     site.open((2, 2), Some(9));
     site.open((1, 1), Some(2));
     let longest = site.open((1, 1), Some(3));
@@ -88,7 +89,7 @@ fn who_moves_or_has_only_just_stalled_keeps_its_connection() {
         site.open((1, 1), stalled);
     }
     assert!(site.victim((2, 2)).is_none());
-    // This does not affect a client within its share.
+    // The stall of a client beyond its share does not affect a client within its share.
     site.open((2, 2), Some(60));
     assert!(site.victim((3, 3)).is_none());
 }

@@ -18,7 +18,7 @@ async fn an_idle_connection_is_given_up_for_another_worker() {
     let origin = Origin::always(OK);
     let (origins, _) = limited(&origin, |limits| {
         limits.connections = NonZeroUsize::MIN;
-        // The connection must be freed neither because of its age nor by the sweep.
+        // Neither the age of the connection nor the sweep may free it during this test.
         limits.idle_timeout = Duration::from_secs(600);
         limits.connect = Duration::from_secs(60);
     });
@@ -88,7 +88,7 @@ async fn a_server_has_its_own_bound() {
     assert_eq!(lease[2].headers()["retry-after"], "1");
     assert_eq!((a.connections(), b.connections()), (1, 1));
     assert_eq!(event_detail(&events, "busy").await, "all allowed connections are in use");
-    // A busy server does not count as failed.
+    // If all connections of a server are in use, this does not count as a failure of the server.
     assert_eq!(times_reported(&events, "ejected"), 0);
     lease.remove(0);
     soon(async { while upstream.forward(request("GET", "/")).await.status() != 200 {} }).await;
@@ -120,8 +120,8 @@ async fn a_request_sent_again_gets_room_for_a_connection_of_its_own() {
     let (dying, _) = dying("");
     let other = Origin::always(OK);
     let (upstream, _) = watched_in(HttpVersions::Http1, [dying.address, other.address], one_each);
-    // The third request loses its connection to the first server. At that time, the only allowed
-    // connection to the other server is idle.
+    // The third request is sent to the first server, which closes the connection. The request is
+    // then repeated at the other server, whose only allowed connection is idle.
     assert_eq!(statuses(&upstream, ["GET"; 3]).await, [200; 3]);
     assert_eq!((dying.connections(), other.connections()), (1, 2));
 }

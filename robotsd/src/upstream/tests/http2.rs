@@ -1,4 +1,4 @@
-//! Tests of upstreams that use HTTP/2: connections, streams, and requests that are sent again.
+//! Tests of upstreams that use HTTP/2: connections, streams, and repeated requests.
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -6,7 +6,7 @@ use h2::{Reason, RecvStream};
 
 use super::*;
 
-/// An HTTP/2 server without TLS, which answers each request with a script.
+/// An HTTP/2 server without TLS. A script answers each of its requests.
 pub(super) struct Http2Origin;
 
 pub(super) type Respond = SendResponse<Bytes>;
@@ -19,7 +19,7 @@ impl Http2Origin {
         Self::with(|_| {}, script)
     }
 
-    /// Starts the server with other SETTINGS.
+    /// Starts the server with its own SETTINGS.
     pub(super) fn with<F>(
         change: impl Fn(&mut h2::server::Builder),
         script: impl Fn(Request<RecvStream>, Respond) -> F + Send + Sync + 'static,
@@ -66,8 +66,9 @@ pub(super) fn answer(mut respond: Respond, body: &str) {
     }
 }
 
-/// Starts a server that answers `/quick` normally, and every other path with endless pieces, as far
-/// as the window allows. Counts the bytes of the pieces.
+/// Starts a server that answers `/quick` with a short body, and every other path with an endless
+/// one. The endless body consists of copies of `piece`, sent as fast as the window allows. Also
+/// returns the number of its bytes.
 pub(super) fn endless(piece: Bytes) -> (Origin, &'static AtomicUsize) {
     let sent = shared::<AtomicUsize>();
     let origin = Http2Origin::start(move |request, mut respond| {
@@ -88,7 +89,7 @@ pub(super) fn endless(piece: Bytes) -> (Origin, &'static AtomicUsize) {
     (origin, sent)
 }
 
-/// Returns eight responses that have begun and whose bodies are not read.
+/// Returns eight responses whose heads have arrived and whose bodies are not read.
 pub(super) async fn unread(upstream: &Upstream) -> Vec<Response<ResponseBody>> {
     let mut held = Vec::new();
     for _ in 0..8 {
@@ -97,7 +98,7 @@ pub(super) async fn unread(upstream: &Upstream) -> Vec<Response<ResponseBody>> {
     held
 }
 
-/// Checks that this many requests are answered at once.
+/// Sends this number of requests to `/quick`, and checks that they are answered at once.
 pub(super) async fn are_quick(upstream: &Upstream, requests: usize) {
     for _ in 0..requests {
         assert_eq!(soon(upstream.forward(request("GET", "/quick"))).await.status(), 200);
@@ -145,7 +146,7 @@ async fn requests_share_a_connection_and_a_full_one_gets_another() {
         },
     );
     let upstream = origin.upstream();
-    // The server's SETTINGS are known only after the first exchange.
+    // The client learns the server's SETTINGS during the first exchange.
     go.notify_one();
     assert_eq!(status(&upstream, "GET").await, 200);
     came.recv().await;
@@ -166,8 +167,8 @@ async fn a_burst_makes_one_connection() {
     assert_eq!(origin.connections(), 1);
 }
 
-/// Starts an origin that accepts one request at a time per connection. Also returns a receiver of
-/// the responders for its requests.
+/// Starts an origin that allows one stream per connection. Also returns a receiver of its requests,
+/// to be answered by the test.
 fn origin_of_one_stream() -> (Origin, mpsc::UnboundedReceiver<Respond>) {
     let (sender, came) = mpsc::unbounded_channel();
     let origin = Http2Origin::with(
@@ -200,7 +201,7 @@ async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
 async fn a_request_that_no_stream_comes_free_for_is_told_so() {
     let (origin, mut came) = origin_of_one_stream();
     let upstream = origin.upstream_with(few(1, MOMENT));
-    // The server's SETTINGS are known only after the first exchange.
+    // The client learns the server's SETTINGS during the first exchange.
     let first = asking(&upstream, "GET");
     answer(soon(came.recv()).await.unwrap(), "ok");
     assert_eq!(soon(first).await.unwrap(), 200);
@@ -223,8 +224,8 @@ async fn a_goodbye_is_honoured_and_nothing_is_lost() {
     let first = asking(&upstream, "POST");
     let held = soon(came.recv()).await.unwrap();
     origin.goodbye.notify_one();
-    // Requests use another connection as soon as the GOAWAY has arrived. Requests that crossed the
-    // GOAWAY are sent again.
+    // After the GOAWAY has arrived, requests use another connection. Requests that were sent before
+    // that are repeated.
     soon(async {
         while origin.connections() == 1 {
             let asking = asking(&upstream, "POST");
@@ -259,7 +260,7 @@ async fn a_refused_request_is_sent_once_more_whatever_it_is() {
     let response = client.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello").await;
     assert_eq!((response.status(), response.body.as_str()), (200, "POST hello"));
     assert_eq!(seen.load(Ordering::SeqCst), 2);
-    // A refused request is not sent a third time.
+    // A request is repeated only once, so it is not sent a third time.
     let always = Http2Origin::start(|_, mut respond| async move { respond.send_reset(Reason::REFUSED_STREAM) });
     assert_eq!(status(&always.upstream(), "GET").await, 502);
 }
@@ -284,7 +285,8 @@ async fn a_server_that_is_out_is_told_from_one_that_answers() {
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = upstream_to([gone, origin.address], |_| {});
     assert_eq!(statuses(&upstream, ["POST"; 6]).await, [200; 6]);
-    // An HTTP/1.1 server is recognised by its response, and this is reported.
+    // A server that answers with HTTP/1.1 is recognised, and the event says that it does not speak
+    // HTTP/2.
     let plain = Origin::blurting("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
     let (upstream, events) = watched_in(HttpVersions::Http2, [plain.address], |_| {});
     assert_eq!(status(&upstream, "GET").await, 502);
@@ -298,14 +300,14 @@ async fn idle_connections_are_closed() {
     let upstream = origin.upstream_with(|limits| limits.idle_timeout = MOMENT);
     assert_eq!(status(&upstream, "GET").await, 200);
     wait_until(|| open_connections(&upstream) == 0).await;
-    // If idle connections are not kept, the connection is closed immediately.
+    // If idle connections are not kept, a connection is closed as soon as it has no requests.
     let upstream = origin.upstream_with(|limits| limits.idle_connections = 0);
     assert_eq!(status(&upstream, "GET").await, 200);
     wait_until(|| open_connections(&upstream) == 0).await;
 }
 
-/// Starts an origin that answers the first request of each connection, and closes the connection at
-/// the second request without a response.
+/// Starts an origin that answers the first request of each connection. At the second request, it
+/// closes the connection without a response.
 fn dying() -> Origin {
     Origin::of_sockets(HttpVersions::Http2, |_, socket| async {
         let mut connection = h2::server::handshake(socket).await.unwrap();

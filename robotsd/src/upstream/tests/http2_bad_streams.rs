@@ -1,4 +1,4 @@
-//! Tests of invalid responses from an HTTP/2 server. Some end only their own stream, others make h2
+//! Tests of invalid responses from an HTTP/2 server. Some end only their own stream; others make h2
 //! end the connection.
 
 use super::http2::upstream_to;
@@ -7,11 +7,11 @@ use super::*;
 use crate::http_common::frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, RST_STREAM};
 use crate::http_common::test_peer::{RawFrame, field, frame};
 
-/// The streams with the invalid and with the valid response.
+/// Number of the stream with the invalid response; the valid response is on [`SOUND`].
 const BAD: u32 = 3;
 const SOUND: u32 = 1;
 
-/// Maximum size of a head, and size of a stream's window, in bytes.
+/// Maximum size of a head, which is also the window of a stream, in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 
 fn head(flags: u8, fields: &[&[u8]]) -> Vec<u8> {
@@ -22,7 +22,7 @@ fn ok() -> Vec<u8> {
     head(0, &[STATUS])
 }
 
-/// Builds a response whose head contains these fields after the status, and a body.
+/// Builds a response: a head with these fields after the status, and a body.
 fn with(fields: &[u8]) -> Vec<u8> {
     [head(0, &[STATUS, fields]), frame(DATA, END_STREAM, BAD, b"ok")].concat()
 }
@@ -32,19 +32,20 @@ fn sound_body() -> Vec<u8> {
     (0..40_000_u32).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// The outcome of an invalid response, and of the valid response on the same connection.
+/// The outcomes of two responses on the same connection: an invalid one and a valid one.
 #[derive(Debug)]
 struct Outcome {
     status: u16,
     is_whole: bool,
     is_sound_whole: bool,
-    /// Whether the stream of the invalid response was reset, and whether the connection was ended.
+    /// Whether the client reset the stream of the invalid response, and whether it ended the
+    /// connection.
     is_reset: bool,
     is_given_up: bool,
 }
 
-/// Makes a server send these bytes on a stream, between the two halves of the valid response on the
-/// same connection.
+/// Makes a server send `octets` as a response, while a valid response on the same connection is
+/// half sent.
 async fn beside(octets: Vec<u8>) -> Outcome {
     let (seen, mut came) = mpsc::unbounded_channel();
     let origin = Origin::start(move |_, mut peer| {
@@ -76,7 +77,7 @@ async fn beside(octets: Vec<u8>) -> Outcome {
     });
     let sound = soon(upstream.forward(request("GET", "/sound"))).await;
     assert_eq!(sound.status(), 200);
-    // The request is a POST, because a POST is not sent again.
+    // The request is a POST, because a GET would be repeated.
     let response = soon(upstream.forward(request("POST", "/bad"))).await;
     let status = response.status().as_u16();
     let body = soon(response.into_body().collect()).await;
@@ -89,7 +90,7 @@ async fn beside(octets: Vec<u8>) -> Outcome {
     Outcome { status, is_whole: body.is_ok(), is_sound_whole, is_reset, is_given_up }
 }
 
-/// Builds a head with `fields` fields of 155 bytes each.
+/// Builds a head with this number of fields, each of 155 bytes.
 fn large_head(fields: usize) -> Vec<u8> {
     let fields: Vec<Vec<u8>> = (0..fields).map(|at| field("x-a", &format!("{at:0>120}"))).collect();
     let pieces = fields.chunks(120).flat_map(|chunk| frame(CONTINUATION, 0, BAD, &chunk.concat()));
@@ -134,8 +135,8 @@ async fn a_response_that_is_wrong_ends_no_other() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Responses that h2 cannot parse, or that exceed its limits, end the connection. They never turn
-/// into another response.
+/// If h2 cannot parse a response, or a response exceeds h2's limits, the connection ends. The
+/// client never gets another response instead.
 #[tokio::test]
 async fn a_response_that_cannot_be_read_ends_the_connection() {
     let empty = |count: usize| frame(DATA, 0, BAD, &[]).repeat(count);

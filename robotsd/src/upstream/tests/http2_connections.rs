@@ -1,5 +1,5 @@
-//! Tests of the effects that one client or one response has on an HTTP/2 connection that others
-//! share.
+//! Tests of HTTP/2 connections that several clients share: how one client or one response affects
+//! the others.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ use crate::upstream::usage::millis;
 
 const PING: u8 = 6;
 
-/// Starts a server that answers each frame with a script, which also gets the number of the
-/// connection. SETTINGS and PING are always answered.
+/// Starts a server that answers each frame with the result of `script`, which is called with the
+/// number of the connection. SETTINGS and PING are always answered.
 fn scripted(script: impl Fn(usize, &RawFrame) -> Vec<u8> + Send + Sync + 'static) -> Origin {
     let script = Arc::new(script);
     Origin::of_sockets(HttpVersions::Http2, move |number, socket| {
@@ -42,8 +42,8 @@ async fn clients_that_cancel_end_no_stream_of_others() {
         HEADERS => {
             [frame(HEADERS, END_HEADERS, received.stream, &[0x88]), frame(DATA, 0, received.stream, b"some")].concat()
         }
-        // The server sends data as if it had been on the way: on this stream, and on the very first
-        // one.
+        // After a stream was reset, the server sends data that could have been on its way: on this
+        // stream, and on the very first one.
         RST_STREAM => {
             cancelled.fetch_add(1, Ordering::SeqCst);
             [frame(DATA, 0, received.stream, b"late"), frame(DATA, 0, 1, b"more")].concat()
@@ -104,13 +104,13 @@ async fn empty_pieces_of_many_responses_end_no_stream() {
         assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "ok");
         settled().await;
     }
-    // h2 would end a connection at empty frame number 101.
+    // h2 would end a connection at its 101st empty frame.
     assert_eq!(origin.connections(), 3);
     assert!(!upstream.0.shared.connection_limit.are_requests_separate());
 }
 
-/// Builds a field section with a field that would be two fields on HTTP/1.1. h2 ends the connection
-/// because of it.
+/// Builds a field section in which one field contains a line feed, so that it would be two fields
+/// on HTTP/1.1. h2 ends the connection because of it.
 fn injected(stream: u32) -> Vec<u8> {
     let fields = [STATUS, &field("x-a", "b\r\nset-cookie: c=d")].concat();
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields)
@@ -121,12 +121,12 @@ const BAD_PATH: (&str, u8) = ("/index.html", 0x85);
 /// The one-byte encoding of `:method: POST`.
 const POST: u8 = 0x83;
 
-/// The requests that were received: for each, the number of the connection, and whether the request
-/// is a POST.
+/// The requests that arrived at a server: the number of the connection, and whether the request is
+/// a POST.
 type Came = Mutex<Vec<(usize, bool)>>;
 
-/// Starts a server that answers every GET and HEAD. `BAD_PATH` is answered with [`injected`], and
-/// requests for which `waits` returns true are not answered.
+/// Starts a server that answers `BAD_PATH` with [`injected`], and every other GET or HEAD normally.
+/// If `waits` returns true for a request, the server does not answer it.
 fn injectable(came: &'static Came, waits: impl Fn(usize, &RawFrame) -> bool + Send + Sync + 'static) -> Origin {
     scripted(move |connection, received| {
         if received.kind != HEADERS {
@@ -148,7 +148,7 @@ async fn ask_for_bad(upstream: &Upstream) -> u16 {
 #[tokio::test]
 async fn a_response_that_ends_the_connection_ends_no_get_and_no_head_of_others() {
     let came = shared::<Came>();
-    // The first connection answers only its first request, so the others wait.
+    // On the first connection, only the first request is answered.
     let origin = injectable(came, |connection, received| connection == 0 && received.stream > 1);
     let (upstream, events) = origin.watched(|_| {});
     assert_eq!(status(&upstream, "GET").await, 200);
@@ -157,12 +157,11 @@ async fn a_response_that_ends_the_connection_ends_no_get_and_no_head_of_others()
     wait_until(|| came.lock().len() == 6).await;
     assert_eq!(ask_for_bad(&upstream).await, 502);
     assert_eq!(ended(others).await, [200, 200, 200, 502, 502]);
-    // Each second attempt had a connection of its own, including the second attempt for the invalid
-    // response.
+    // Each request was repeated on its own connection, including the one with the invalid response.
     let mut connections: Vec<_> = came.lock().iter().map(|(connection, _)| *connection).collect();
     connections.sort_unstable();
     assert_eq!(connections, [0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]);
-    // A client cannot take the server out of service by repeating this.
+    // A client that repeats this cannot take the server out of service.
     for _ in 0..10 {
         assert_eq!(ask_for_bad(&upstream).await, 502);
     }
@@ -174,7 +173,7 @@ async fn for_a_minute_after_such_a_response_each_connection_has_one_request() {
     let came = shared::<Came>();
     let is_post = |_, received: &RawFrame| received.payload.starts_with(&[POST]);
     let upstream = injectable(came, is_post).upstream();
-    // Returns the connections of the last `count` waiting requests.
+    // Returns the connections of the last `count` POST requests.
     let posts = |count: usize| {
         let came = came.lock();
         let posts = came.iter().rev().filter(|(_, is_post)| *is_post).take(count);
@@ -186,7 +185,7 @@ async fn for_a_minute_after_such_a_response_each_connection_has_one_request() {
     let waiting: [_; 5] = burst(&upstream, "POST");
     wait_until(|| has_posts(5)).await;
     assert_eq!(posts(5), 5);
-    // Another response of this kind ends only its own request.
+    // After that, another invalid response ends only its own request.
     assert_eq!(ask_for_bad(&upstream).await, 502);
     settled().await;
     assert!(waiting.iter().all(|request| !request.is_finished()));
@@ -244,8 +243,8 @@ async fn a_burst_on_a_cold_connection_keeps_to_what_the_server_takes() {
 #[tokio::test]
 async fn a_request_is_sent_at_most_twice() {
     let seen = shared::<AtomicUsize>();
-    // The server answers the first request of each connection. It closes the first connection at
-    // the third request, and later connections at the second.
+    // The server answers only the first request of each connection. It closes the first connection
+    // at the third request, and later connections at the second one.
     let origin = Origin::of_sockets(HttpVersions::Http2, move |number, socket| async move {
         let mut peer = Raw::new(socket);
         peer.bytes(24).await;
@@ -257,8 +256,8 @@ async fn a_request_is_sent_at_most_twice() {
             }
             (requests, _) = (requests + 1, seen.fetch_add(1, Ordering::SeqCst));
             if requests == 1 {
-                // Both frames are sent together, so that a request that waits for the first one
-                // arrives after the second.
+                // Both frames are sent at once. So a request that waits for the first frame is sent
+                // after the second has arrived.
                 let answer = frame(HEADERS, END_HEADERS | 1, received.stream, &[0x88]);
                 peer.send([frame(SETTINGS, 0, 0, &[]), answer].concat()).await;
             }
@@ -277,8 +276,8 @@ async fn a_request_is_sent_at_most_twice() {
 async fn a_connection_that_breaks_before_an_answer_is_one_failure() {
     let origin = Origin::start(|_, mut peer| async move {
         peer.send(frame(SETTINGS, 0, 0, &[])).await;
-        // The server reads the preface, SETTINGS and its acknowledgement, then as many bytes as
-        // five requests have.
+        // The server reads the preface, SETTINGS, the acknowledgement of its own SETTINGS, and then
+        // as many bytes as five requests have.
         peer.bytes(24 + 9 + 9 + 5 * 20).await;
     });
     let (upstream, events) = watched_in(HttpVersions::Http2, [origin.address], |_| {});
@@ -309,8 +308,8 @@ async fn a_server_that_sends_nothing_gets_one_ping() {
         Vec::new()
     });
     let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
-    // Requests are sent one at a time, so that all use the same connection as long as it accepts
-    // requests.
+    // Requests are sent one after another, so that all use the same connection as long as it
+    // accepts requests.
     let held = asking(&upstream, "GET");
     for _ in 0..4 {
         assert_eq!(status(&upstream, "GET").await, 504);

@@ -1,5 +1,5 @@
-//! Tests of frames that an HTTP/2 server must not send, built from bytes. They never turn into
-//! another response on HTTP/1.1.
+//! Tests of frames that an HTTP/2 server must not send. An HTTP/1.1 client must never take them for
+//! another response.
 
 use super::http2::upstream_to;
 use super::*;
@@ -13,13 +13,13 @@ fn headers(flags: u8, fields: &[&[u8]]) -> Vec<u8> {
     frame(1, END_HEADERS | flags, 1, &fields.concat())
 }
 
-/// Starts a server that sends these bytes after any request.
+/// Starts a server that sends these bytes after the head of any request.
 fn saying(octets: Vec<u8>) -> Origin {
     Origin::start(move |_, mut peer| {
         let octets = octets.clone();
         async move {
             peer.send(frame(4, 0, 0, &[])).await;
-            // The server reads the preface and at least the head of one frame.
+            // The server reads the preface, and at least the header of one frame.
             peer.bytes(24 + 9).await;
             peer.try_send(&octets).await;
             peer.drain().await;
@@ -27,8 +27,8 @@ fn saying(octets: Vec<u8>) -> Origin {
     })
 }
 
-/// Returns the status and the body of the response to an HTTP/1.1 request. The body is `None` if
-/// the response was cut off.
+/// Sends an HTTP/1.1 request through the proxy. Returns the status and the body of the response.
+/// The body is `None` if the response was cut off.
 async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
     let origin = saying(octets);
     let upstream = upstream_to([origin.address], |limits| limits.response_header = Duration::from_secs(2));
@@ -42,7 +42,7 @@ async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
 async fn a_good_response_is_one() {
     let octets = [headers(0, &[STATUS, &field("content-length", "2")]), frame(0, END_STREAM, 1, b"ok")].concat();
     assert_eq!(through(octets).await, (200, Some("ok".to_owned())));
-    // An interim response precedes the response and does not count as one.
+    // An interim response is not the response to the request; the response that follows is.
     let interim = [headers(0, &[&field(":status", "103")]), headers(END_STREAM, &[STATUS])].concat();
     assert_eq!(through(interim).await, (200, Some(String::new())));
     // No body follows a 304 response, whatever length it declares.
@@ -50,7 +50,8 @@ async fn a_good_response_is_one() {
     assert_eq!(through(unmodified).await, (304, Some(String::new())));
 }
 
-/// `http2_bad_streams` tests further heads, and their effects on the stream and the connection.
+/// Further heads are tested in `http2_bad_streams`, with their effects on the stream and the
+/// connection.
 #[tokio::test]
 async fn a_head_that_would_be_another_one_on_http_1_1_is_refused() {
     let switch = [headers(0, &[&field(":status", "101")]), headers(END_STREAM, &[STATUS])].concat();

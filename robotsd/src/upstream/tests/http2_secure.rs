@@ -7,7 +7,7 @@ use super::*;
 use crate::authorities::Authorities;
 use crate::http_common::test_authority::TestAuthority;
 
-/// Starts a server that supports these protocols and answers with the one in use.
+/// Starts a server that supports these ALPN protocols. It answers with the protocol that is used.
 fn serve(authority: &TestAuthority, spoken: &'static [&'static str]) -> (SocketAddr, &'static AtomicUsize) {
     let acceptor: TlsAcceptor = authority.server_of("localhost", spoken, |_| {});
     let connections = shared::<AtomicUsize>();
@@ -62,7 +62,7 @@ async fn the_server_chooses_among_what_is_allowed() {
         (&["http/1.1", "h2"], HttpVersions::Negotiated, "1.1"),
         (&["http/1.1"], HttpVersions::Negotiated, "1.1"),
         (&["h2"], HttpVersions::Negotiated, "2"),
-        // This server does not support ALPN.
+        // A server without ALPN support.
         (&[], HttpVersions::Negotiated, "1.1"),
         (&["h2", "http/1.1"], HttpVersions::Http1, "1.1"),
         (&["http/1.1", "h2"], HttpVersions::Http2, "2"),
@@ -92,7 +92,7 @@ async fn a_server_without_the_version_is_told_from_one_that_cannot_be_reached() 
         }
         let said = event_detail(&events, "tls").await;
         assert!(said.contains(want), "{said}");
-        // In this test, no request can be sent to the server, so it is ejected.
+        // The server is ejected, because no request could be sent to it.
         assert_eq!(times_reported(&events, "ejected"), 1, "{events:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! Tests of HTTP/2 streams through the whole proxy: both directions at the same time, trailers,
-//! windows, and streams that end early.
+//! Tests of HTTP/2 streams through the whole proxy. They cover both directions at the same time,
+//! trailers, windows, and streams that end early.
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
@@ -26,8 +26,8 @@ async fn pour(stream: &mut SendStream<Bytes>, mut octets: Bytes) {
     }
 }
 
-/// Starts an origin that sends every piece back as it arrives, and then the trailers with an
-/// additional one.
+/// Starts an origin that sends every piece of a body back as it arrives. At the end, it sends the
+/// trailers back with an additional one.
 fn echo() -> Origin {
     Http2Origin::start(|request, mut respond| async move {
         let te = request.headers().get("te").cloned();
@@ -94,7 +94,7 @@ async fn a_response_may_be_trailers_alone() {
     let (response, _) = client.begin(post(), true).await;
     let response = soon(response).await.unwrap();
     assert_eq!(response.headers()["grpc-status"], "5");
-    // The response is one frame: its head also ends the stream.
+    // The response consists of one frame: the head, which ends the stream.
     assert!(response.body().is_end_stream());
 }
 
@@ -152,7 +152,7 @@ async fn a_client_that_leaves_cancels_its_stream() {
         stream.send_reset(Reason::CANCEL);
         assert_eq!(soon(reasons.recv()).await, Some(Some(Reason::CANCEL)), "{path}");
     }
-    // The connection stays open, so other requests on it would have continued.
+    // The connection was not closed, so other requests on it would not have been affected.
     assert_eq!(origin.connections(), 1);
 }
 
@@ -182,7 +182,7 @@ async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
         })
         .await;
     }
-    // A response without a body does not wait either, whatever length it declares.
+    // Responses without a body are not delayed either, whatever length they declare.
     for (method, status) in [("HEAD", "200 OK"), ("DELETE", "204 No Content")] {
         undisturbed(async || {
             client.send(format!("{method} /late HTTP/1.1\r\nHost: h\r\n\r\n")).await;
@@ -207,7 +207,7 @@ async fn a_response_before_the_end_of_the_request_is_the_response() {
 
 #[tokio::test]
 async fn small_pieces_are_joined_and_no_more_is_kept_for_sending_again_than_a_bound() {
-    // To a server, pieces of one byte each would look like a flood.
+    // If pieces of one byte were sent separately, the server would treat them as a flood.
     for (pieces, size, want) in [(200, 1, 200), (300, 200, 200), (80, 1024, 502)] {
         let seen = shared::<AtomicUsize>();
         let origin = Http2Origin::start(move |request, mut respond| {
@@ -257,8 +257,9 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
         }
         answer(respond, "ok");
     });
-    // The server answers the PING, so the connection stays open. Without a pause, it is still too
-    // early for a PING, so the connection is suspected dead and another one is opened.
+    // The server answers PINGs. If there is a pause between two PINGs, the connection stays in use.
+    // If it is too early for another PING, the connection is suspected to be dead, and another one
+    // is opened.
     for (pauses, want) in [(true, 1), (false, 2)] {
         let connections = undisturbed(async || {
             let before = origin.connections();
@@ -271,7 +272,7 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
         });
         assert_eq!(connections.await, want, "{pauses}");
     }
-    // A connection whose server does not answer the PING is abandoned.
+    // If a server does not answer the PING, its connection is closed.
     let dead = Origin::start(|_, mut peer| async move {
         peer.try_send([0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
         std::future::pending::<()>().await;
@@ -334,7 +335,7 @@ async fn a_call_without_an_answer_gets_a_status_of_grpc() {
         assert_eq!((response.status().as_u16(), fields["grpc-status"].to_str().unwrap()), (200, code));
         assert_eq!(fields["content-type"], "application/grpc");
         assert!(fields["grpc-message"].to_str().unwrap().starts_with("50") && response.body().is_end_stream());
-        // Other requests still get the usual response.
+        // Requests other than gRPC calls still get the usual response.
         let response = calling.ask(Request::get("http://h.test/")).await.unwrap();
         assert!(matches!(response.status().as_u16(), 502 | 504) && !response.headers().contains_key("grpc-status"));
     }

@@ -1,4 +1,4 @@
-//! Tests of servers' interim responses through the whole proxy.
+//! Tests of interim responses from servers, through the whole proxy.
 
 use std::future::poll_fn;
 
@@ -119,8 +119,8 @@ async fn of_many_interim_responses_the_first_are_passed_on() {
     }
 }
 
-/// The interim response arrives late. Another request, whose deadline is 1.5 times as long, is
-/// answered after this one fails.
+/// The interim response arrives shortly before the deadline. A second request with a deadline that
+/// is 1.5 times as long shows that the first one fails in time.
 #[tokio::test]
 async fn an_interim_response_does_not_put_the_deadline_off() {
     let deadline = 4 * MOMENT;

@@ -1,4 +1,5 @@
-//! Tests of names that are resolved late or again, which must never delay a request.
+//! Tests of names that are resolved late or resolved again. Requests must never be delayed by a
+//! lookup if addresses are known.
 
 use std::net::IpAddr;
 use std::sync::mpsc;
@@ -10,7 +11,7 @@ use super::*;
 
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-/// Creates a resolver whose answers the test sets, and a counter of its lookups.
+/// Creates a resolver whose results the test determines. Also returns the number of lookups.
 fn resolver(fresh: Duration, answer: &'static Mutex<Option<Vec<IpAddr>>>) -> (SharedResources, &'static AtomicUsize) {
     let asked = shared::<AtomicUsize>();
     let resolver = Resolver::new(fresh, move |_| {
@@ -65,8 +66,8 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
     .await;
     assert_eq!(statuses(&upstream, ["GET"; 3]).await, [200; 3]);
     assert!(event_detail(&events, "unresolved").await.contains("its last known addresses are used"));
-    // The name now has an address at which no server listens, so the connection to the old address
-    // is not used any more.
+    // No server listens at the name's new address. The connection to the old address must not be
+    // used any more.
     *answer.lock() = Some(vec![IpAddr::from([127, 255, 255, 254])]);
     until_answered(&upstream, 502).await;
     assert!(asked.load(Ordering::SeqCst) >= 3);
@@ -77,8 +78,8 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
 async fn all_addresses_of_a_name_take_turns() {
     let said =
         |text: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
-    // The origins use the same port on two addresses. If the port is taken on the second address,
-    // another port is tried.
+    // Binds the same port on two addresses. If it is already in use on the second address, another
+    // port is tried.
     let (first, second) = loop {
         let first = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = first.local_addr().unwrap().port();
@@ -106,7 +107,7 @@ async fn all_addresses_of_a_name_take_turns() {
     for _ in 0..4 {
         bodies.push_str(&super::answer(&upstream, "GET").await.1);
     }
-    // If the first request had to wait for the name, it also uses up the first server's turn.
+    // A request that had to wait for the name has also used up the first server's turn.
     assert!(bodies.contains('1') && bodies.contains('2'), "{bodies}");
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }

@@ -1,8 +1,8 @@
 //! Tests that the two paths through the proxy behave alike: the fast path (on either side) and
 //! hyper.
 //!
-//! A connection that was handed over to hyper stays with hyper. So a test can choose the path for
-//! its bytes by what it sends first, without relying on pauses.
+//! A connection that was handed over to hyper stays with hyper. So the first bytes on a connection
+//! determine the path for all later ones, and the tests need no pauses.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use hyper::ext::ReasonPhrase;
 use super::*;
 use crate::http_common::test_peer::as_escaped;
 
-/// The first use of a connection, which determines the path of everything after it.
+/// The first use of a connection. It determines the path of everything that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Plain,
     Hyper,
 }
 
-/// Random numbers that are the same in every run.
+/// A generator of random numbers that are the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -36,19 +36,19 @@ impl Dice {
     }
 }
 
-/// How long a side waits before it stops, so that every conversation ends by itself.
+/// Time without data after which a side stops, so that every conversation ends.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Number of concurrent conversations. It is large because some conversations wait for a deadline,
-/// but not so large that the others also reach one.
+/// Number of concurrent conversations. A large number saves time, because some conversations wait
+/// for a deadline. If it were larger still, other conversations could reach a deadline, too.
 const AT_ONCE: usize = 128;
 
-/// Maximum number of attempts for a case whose two paths differ, because on a busy machine a
-/// deadline may also end other conversations.
+/// Maximum number of attempts for a case whose outcomes differ. On a busy machine, a deadline may
+/// end a conversation that should end otherwise.
 const ATTEMPTS: usize = 5;
 
-/// Compares the two paths for each case. `compared` returns `None` if the outcomes are equal, and
-/// otherwise the outcomes.
+/// Compares the two paths for each case. `compared` returns the outcomes if they differ, and
+/// otherwise `None`.
 async fn compare<C, F>(cases: impl IntoIterator<Item = C>, mut compared: impl FnMut(C) -> F)
 where
     F: Future<Output = Option<String>> + Send + 'static,
@@ -67,7 +67,7 @@ where
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Starts an origin that answers every request with the bytes of its head and the length of its
+/// Starts an origin that answers every request with the request's own head and the length of its
 /// body.
 fn mirror() -> SocketAddr {
     accepting(|_, socket| async move {
@@ -102,8 +102,8 @@ fn front() -> SocketAddr {
     proxy_with(limits, ListenerSettings::default(), upstream([mirror()], patient()))
 }
 
-/// Sends bytes down a path, and then one more request that ends the connection. Returns everything
-/// that was received.
+/// Sends bytes down one of the paths, and then one more request, which ends the connection. Returns
+/// everything that was received.
 async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     let mut client = Raw::connect(front).await;
     let warming = match way {
@@ -112,12 +112,12 @@ async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     };
     assert_eq!(client.ask(warming).await.status(), 200);
     client.try_send(octets).await;
-    // The bytes must arrive separately, because together with the next request they would be
+    // The bytes must arrive separately from the next request, because together they would be
     // another case.
     settled().await;
     client.try_send("GET /last HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\n\r\n").await;
     let rest = client.rest().await;
-    // Request ids, times and the order of fields may differ.
+    // Request ids, times and the order of fields may differ between the paths.
     rest.split("HTTP/1.1 ")
         .map(|message| {
             let (head, body) = message.split_once("\r\n\r\n").unwrap_or((message, ""));
@@ -130,7 +130,7 @@ async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Returns a text in which ids are masked.
+/// Replaces ids by a fixed string.
 fn masked(text: &str) -> String {
     let mut masked = String::new();
     let mut rest = text;
@@ -142,7 +142,8 @@ fn masked(text: &str) -> String {
     masked + rest
 }
 
-/// Returns heads that are valid, nearly valid, or crafted to be misread.
+/// Returns heads of requests: valid ones, nearly valid ones, and ones that are crafted to be
+/// misread.
 fn requests() -> BTreeSet<Vec<u8>> {
     let long = [&b"X-Long: "[..], &[b'l'; 7000]].concat();
     let target = [&b"/"[..], &[b't'; 7000]].concat();
@@ -276,7 +277,7 @@ fn requests() -> BTreeSet<Vec<u8>> {
         head
     };
     let right = (b"GET / HTTP/1.1", b"Host: h.test");
-    // Each head is sent alone, and then some combinations are sent.
+    // First, each head is sent alone. Some combinations of heads follow.
     let mut all: BTreeSet<Vec<u8>> = BTreeSet::new();
     all.extend(lines.iter().map(|line| head(line, &[right.1], b"")));
     all.extend(hosts.iter().map(|host| head(right.0, &[host], b"")));
@@ -299,7 +300,7 @@ fn requests() -> BTreeSet<Vec<u8>> {
         }
         all.insert(request);
     }
-    // These targets contain arbitrary bytes.
+    // Targets with arbitrary bytes.
     let pieces: &[&[u8]] =
         &[b"/", b"?", b"#", b"%", b"%e9", b"<", b">", b"`", b"\"", b"\\", b"\xc3\xa9", b"a", b"..", b"{"];
     while all.len() < 700 {
@@ -317,7 +318,7 @@ fn requests() -> BTreeSet<Vec<u8>> {
     all
 }
 
-/// Returns a request whose target is escaped as hyper requires.
+/// Escapes the bytes in the target of a request that hyper would reject.
 fn with_target_escaped(request: &[u8]) -> Vec<u8> {
     let line = memchr::memchr(b'\n', request).unwrap_or(request.len());
     let mut parts: Vec<Vec<u8>> = request[..line].split(|octet| *octet == b' ').map(<[u8]>::to_vec).collect();
@@ -327,14 +328,14 @@ fn with_target_escaped(request: &[u8]) -> Vec<u8> {
     [&parts.join(&b' ')[..], &request[line..]].concat()
 }
 
-/// Reports whether the last message received is the rejection of a request, and not the answer to
-/// the previous one.
+/// Reports whether the last message is the rejection of a request, and not the answer to an earlier
+/// request.
 fn is_refused(heard: &[String]) -> bool {
     heard.get(1).is_some_and(|message| message.starts_with("[\"400 "))
 }
 
-/// hyper rejects some bytes in a target that the fast path escapes. For these, the fast path must
-/// answer like hyper does when the bytes arrive escaped.
+/// The fast path escapes some bytes in targets that hyper rejects. For such targets, the fast path
+/// must answer as hyper answers to the escaped form.
 #[tokio::test]
 async fn a_request_comes_to_the_same_either_way() {
     let front = front();
@@ -361,19 +362,20 @@ async fn a_request_comes_to_the_same_either_way() {
     assert!(escaped_ones.load(Ordering::SeqCst) > 50, "{escaped_ones:?} were escaped");
 }
 
-/// RFC 9113, section 3.4, requires the preface at the start. One path sends 400 before it closes
-/// the connection, the other just closes it.
+/// RFC 9113, section 3.4, requires the preface at the start of a connection. Later, one path
+/// answers it with 400 and closes the connection, and the other only closes it.
 #[tokio::test]
 async fn the_preface_of_http_2_comes_first_or_not_at_all() {
     let front = front();
     for way in [Way::Plain, Way::Hyper] {
         let heard = heard(front, way, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
-        // An HTTP/2 server would begin with SETTINGS, which contain zero bytes.
+        // If the preface were accepted, the server would send SETTINGS, which contain zero bytes.
         assert!(!heard.iter().any(|message| message.contains("\\0")), "{way:?}: {heard:?}");
     }
 }
 
-/// Returns what the client receives of a response, and whether the connection is reused.
+/// Returns what the client receives of a response, and whether the upstream connection is used
+/// again.
 async fn outcome(way: Way, method: &'static str, answer: &'static [u8], then_closes: bool) -> String {
     let origin = Origin::start(move |number, mut peer| async move {
         if number == 0 {
@@ -494,8 +496,8 @@ async fn an_answer_comes_to_the_same_either_way() {
     .await;
 }
 
-/// A body that an upstream must not send is never taken for the next response, even if this
-/// thread's event loop has not yet been notified of its bytes.
+/// If an upstream sends a body that it must not send, the body is never taken for the next
+/// response. This must hold even if the event loop has not yet been notified of the body's bytes.
 #[tokio::test]
 async fn a_body_after_a_response_without_one_belongs_to_no_request() {
     use std::io::{Read, Write};
@@ -504,7 +506,7 @@ async fn a_body_after_a_response_without_one_belongs_to_no_request() {
     let address = listener.local_addr().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     let (go, may_go) = std::sync::mpsc::channel::<()>();
-    // The origin runs on a separate thread, because this thread must sleep meanwhile.
+    // The origin has its own thread, because this thread sleeps meanwhile.
     std::thread::spawn(move || {
         for (number, socket) in listener.incoming().enumerate() {
             let mut socket = socket.unwrap();

@@ -1,4 +1,5 @@
-//! Tests of requests as an upstream receives them: target, framing, bodies, and clients that leave.
+//! Tests of requests as an upstream receives them: target, framing, bodies, and clients that
+//! disconnect.
 
 use super::*;
 
@@ -71,7 +72,7 @@ async fn a_slow_upload_is_not_the_upstreams_fault() {
     let body = undisturbed(async || {
         let mut client = Raw::sent(proxy, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n").await;
         for octet in ["a", "b", "c"] {
-            // This test needs slowness, so it waits for a fixed time.
+            // The client must be slow here, so the test waits for a fixed time.
             tokio::time::sleep(MOMENT).await;
             client.try_send(octet).await;
         }

@@ -1,5 +1,4 @@
-//! Tests of responses that are sent in pieces, with every framing, cut off, too late, or not as
-//! HTTP.
+//! Tests of responses: in pieces, with every framing, cut off, late, or not HTTP.
 
 use super::*;
 
@@ -18,7 +17,7 @@ async fn an_answer_in_pieces_is_an_answer() {
                         return;
                     }
                     peer.send(&whole[..cut]).await;
-                    // This lets the first piece be read separately.
+                    // Without this, both pieces could be read at once.
                     settled().await;
                     peer.send(&whole[cut..]).await;
                 }

@@ -48,7 +48,8 @@ async fn an_idempotent_request_is_sent_again_when_an_idle_connection_dies() {
 
 #[tokio::test]
 async fn nothing_else_is_sent_again() {
-    // These methods must not be repeated, and a response that has begun must not be either.
+    // Requests with these methods must not be repeated, and neither must a request whose response
+    // has begun.
     for (method, then) in [("POST", ""), ("PATCH", ""), ("GET", "HTTP/1.1 2")] {
         let (origin, delivered) = dying(then);
         let upstream = origin.upstream();
@@ -75,8 +76,8 @@ async fn a_request_with_a_body_is_not_sent_again() {
 #[tokio::test]
 async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
     use std::io::{Read, Write};
-    // The origin is outside the event loop, and the loop does not run between the origin's close
-    // and the next request. So only the kernel knows of the close.
+    // The origin does not use the event loop, and the loop does not run between the end of the
+    // connection and the next request. So only the kernel knows that the connection has ended.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();

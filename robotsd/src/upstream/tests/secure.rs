@@ -60,7 +60,7 @@ fn serve(acceptor: TlsAcceptor, answer: &'static str, then: Then) -> (SocketAddr
                 peer.try_send(answer).await;
                 match then {
                     Then::Wait => {}
-                    // The connection ends without close_notify, as if an attacker had cut it.
+                    // The connection ends without close_notify, as if an attacker had cut it off.
                     Then::Drop => return,
                     Then::Close => return peer.finish().await,
                 }
@@ -92,7 +92,8 @@ async fn a_good_certificate_is_good_and_connections_are_used_again() {
     assert_eq!(statuses(&upstream, ["GET", "POST", "GET", "POST"]).await, [200; 4], "{events:?}");
     assert_eq!(seen.connections.load(Ordering::SeqCst), 1);
     assert_eq!(*seen.server_names.lock(), ["localhost"]);
-    // No name is sent for an address, and the certificate contains the address.
+    // The upstream is configured by address, so no server name is sent, and the certificate must
+    // contain the address.
     let (address, seen) = serve(authority.server("127.0.0.1", |_| {}), OK, Then::Wait);
     let (upstream, events) = upstream_to(format!("https://{address}"), &authority, None);
     assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");
@@ -130,7 +131,7 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
         assert_eq!(text(response).await, "502 the site is not available\n");
         let said = event_detail(&events, "tls").await;
         assert!(said.contains(want) && said.contains(&format!("localhost:{}", address.port())), "{said}\n{want}");
-        // These are as many failures as are needed to eject the server.
+        // This number of failures ejects the server.
         assert_eq!(statuses(&upstream, ["GET"; 2]).await, [502; 2]);
         assert!(event_detail(&events, "ejected").await.contains(want));
     }
@@ -166,7 +167,7 @@ async fn a_body_that_ends_without_close_notify_is_cut_off() {
         (ends_with_the_connection, Then::Drop, false),
         (ends_with_the_connection, Then::Close, true),
         ("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf of it", Then::Close, false),
-        // If the length is declared, the end of the body is known.
+        // The body is complete if it has its declared length.
         (OK, Then::Drop, true),
     ] {
         let (address, _) = serve(authority.server("localhost", |_| {}), answer, then);

@@ -1,4 +1,4 @@
-//! Tests of several servers behind a site: turns, failures, ejection, and return to service.
+//! Tests of a site with several servers: their turns, failures, ejection, and return to service.
 
 use parking_lot::Mutex;
 
@@ -8,12 +8,12 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// An origin that can be stopped and started again at its address. It answers every request with
-/// its name.
+/// An origin that can be stopped, and started again at the same address. It answers every request
+/// with its name.
 struct Mortal {
     address: SocketAddr,
     name: &'static str,
-    /// Reserves the port while no socket listens on it.
+    /// Reserves the port while the origin is stopped.
     _reserve: TcpSocket,
     alive: Mutex<Option<JoinHandle<()>>>,
     answered: &'static AtomicUsize,
@@ -43,8 +43,8 @@ impl Mortal {
         let (name, answered) = (self.name, self.answered);
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
-            // The listener is dropped before the connections. So a client that loses its connection
-            // and connects again is refused, and not accepted and then reset.
+            // The listener must be dropped before the connections. Otherwise a client that connects
+            // again could be accepted and then reset, instead of refused.
             let listener = listener;
             while let Ok((socket, _)) = listener.accept().await {
                 connections.spawn(async move {
@@ -131,8 +131,8 @@ async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
     let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_millis(50));
     const CLIENTS: usize = 16;
-    // These are as many connections to each server as can ever be used at the same time, so that
-    // later requests find an idle one.
+    // Opens as many connections to each server as this test uses at the same time, so that later
+    // requests find idle ones.
     let mut lease = Vec::new();
     for _ in 0..2 * CLIENTS {
         lease.push(soon(upstream.forward(request("GET", "/"))).await);
@@ -199,7 +199,8 @@ async fn a_request_is_sent_again_to_another_server() {
     let (dying, delivered) = dying("");
     let other = Mortal::alive("b");
     let upstream = upstream([dying.address, other.address], patient());
-    // The third request uses a connection to the first server, which fails at that moment.
+    // The third request is sent to the first server, which closes the connection. The request is
+    // then repeated at the other server.
     for name in ["ok", "b", "b"] {
         assert_eq!(answer(&upstream, "GET").await, (200, name.to_owned()));
     }
@@ -232,7 +233,7 @@ async fn a_server_that_breaks_off_before_it_answers_is_put_out() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
-    // The backlog is full, so the kernel drops further connections.
+    // The backlog of the listener is full, so the kernel drops connection attempts.
     let deaf = bound(([127, 0, 0, 1], 0).into());
     let address = deaf.local_addr().unwrap();
     let _deaf = deaf.listen(1).unwrap();
@@ -241,7 +242,7 @@ async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
         filling.push(socket.unwrap());
     }
     let good = Mortal::alive("b");
-    // Connecting to the first server gets half of the time, but at least a second.
+    // Connecting to the first server may take half of the total time, but at least a second.
     let answered = undisturbed(async || {
         let limits = UpstreamLimits { connect: Duration::from_secs(2), ..patient() };
         let answer = answer(&upstream([address, good.address], limits), "GET").await;
@@ -256,8 +257,8 @@ async fn the_next_address_is_tried() {
     let origin = Origin::saying(OK);
     let both = upstream([closed, origin.address], patient());
     for _ in 0..2 {
-        // The body is not read to its end, so that the second request does not find an idle
-        // connection.
+        // The body is not read, so the connection does not become idle, and the second request
+        // cannot use it.
         assert_eq!(soon(both.forward(request("POST", "/"))).await.status(), 200);
     }
     let nowhere = upstream([closed], patient());

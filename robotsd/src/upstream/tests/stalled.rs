@@ -12,14 +12,14 @@ use super::usage::ClientKey;
 use super::*;
 use crate::http_common::test_peer::frame;
 
-/// Size of a body that fits into the buffer, but is not completely read together with the head, in
-/// bytes.
+/// Size of a body that fits into the buffer for reading ahead, in bytes. The read that completes
+/// the head does not read all of it.
 const SMALL: usize = 40 * 1024;
-/// Size of a body that fits neither into the buffer nor into the kernel's buffers, in bytes.
+/// Size of a body that is larger than all buffers together, in bytes.
 const LARGE: usize = 16 * 1024 * 1024;
 
-/// Starts an origin that answers requests on every connection: `/small`, `/chunked` (of the same
-/// size), `/large`, and a few bytes for every other path.
+/// Starts an origin with three paths: `/small`, `/chunked` (of the same size), and `/large`. It
+/// answers other paths with a few bytes.
 fn origin() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {
@@ -48,8 +48,7 @@ fn origin() -> Origin {
                     peer.try_send(OK).await;
                 }
                 "/early" => {
-                    // The origin responds before the request is complete, and never completes the
-                    // response.
+                    // The origin sends only a part of the response, before the request is complete.
                     peer.try_send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1").await;
                     peer.rest().await;
                     return;
@@ -79,7 +78,7 @@ fn scene(connections: usize, change: impl FnOnce(&mut UpstreamLimits)) -> Scene 
     Scene { address, origins, events, buffers }
 }
 
-/// An HTTP/2 client that grants window to its streams only when a test asks for it.
+/// An HTTP/2 client whose streams have no window until a test grants it.
 struct Greedy {
     peer: Raw,
     heads: usize,
@@ -89,7 +88,7 @@ struct Greedy {
     ends: usize,
 }
 
-/// Connects from this local address.
+/// Connects with this local address.
 async fn from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::new(IpAddr::V4(from), 0)).unwrap();
@@ -99,15 +98,15 @@ async fn from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
 impl Greedy {
     async fn connect(address: SocketAddr, from: Ipv4Addr) -> Self {
         let mut peer = Raw::new(self::from(from, address).await);
-        // SETTINGS_INITIAL_WINDOW_SIZE is 0, and the connection's window is nearly as large as
-        // possible.
+        // Sets SETTINGS_INITIAL_WINDOW_SIZE to 0, and makes the connection's window nearly as large
+        // as possible.
         let window = frame(8, 0, 0, &0x7f00_0000_u32.to_be_bytes());
         let hello = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]), &window];
         peer.send(hello.concat()).await;
         Self { peer, heads: 0, octets: 0, resets: 0, ends: 0 }
     }
 
-    /// Requests the same path on each of a hundred streams.
+    /// Requests `path` on each of a hundred streams.
     async fn ask_often(&mut self, path: &str) {
         for stream in 0..100 {
             self.ask(2 * stream + 1, path).await;
@@ -145,8 +144,7 @@ impl Greedy {
     }
 }
 
-/// Requests the same path on every stream of some connections. Whenever a stream ends, requests the
-/// path again.
+/// Opens connections that request `path` on every stream, and again whenever a stream ends.
 async fn besiege(address: SocketAddr, from: Ipv4Addr, connections: usize, path: &'static str) {
     for _ in 0..connections {
         let mut greedy = Greedy::connect(address, from).await;
@@ -166,7 +164,7 @@ async fn besiege(address: SocketAddr, from: Ipv4Addr, connections: usize, path: 
 }
 
 impl Scene {
-    /// Waits until this many connections to the origin are open.
+    /// Waits until the origin has this number of open connections.
     async fn opens(&self, connections: usize) {
         wait_until(|| self.origins.0.connection_limit.open.load(Ordering::SeqCst) >= connections).await;
     }
@@ -200,7 +198,8 @@ async fn small_answers_free_their_connections_though_no_client_reads() {
             for _ in 0..3 {
                 let mut greedy = Greedy::connect(scene.address, Ipv4Addr::LOCALHOST).await;
                 greedy.ask_often(path).await;
-                // A hundred answers have begun over eight connections.
+                // The heads of a hundred answers have arrived, from eight connections to the
+                // origin.
                 greedy.until(|greedy| greedy.heads == 100).await;
                 clients.push(greedy);
             }
@@ -242,7 +241,7 @@ async fn others_are_served_while_one_address_takes_every_connection() {
         is_served(scene.address, 200).await;
     };
     let (own, other) = (Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2));
-    // The last site buffers nothing.
+    // In the last scene, nothing is read ahead.
     tokio::join!(besieged(own, "/large", true), besieged(other, "/large", true), besieged(own, "/small", false));
 }
 
@@ -254,8 +253,8 @@ async fn http_1_clients_that_do_not_read_hold_no_slot_for_long() {
         scene.opens(8).await;
         is_served(scene.address, 50).await;
     };
-    // hyper writes the response to HTTP/1.0 requests, and the fast path the response to HTTP/1.1
-    // requests.
+    // Responses to HTTP/1.0 requests are written by hyper, and those to HTTP/1.1 requests by the
+    // fast path.
     tokio::join!(of_version("1.0"), of_version("1.1"));
 }
 
@@ -328,8 +327,7 @@ async fn tunnels_whose_clients_do_not_read_hold_no_slot_for_long() {
             }
             let said = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
             peer.send(said).await;
-            // The upstream sends until the buffers of the client's socket and of its own socket are
-            // full.
+            // The upstream sends until both sockets' buffers are full: the client's and its own.
             peer.pour(4 * LARGE).await;
         }
     });
@@ -382,7 +380,7 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
     let address = proxy_with(EdgeLimits::default(), listener_settings, upstream);
     let get =
         |target: &str, client: &str| format!("GET {target} HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\n\r\n");
-    // This client has stalled longest, but is within its share.
+    // This client has stalled for longest, but it is within its share.
     let mut patient = Raw::sent(address, get("/large", "192.0.2.3")).await;
     patient.until(b"\r\n\r\n").await;
     let mut greedy = Vec::new();
@@ -432,7 +430,8 @@ async fn a_stream_is_passed_on_as_it_comes() {
     client.ask(1, "/").await;
     client.until(|client| client.heads == 1).await;
     for event in 1..=5 {
-        // One event arrives before the client can receive it, the other while the client waits.
+        // Some events arrive before the client can receive them, and others while the client waits
+        // for them.
         if event % 2 == 0 {
             client.grant(1, 10).await;
             client.until(|client| client.octets == event * 5).await;

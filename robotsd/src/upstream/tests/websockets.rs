@@ -16,7 +16,7 @@ async fn a_websocket_is_tunnelled_from_its_first_octet() {
         peer.send("last").await;
     });
     let mut client = Raw::connect(proxy(origin.upstream())).await;
-    // Each side sends before the other has had time to switch protocols.
+    // Each side sends its first bytes before the other side has switched protocols.
     client.send(format!("{HANDSHAKE}ping")).await;
     let head = client.until(b"\r\n\r\n").await;
     assert!(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{head}");

@@ -1,5 +1,5 @@
-//! Sends the same bytes through the fast path and through hyper alone. Both must give the same
-//! responses, also if the fast path hands the connection over to hyper.
+//! Sends the same bytes to the fast path and to hyper alone, and compares the responses. They must
+//! be the same, even if the fast path hands the connection over to hyper.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -13,16 +13,16 @@ use super::*;
 use crate::edge::test_sequences::Server;
 use crate::socket::Socket;
 
-/// The response of the service, which does not depend on the request.
+/// The service's response to any request.
 #[derive(Clone, Debug)]
 struct Script {
     status: u16,
     length: Length,
     fields: Vec<(&'static str, &'static str)>,
     pieces: Vec<&'static str>,
-    /// The body fails after its pieces.
+    /// Whether the body fails after its pieces.
     fails: bool,
-    /// The body reports its size.
+    /// Whether the body reports its size.
     is_exact: bool,
 }
 
@@ -40,7 +40,7 @@ impl Script {
         self.pieces.iter().map(|piece| piece.len()).sum()
     }
 
-    /// Whether the response can never be complete.
+    /// Reports whether the client can never receive the whole response.
     fn is_broken(&self) -> bool {
         self.fails || self.length == Length::TooLong
     }
@@ -93,7 +93,7 @@ impl Body for ScriptedBody {
 
 type Scripted = Arc<Mutex<Script>>;
 
-/// A service whose response also contains the request that arrived.
+/// A service that answers with the response of the script, and adds the request that it received.
 fn scripted(script: Scripted) -> impl EdgeService {
     service_fn(move |request: Request<RequestBody>| {
         let script = script.lock().clone();
@@ -111,7 +111,7 @@ fn scripted(script: Scripted) -> impl EdgeService {
     })
 }
 
-/// Starts a server that passes connections to hyper from their first byte.
+/// Starts a server that passes connections to hyper from the first byte.
 fn by_hyper(script: Scripted) -> SocketAddr {
     accepting(move |_, socket| {
         Server::Hyper.serve(Socket::Tcp(socket), scripted(Arc::clone(&script)), EdgeLimits::default())
@@ -122,11 +122,11 @@ fn by_hyper(script: Scripted) -> SocketAddr {
 #[derive(Debug, PartialEq, Eq)]
 struct Received {
     status: u16,
-    /// The header fields sorted by name, without fields that always differ between responses.
+    /// The header fields, sorted by name. Fields that differ in every response are left out.
     fields: Vec<(String, String)>,
     body: String,
     is_whole: bool,
-    /// The body ends when the connection ends.
+    /// Whether only the end of the connection ends the body.
     is_until_close: bool,
 }
 
@@ -159,8 +159,8 @@ impl Reader {
             is_until_close = true;
         }
         assert!(field("date").is_some());
-        // Without a body, the declared length has no meaning (RFC 9110, section 8.6), so hyper may
-        // write it or not.
+        // These responses have no body, so a declared length has no meaning (RFC 9110, section
+        // 8.6). hyper may write one or not.
         let has_none = matches!(status, 204 | 304);
         fields.retain(|(name, _)| match name.as_str() {
             "date" | "x-request-id" => false,
@@ -187,8 +187,8 @@ impl Reader {
     }
 }
 
-/// Returns the responses to bytes that are sent at once, and to one more request, which shows
-/// whether the connection is kept.
+/// Sends `octets` at once, and then one more request, which shows whether the connection was kept.
+/// Returns the responses.
 async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
     let mut reader = Reader(Raw::connect(address).await);
     reader.0.send(octets).await;
@@ -196,15 +196,15 @@ async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Op
     for is_head in heads {
         responses.push(reader.response(*is_head).await);
     }
-    // If the connection is already closed, sending may fail.
+    // Sending fails if the connection is already closed.
     let last = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
     reader.0.try_send(last).await;
     responses.push(reader.response(false).await);
     responses
 }
 
-/// The bytes of a request, the same bytes with the target escaped as by the edge, and whether it is
-/// a HEAD request.
+/// A request in two forms: its bytes, and the same bytes with the target escaped as the edge does.
+/// Also, whether it is a HEAD request.
 type TwiceWritten = (Vec<u8>, Vec<u8>, bool);
 
 fn requests() -> impl Strategy<Value = TwiceWritten> {
@@ -250,8 +250,8 @@ fn scripts() -> impl Strategy<Value = Script> {
         any::<bool>(),
     )
         .prop_map(|(status, length, fields, pieces, fails, is_exact)| {
-            // hyper relies on a body's reported size, and treats a size of zero as `Content-Length:
-            // 0`.
+            // A body must not report a wrong size, because hyper relies on it. hyper also treats a
+            // size of zero as `Content-Length: 0`.
             let is_exact = is_exact && !fails && length != Length::TooLong;
             let length = if pieces.is_empty() && length == Length::TooLong { Length::Absent } else { length };
             Script { status, length, fields, pieces, fails, is_exact }
@@ -279,8 +279,8 @@ fn both_paths_answer_the_same_octets_alike() {
     let agree = |(requests, scripted): (Vec<TwiceWritten>, Script)| {
         *script.lock() = scripted.clone();
         let escaped = requests.iter().map(|(_, escaped, _)| &escaped[..]).collect::<Vec<_>>().concat();
-        // The edge escapes the target of the first request. For hyper alone, the test's client has
-        // escaped it.
+        // The edge escapes the target of the first request itself. hyper alone does not, so it is
+        // sent the escaped form.
         let (first, first_escaped, _) = &requests[0];
         let octets = [first, &escaped[first_escaped.len()..]].concat();
         let heads: Vec<bool> = requests.iter().map(|(.., is_head)| *is_head).collect();
@@ -288,8 +288,8 @@ fn both_paths_answer_the_same_octets_alike() {
         let by_hyper = runtime.block_on(exchanged(hyper, &escaped, &heads));
         let is_answered = by_edge[0].as_ref().is_some_and(|response| response.status != 400);
         escaped_ones.set(escaped_ones.get() + usize::from(is_answered && first != first_escaped));
-        // The two paths may send different parts of a broken response. But on both, the response
-        // must be broken and end the connection.
+        // If a response is broken, the two paths may send different parts of it. But both must end
+        // the connection.
         let whole = |response: Option<Received>| {
             response.filter(|response| response.is_whole && !(response.is_until_close && scripted.is_broken()))
         };

@@ -1,4 +1,5 @@
-//! Tests of choosing the certificate for a client, and of replacing certificate files.
+//! Tests that the right certificate is chosen for each client, and that certificate files are
+//! replaced.
 
 use super::*;
 
@@ -13,14 +14,14 @@ async fn each_name_gets_its_certificate_and_others_the_first() {
         ("A.TEST", &a),
         ("y.b.test", &b),
         ("x.b.test", &c),
-        // A client that connects to an address sends no name.
+        // If a client connects by address, it sends no name.
         ("127.0.0.1", &a),
     ] {
         let stream = edge.connect(&client, name).await.unwrap();
         assert_eq!(leaf(&stream), CertificatePair::read(paths).unwrap().key.cert[0], "{name}");
     }
-    // This client verifies certificates, so its handshake fails because no certificate has its
-    // name.
+    // No certificate has the name that this client sends, so the client rejects the certificate
+    // that it gets.
     let error = edge.connect(&client, "other.test").await.unwrap_err().to_string();
     assert!(error.contains("a.test"), "{error}");
 }
@@ -76,18 +77,18 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
         ("a.test", "also-a.test", 200),
         ("a.test", "x.b.test", 421),
         ("a.test", "c.b.test", 421),
-        // A client without a name would also get the first certificate.
+        // A client that sends no name would also get the first certificate.
         ("a.test", "nowhere.test", 200),
         ("a.test", "10.0.0.1", 200),
         ("x.b.test", "y.b.test", 200),
-        // The certificate covers this host, although a separate connection would get another
-        // certificate.
+        // A separate connection to this host would get another certificate, but this certificate
+        // covers the host as well.
         ("x.b.test", "c.b.test", 200),
         ("c.b.test", "x.b.test", 421),
         ("x.b.test", "a.test", 421),
         ("x.b.test", "nowhere.test", 421),
         ("x.b.test", "127.0.0.1", 200),
-        // If the client names no host in the handshake, only `Host` matters.
+        // If the client names no host in the handshake, any `Host` is accepted.
         ("127.0.0.1", "x.b.test", 200),
         ("127.0.0.1", "a.test", 200),
     ] {
@@ -189,7 +190,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
         assert!(news[0].message.starts_with(&format!("{}: ", culprit.display())), "{news:?}");
         assert!(!news[0].message.contains(secret), "{news:?}");
         assert_eq!(certificates.look(now, SETTLING), [], "{what}");
-        // A reload that an operator requests reports the problem again.
+        // A problem is reported again if an operator requests a reload.
         assert_eq!(certificates.reload(now), news);
         assert_eq!(certificates.rejections(), [(paths.chain.clone(), Some(news[0].message.clone()))]);
         assert_eq!(in_force(), ["a.test"]);
@@ -199,7 +200,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     std::fs::create_dir(&paths.key).unwrap();
     assert!(certificates.look(now, SETTLING)[0].message.contains("not a regular file"));
     std::fs::remove_dir(&paths.key).unwrap();
-    // The files of the pair in force are restored.
+    // The files get the content that is in force.
     put(&paths.chain, &chain);
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);
@@ -237,7 +238,7 @@ fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
     let news = certificates.report_all(at("2026-02-01T00:00:00Z"));
     assert_eq!(news.len(), 1, "{news:?}");
     assert!(news[0].message.ends_with("a.pem: in force for a.test, until 2026-04-01"), "{news:?}");
-    // Each warning is reported at most once a day.
+    // A warning is repeated at most once a day.
     for (now, warnings) in [
         ("2026-03-01T00:00:00Z", 0),
         ("2026-03-20T00:00:00Z", 1),

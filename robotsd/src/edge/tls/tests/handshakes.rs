@@ -1,4 +1,4 @@
-//! Tests of handshakes: their deadlines and limits, and clients that send something else.
+//! Tests of handshakes: their deadlines and limits, and clients that do not speak TLS.
 
 use super::*;
 
@@ -11,11 +11,11 @@ async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
             let stream = edge.connect(&client, "a.test").await.unwrap();
             assert_eq!(stream.get_ref().1.handshake_kind(), Some(kind));
             assert_eq!(stream.get_ref().1.protocol_version(), Some(protocol.version));
-            // Reading the answer also processes the session tickets of TLS 1.3.
+            // Reading the answer lets the client process the session tickets of TLS 1.3.
             assert_eq!(Raw::new(stream).ask(&get("a.test")).await.body, "https");
         }
     }
-    // This is a TLS 1.0 ClientHello, for which no common version exists.
+    // A ClientHello for TLS 1.0. The server supports only later versions.
     let mut old = edge.client().await;
     let hello = [&[3, 1][..], &[7; 32], &[0, 0, 2, 0, 0x2f, 1, 0]].concat();
     old.send([&[22, 3, 1, 0, 4 + hello.len() as u8, 1, 0, 0, hello.len() as u8], &hello[..]].concat()).await;
@@ -61,7 +61,7 @@ async fn a_handshake_has_a_deadline() {
     assert_eq!(edge.reports(ConnectionErrorKind::Slow).await, "the TLS handshake was not complete in time");
 }
 
-/// Builds the ClientHello of a client.
+/// Returns the ClientHello that the client would send.
 fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
     let name = ServerName::try_from("a.test").unwrap();
     let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();
@@ -104,7 +104,7 @@ async fn rfc_8446_5_1_a_hello_may_have_several_records() {
             [&[22, 3, 1, high, low], fragment].concat()
         });
         let mut client = edge.sent(records.collect::<Vec<u8>>()).await;
-        // The server has answered with a ServerHello (type 2).
+        // The answer is a ServerHello (type 2).
         assert_eq!(client.bytes(6).await[5], 2, "{length}");
     }
 }
@@ -149,7 +149,7 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
     for client in &mut slow[..8] {
         client.rest().await;
     }
-    // A connection that has completed its handshake and is idle is closed last, and gracefully.
+    // An idle connection after its handshake is closed last, and gracefully.
     for _ in 0..4 {
         assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
     }
@@ -163,8 +163,8 @@ async fn a_large_hello_counts_before_it_is_whole() {
     let client = authority.client(&[]);
     let hello = [&b"\x16\x03\x01\x40\x00\x01\x00\x30\x00"[..], &[0; 8 * 1024]].concat();
     let _large = Raw::many(3, edge.address, hello).await;
-    // The first connection has the only permit, so further bytes are read only from it. Its
-    // handshake is ended for another, like any that has stalled.
+    // The first connection has the only permit, so only its bytes are read. Its handshake is ended
+    // because it has stalled.
     edge.reports(ConnectionErrorKind::Full).await;
     assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
 }
