@@ -189,8 +189,8 @@ impl Case {
         (read.origin == self.origin || read.origin == ANY_ORIGIN) && read.first <= self.last
     }
 
-    /// Returns the latest time in the span at which a fetch certainly precedes the requests; `None`
-    /// if there is no such time.
+    /// Returns the latest time in the span that certainly precedes the requests; `None` if there is
+    /// no such time.
     const fn moment_before(&self, read: &Reading<'_>) -> Option<Second> {
         if read.last < self.first {
             Some(read.last)

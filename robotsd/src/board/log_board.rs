@@ -57,7 +57,7 @@ impl LoggedTimes {
         other.0.values().for_each(|(first, last)| self.note_span(*first, *last));
     }
 
-    /// Returns the periods in which the log has no gap of more than an hour.
+    /// Returns the periods without a gap of more than an hour between two lines.
     fn spans(&self) -> Vec<(Second, Second)> {
         let mut spans: Vec<(Second, Second)> = Vec::new();
         for (first, last) in self.0.values().copied() {

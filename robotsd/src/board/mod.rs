@@ -6,7 +6,7 @@
 //! add up [`row`]s. [`judgement`] decides whether a crawler ignores robots.txt; [`watch`] tells it
 //! when fetches may have been missed. [`summary`] builds the [`report`] from that.
 //! [`requested_paths`] holds the most requested paths, for the gate. [`visitors`] counts people
-//! whom services such as search engines referred to the site; [`referrals`](mod@referrals) compares
+//! that services such as search engines referred to the site; [`referrals`](mod@referrals) compares
 //! their number with the pages that crawlers fetched. The board never affects or delays a request.
 
 mod row;

@@ -25,8 +25,7 @@ const LINES: usize = 20;
 /// Maximum number of reloads per site on the page. The newest reloads are shown.
 const RELOADS: usize = 10;
 
-/// Maximum number of sites up to which each site is expanded. If there are more, all sites are
-/// collapsed.
+/// If there are more sites than this on the page, all of them are collapsed.
 const OPEN_SITES: usize = 3;
 
 /// The data of the page, from the same reports as `robotsd status` and `robotsd board`.

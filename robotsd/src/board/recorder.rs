@@ -31,13 +31,13 @@ const MAX_ROWS: usize = 4096;
 /// applies it to each hour.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
-/// Name under which all unregistered crawlers beyond [`MAX_UNKNOWN`] are counted together.
+/// Common name for all unregistered crawlers beyond [`MAX_UNKNOWN`], which are counted together.
 pub(super) const UNKNOWN: &str = "other crawlers";
 
 /// Maximum length of a stored name or host, in bytes. Longer ones are truncated.
 pub(super) const MAX_NAME_LENGTH: usize = 128;
 
-/// Header in which proxies send the scheme of the original request.
+/// Header with the scheme of the original request. Proxies send it with their decision requests.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Versions of a site's robots.txt that crawlers may rely on: the live version, and each earlier

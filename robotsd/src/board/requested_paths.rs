@@ -1,9 +1,9 @@
 //! The paths that verified search engines request most. When a new version of robots.txt is
 //! fetched, the gate checks whether it disallows any of these paths or those in sitemaps.
 //!
-//! The paths are counted with the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005).
-//! The true number of requests for a path is at least `count - error`. Every path with more than 1
-//! / [`MAX_PATHS`] of all requests is in the table, no matter how many other paths are requested.
+//! The counts use the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005). The true
+//! number of requests for a path is at least `count - error`. Every path with more than 1 /
+//! [`MAX_PATHS`] of all requests is in the table, no matter how many other paths are requested.
 //! Queries are not stored, and only requests of crawlers are counted, not those of people.
 
 use std::collections::BTreeMap;

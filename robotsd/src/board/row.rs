@@ -110,7 +110,7 @@ pub(crate) struct Case {
     pub(crate) count: u64,
 }
 
-/// Number of requests that a line of a version disallowed.
+/// Hits of one line: the number of requests that the line disallowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineHits {
     pub(crate) version: String,
@@ -141,7 +141,7 @@ impl Row {
     }
 
     /// Adds fetches of robots.txt. Fetches beyond [`MAX_SPANS`] are merged into one span with an
-    /// unknown version and [`ANY_ORIGIN`]. Such a span cannot accuse a crawler.
+    /// unknown version and [`ANY_ORIGIN`]. Crawlers cannot be accused because of such a span.
     pub(crate) fn read(&mut self, read: &ReadSpan) {
         let is_full = self.reads.len() >= MAX_SPANS;
         let parted = |own: &ReadSpan| {

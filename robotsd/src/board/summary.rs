@@ -117,7 +117,7 @@ struct SiteRows<'r> {
 struct CrawlerRow<'r> {
     begin: Second,
     row: &'r Row,
-    /// Whether the row is in the period. Of earlier rows, only the fetches of robots.txt are used.
+    /// Whether the row is in the period. If it is earlier, only its fetches of robots.txt are used.
     is_counted: bool,
 }
 
@@ -225,7 +225,7 @@ impl<'r> Crawler<'r> {
         board
     }
 
-    /// Returns the fetches of robots.txt by which the crawler's requests are judged.
+    /// Returns the fetches of robots.txt that decide how the crawler's requests are judged.
     fn readings(&self, operator: &str, chain: &[String]) -> Vec<Reading<'r>> {
         let mut readings = Vec::new();
         for of in self.rows.of_same_operator(self.crawler, operator) {

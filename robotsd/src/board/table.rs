@@ -34,7 +34,7 @@ use crate::counting::{PageTotals, VisitorTotals};
 /// Maximum number of unwritten rows of all sites together.
 pub(crate) const MAX_LIVE: usize = 65_536;
 
-/// Period in which the gate looks for much requested paths, in seconds.
+/// Period of requests that decides which paths are "much requested", in seconds.
 const WEEK: Second = 7 * DAY;
 
 /// Maximum number of concurrent readers of the history. Every reader blocks a thread, and a hanging
@@ -510,9 +510,9 @@ impl Table {
     }
 }
 
-/// Splits rows by day. A watch is stored with the day on which it ends, and covers earlier days
-/// without counts. If an earlier day has counts, the watch is split at the end of that day. The
-/// file of one day therefore never claims that another day with counts is complete.
+/// Splits rows by day. A watch is stored with its last day, and covers earlier days without counts.
+/// If an earlier day has counts, the watch is split at the end of that day. The file of one day
+/// therefore never claims that another day with counts is complete.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {

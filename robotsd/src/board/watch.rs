@@ -38,8 +38,8 @@ pub(crate) struct Watch {
     pub(crate) live_since: Option<Second>,
 }
 
-/// A time for which counts are incomplete, because a file was damaged, or because another server
-/// responded for a part of the time.
+/// A time with incomplete counts, because a file was damaged, or because another server responded
+/// for a part of the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lost {
     pub(crate) from: Second,
@@ -75,7 +75,7 @@ impl Lost {
 }
 
 impl Watches {
-    /// Creates an empty list for a process that began to serve the site at `process`.
+    /// Creates an empty list. `process` is the time when this process began to serve the site.
     pub(super) fn of(process: Second) -> Self {
         Self { process, ..Self::default() }
     }

@@ -37,7 +37,7 @@ enum KeyRoom {
 
 const ROOMS: usize = 5;
 
-/// Crawler label under which combinations beyond the limit are counted.
+/// Crawler label for all combinations beyond the limit.
 const OTHER: &str = "other";
 
 /// Crawler label of requests without a recognised crawler.

@@ -1,4 +1,4 @@
-//! Counts what one worker did with a site's requests, for the status and the metrics.
+//! Counts each worker's decisions about the requests to a site, for the status and the metrics.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
@@ -18,8 +18,7 @@ use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, RequestOutcome};
 use crate::metrics::{DECISION_BUCKETS, HTTP_BUCKETS, Histogram, MethodLabel, ResponseKey};
 use crate::report::RequestsReport;
 
-/// One in this many requests is timed, because reading the clock takes ten times as long as
-/// counting.
+/// Only every 64th request is timed, because reading the clock takes ten times as long as counting.
 const TIMED: u64 = 64;
 
 /// Maximum number of crawlers per worker whose pages are counted. The same crawler counts twice if
@@ -142,7 +141,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Counts a decision request about a request without a `User-Agent`.
+    /// Counts a decision request whose original request has no `User-Agent`.
     pub(crate) fn without_agent(&self) {
         self.totals().without_agent += 1;
     }

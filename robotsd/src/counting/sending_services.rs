@@ -39,8 +39,8 @@ impl SendingServices {
     }
 }
 
-/// Returns the service that referred a request for a page. Compares the `Referer` with the site's
-/// own host first, because most requests have that `Referer`.
+/// Returns the service that referred a request, if the request is for a page. Compares the
+/// `Referer` with the site's own host first, because most requests have that `Referer`.
 pub(crate) fn service_of<'r>(
     registry: &'r Registry,
     referer: &[u8],

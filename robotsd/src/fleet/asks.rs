@@ -1,6 +1,6 @@
-//! Channels to the tasks that communicate with the store, and [`FleetSites`], through which these
-//! tasks read and change the sites. Each task has its own queue of requests. A round of a task
-//! answers all requests that are in the queue when the round begins.
+//! Channels to the tasks that communicate with the store. These tasks read and change the sites
+//! through [`FleetSites`]. Each task has its own queue of requests. A round of a task answers all
+//! requests that are in the queue when the round begins.
 
 use std::sync::atomic::AtomicBool;
 

@@ -104,7 +104,7 @@ impl OffSwitch {
     }
 }
 
-/// Permission for one version of a site to go live.
+/// Permission for a site to serve the version with this hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Accept {
     pub(crate) id: String,
@@ -297,7 +297,7 @@ pub(crate) enum Write {
     OffSwitch(OffSwitch),
     /// Lifts the off switch with this name. The stamp says who lifts it.
     Lift(String, Stamp),
-    /// Accepts a version of a site. The number is the rev of the site's current entry, which is
+    /// Accepts a site's version. The number is the rev of the site's current entry, which is
     /// replaced; 0 if there is none.
     Accept(String, Accept, u64),
     /// Repairs fields that cannot be parsed, and creates the document if the store has none.

@@ -54,7 +54,7 @@ pub(crate) struct Fleet {
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
     pub(super) asks: Asks,
-    /// Receiving ends of the channels to the threads; `None` once the threads have started.
+    /// Receiving ends of the channels to the threads. Empty after the threads have started.
     pub(super) asked: Mutex<Option<Asked>>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct SentDecision {
     answer: WriteAnswers,
 }
 
-/// Maximum time for which a process and its successor both send heartbeats during an upgrade.
+/// Maximum time that a process and its successor both send heartbeats during an upgrade.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
 /// What this process knows about the store.
@@ -263,7 +263,7 @@ impl Fleet {
     }
 
     /// Stores the heartbeats of the replicas and the time of the store's clock. Blocks while it
-    /// parses the heartbeats, of which there may be many.
+    /// parses the heartbeats, because there may be many.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
         // Replicas with equal maps share one map, because nearly all replicas serve the same
         // versions.

@@ -47,7 +47,7 @@ pub(crate) struct Member {
     reached: BTreeMap<String, String>,
 }
 
-/// How the last document compares with what the replica knows.
+/// Result of comparing the last document with the knowledge of the replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DocumentState {
     /// No document has been read yet.
@@ -65,11 +65,11 @@ pub(crate) enum DocumentState {
     Damaged(Vec<String>),
 }
 
-/// What applying a document has changed, and what must be done next.
+/// The state of the document that was applied, and the next steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) standing: DocumentState,
-    /// Descriptions of what has changed on this replica, for the log.
+    /// Descriptions of the changes on this replica, for the log.
     pub(crate) changes: Vec<String>,
     /// Writes that restore entries that the store has lost.
     pub(crate) write_back: Vec<Write>,

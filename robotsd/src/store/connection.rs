@@ -45,9 +45,9 @@ pub(crate) enum StoreConnection {
 }
 
 impl StoreConnection {
-    /// Tries all addresses of the store at the same time. Of those that answer the probe, the first
-    /// in sort order is used, so that all processes choose the same server. If none answers, tries
-    /// the nodes that the cluster last listed.
+    /// Tries all addresses of the store at the same time. If several addresses answer the probe,
+    /// the first in sort order is used, so that all processes choose the same server. If none
+    /// answers, tries the nodes that the cluster last listed.
     pub(crate) async fn connect<P: Future<Output = Result<(), String>>>(
         settings: &StoreSettings,
         addresses: &mut StoreAddresses,
