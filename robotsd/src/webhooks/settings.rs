@@ -28,8 +28,8 @@ pub(crate) struct HookSettings {
     pub(crate) body: Option<BodyTemplate>,
     pub(crate) timeout: Duration,
     pub(crate) trust: Option<Authorities>,
-    /// Events that the hook reports to people. Empty for a hook of a site: such a hook sends a
-    /// request whenever a version goes live.
+    /// Events that the hook reports to people. Empty for a site's hook: it reports every version
+    /// that goes live.
     pub(crate) on: Vec<NotifyEvent>,
     /// File with the secret for signatures. It is read for each attempt.
     pub(crate) secret: Option<PathBuf>,

@@ -43,7 +43,7 @@ pub(super) enum UpgradeMessage {
     Prepared,
     /// From the old process: it has released these resources.
     Take,
-    /// From the new process: it serves. Contains the number of its sites and similar figures.
+    /// From the new process: it serves. `summary` contains the number of its sites and listeners.
     Serves { summary: String },
     /// From the new process: it cannot serve. Contains the reason.
     Failed { why: String },
