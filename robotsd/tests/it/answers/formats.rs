@@ -1,4 +1,4 @@
-//! The formats of the output, for a site with findings about its answer and about its file.
+//! Tests the output formats, for a site with findings about both its response and its file.
 
 use super::{URL, check, rule};
 use crate::harness::*;
@@ -58,7 +58,7 @@ fn a_server_error_is_explained_once_and_blocks_everyone() {
     let text = shown(&[]);
     assert_eq!(text.matches("30 days").count(), 1, "{text}");
     assert_has(&text, &[":\n  search engines  may not  all ", "\n  AI search       may not  all "]);
-    // If the finding is ignored, this part is still reported.
+    // This part must still be reported if the finding is ignored.
     assert_eq!(shown(&["--ignore", "answer-server-error"]).matches("30 days").count(), 1);
 }
 
