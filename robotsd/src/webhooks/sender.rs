@@ -113,8 +113,8 @@ pub(crate) struct HookEvent<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookEventKind {
     Delivered,
-    /// The request will be sent again: soon, because it failed, or after a restart, because its
-    /// delivery could not be recorded.
+    /// The request failed and will be sent again soon. Or it was delivered, but this could not be
+    /// recorded, so it will be sent again after a restart.
     Repeated,
     GivenUp,
 }

@@ -144,7 +144,7 @@ fn explain(folder: &Folder, arguments: &[&str]) -> (String, String) {
 fn a_name_is_looked_up_as_a_name() {
     let file = "User-agent: Stripe\nUser-agent: Google-Extended\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n";
     let folder = folder(&[("f", file)]);
-    // Headers of these names contain more than the name, or the name is never in a header.
+    // For these names, a header must contain more than the name, or no header contains the name.
     let names = r"Buck Calibre Daum Devin Expanse Google-Extended Mastodon Meltwater NewsBlur Pingdom sentry Shodan Sogou
         Stripe testssl.sh Tumblr Vigil Webzio-Extended";
     for name in names.split_whitespace() {

@@ -120,7 +120,7 @@ fn the_shipped_logrotate_file_is_valid_and_a_rotated_log_is_written_on() {
     let shipped = std::fs::read_to_string(project("config/logrotate.conf")).unwrap();
     let signal = "systemctl kill --signal=HUP robotsd.service 2> /dev/null || true";
     assert_has(&shipped, &["/var/log/robotsd/*.log {", signal]);
-    // The systemd unit must send the same signal.
+    // The systemd unit must create the folder that the file names.
     let unit = std::fs::read_to_string(project("config/robotsd.service")).unwrap();
     assert_has(&unit, &["\nLogsDirectory=robotsd\n"]);
     let here = shipped.replace("/var/log/robotsd", &folder.at("log").display().to_string());

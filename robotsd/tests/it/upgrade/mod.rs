@@ -443,7 +443,7 @@ fn a_supervisor_learns_of_the_new_process() {
     let folder = config.robots(ROBOTS).file("pages/a.html", "a page").folder();
     let path = folder.at("notify");
     let hears = super::lifecycle::supervisor(&path);
-    // The environment of this process is set here, so that it does not affect other tests.
+    // The variable is set for this process only, so that other tests are not affected.
     let upgraded = Upgraded::spawn(folder, |robotsd| {
         let mut command = Command::new(robotsd);
         command.env("NOTIFY_SOCKET", &path);
