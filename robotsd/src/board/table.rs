@@ -34,7 +34,7 @@ use crate::counting::{PageTotals, VisitorTotals};
 /// Maximum number of unwritten rows of all sites together.
 pub(crate) const MAX_LIVE: usize = 65_536;
 
-/// Period of requests that decides which paths are "much requested", in seconds.
+/// Length of the period in which the gate counts requests to find much requested paths, in seconds.
 const WEEK: Second = 7 * DAY;
 
 /// Maximum number of concurrent readers of the history. Every reader blocks a thread, and a hanging
@@ -188,7 +188,8 @@ pub(crate) struct SiteMoment {
     /// Name of the live version; `None` if there is no live version, or if each host has its own.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// Totals of the traffic; `None` except every few seconds, when they are needed.
+    /// Totals of the traffic. They are needed only every few seconds, and are `None` at other
+    /// times.
     pub(crate) traffic: Option<TrafficTotals>,
     /// Visitors that services referred since the process started.
     pub(crate) visitors: VisitorTotals,

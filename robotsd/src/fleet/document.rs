@@ -226,8 +226,8 @@ impl Document {
         self.damaged.iter().map(mend).collect()
     }
 
-    /// Returns a digest of the off switches and accepted versions. Replicas with the same digest
-    /// know the same as the document says.
+    /// Returns a digest of the off switches and accepted versions. If a replica has the same
+    /// digest, it knows exactly those of the document.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }

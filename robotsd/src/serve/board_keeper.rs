@@ -51,7 +51,7 @@ impl BoardKeeper {
         if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
             self.report(writing.await.unwrap_or_else(|error| Err(format!("the board could not be written: {error}"))));
         }
-        // Only one write is in progress at a time, even if it hangs.
+        // No write is started while another one is in progress, even if that one hangs.
         if self.is_due && self.writing.is_none() {
             self.is_due = false;
             let board = Arc::clone(&self.board);

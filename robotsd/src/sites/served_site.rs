@@ -106,8 +106,8 @@ impl ServedSite {
             log_events::request(self.name.clone(), self.settings.policy.clone(), self.log.clone(), self.privacy);
         let layer = match self.evidence {
             Some(_) => self.quiet_layer().on_crawler(observer),
-            // An observer of crawlers' requests is not needed, because without evidence, nothing is
-            // logged about allowed requests.
+            // Without evidence, nothing is logged about allowed requests, so only disallowed
+            // requests need an observer.
             None => self.quiet_layer().on_disallowed(observer),
         };
         let Some(recorder) = self.recorders.as_deref().map(SiteRecorders::recorder) else { return layer };

@@ -93,7 +93,7 @@ fn connections_beyond_the_bound_get_retry_after() {
 
 #[test]
 fn clients_that_do_not_read_hold_no_upstream_connection() {
-    // Pages of the first size are read ahead completely. Those of the second size are too large for
+    // Pages of the first size are read ahead completely. Pages of the second size are too large for
     // that.
     for size in [40 * 1024, 4 * 1024 * 1024] {
         let more = "[limits]\nupstream_connections = 16\nconnect = \"60s\"\n";

@@ -3,8 +3,8 @@
 use super::{URL, check, rule};
 use crate::harness::*;
 
-/// Serves an HTML content type, a response that may be cached for ten days, and a file with an
-/// error and a note.
+/// Creates a site whose robots.txt has an HTML content type, may be cached for ten days, and
+/// contains an error and a note.
 fn site() -> Origin {
     Origin::answering(|_| {
         let fields = ["Content-Type: text/html", "Cache-Control: max-age=864000"];

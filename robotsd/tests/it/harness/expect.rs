@@ -1,4 +1,5 @@
-//! Assertions about parts of texts and reports. If one fails, it prints the whole text or report.
+//! Assertions about parts of a string or report. If one fails, it prints the whole string or
+//! report.
 
 use serde_json::Value;
 
