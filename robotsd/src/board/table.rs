@@ -34,7 +34,7 @@ use crate::counting::{PageTotals, VisitorTotals};
 /// Maximum number of unwritten rows of all sites together.
 pub(crate) const MAX_LIVE: usize = 65_536;
 
-/// Length of the period in which the gate counts requests to find much requested paths, in seconds.
+/// Length of the period whose requests the gate considers, in seconds.
 const WEEK: Second = 7 * DAY;
 
 /// Maximum number of concurrent readers of the history. Every reader blocks a thread, and a hanging
