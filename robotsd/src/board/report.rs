@@ -177,12 +177,12 @@ impl JudgedCounts {
     }
 
     /// Describes the counts. The description follows the words "disallowed requests", for example
-    /// `10 although it had read that they are, 2 without a read seen here`; `None` if all counts
-    /// are 0.
+    /// `10 although it had read that they are disallowed, 2 without a read seen here`; `None` if
+    /// all counts are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
-            (self.ignored, "although it had read that they are"),
-            (self.not_newest, "that the older version it had read allows"),
+            (self.ignored, "although it had read that they are disallowed"),
+            (self.not_newest, "allowed by the older version that it had read"),
             (self.unread, "without a read seen here"),
             (self.undecided, "which cannot be judged"),
         ];
