@@ -1,4 +1,5 @@
-//! Recognition of `User-Agent` headers: first seen, cached, and with many names in the file.
+//! Measures how long recognising a `User-Agent` header takes: seen for the first time, cached, and
+//! with many names in the file.
 
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
 
@@ -9,7 +10,7 @@ use tower_robots::agent::{Crawler, Recognizer, Registry};
 use tower_robots::live::LiveRobots;
 use tower_robots::rules::RobotsTxt;
 
-/// 111 bytes, like the header of most browsers.
+/// 111 bytes, about the length of most browsers' headers.
 const CHROME: &[u8] =
     b"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
 const GPTBOT: &[u8] =

@@ -1,4 +1,4 @@
-//! The cost of a request that a `Verifier` verifies with evidence that is already available.
+//! Measures how long a `Verifier` takes to verify a request if all evidence is already available.
 //!
 //! A list is served on the loopback, the keys of a directory are in a folder as if an earlier
 //! process had saved them, and a local DNS server answers: nothing leaves the machine.
@@ -34,7 +34,7 @@ const BROWSER: &str =
 const LISTED: &str = "66.249.66.1";
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// Measures the processor time of the thread, so that other builds on the machine do not count.
+/// Measures the processor time of the thread, so that other programs on the machine do not matter.
 struct ThreadTime;
 
 impl Measurement for ThreadTime {
@@ -68,7 +68,7 @@ impl Measurement for ThreadTime {
 
 /// Returns the processor time of this thread, or the elapsed time if the kernel does not report it.
 fn spent() -> Duration {
-    // The kernel updates the sum when a thread yields.
+    // The kernel updates this value when a thread yields.
     std::thread::yield_now();
     if let Ok(stat) = fs::read_to_string("/proc/thread-self/schedstat")
         && let Some(spent) = stat.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok())
@@ -79,7 +79,7 @@ fn spent() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
-/// The header fields of a request, in the server's type.
+/// Header fields of a request, in the server's own type.
 struct Fields(HeaderMap);
 
 impl FieldLines for Fields {
@@ -88,7 +88,7 @@ impl FieldLines for Fields {
     }
 }
 
-/// Returns the fields of a browser's request, and `more`.
+/// Returns the fields of a browser's request, with additional ones.
 fn fields(more: &[(&'static str, &str)]) -> Fields {
     let usual = [
         ("host", "example.com"),
@@ -106,7 +106,7 @@ fn fields(more: &[(&'static str, &str)]) -> Fields {
     Fields(fields.collect())
 }
 
-/// A verifier with all its evidence available, and a request that is signed with a key of its
+/// A verifier that has all its evidence, and a request that is signed with a key from its
 /// directory.
 struct Judged {
     verifier: Verifier,
@@ -166,8 +166,8 @@ impl Judged {
     }
 }
 
-/// Does everything that identity adds to a request, as the layer does. A request that is neither
-/// signed nor claims to be a crawler is not verified.
+/// Does everything that identity verification adds to a request, like the layer. A request that is
+/// not signed and does not claim to be a crawler is not verified.
 #[inline(never)]
 fn judge(verifier: &Verifier, agents: &[Agent], address: Option<IpAddr>, fields: &Fields) -> Identity {
     let is_signed = fields.0.keys().any(|name| *name == SIGNATURE_INPUT);
@@ -185,13 +185,13 @@ fn judge(verifier: &Verifier, agents: &[Agent], address: Option<IpAddr>, fields:
     verifier.identify(&request.signed(&message, &signers), PATH, now).identity
 }
 
-/// Does nothing: measures the cost of calling [`judge`].
+/// Does nothing. This measures the cost of the call itself.
 #[inline(never)]
 fn nothing(_: &Verifier, _: &[Agent], _: Option<IpAddr>, _: &Fields) -> Identity {
     Identity::Unclaimed
 }
 
-/// Writes a saved download, as an earlier process would have left it for a URL.
+/// Saves a download for a URL, as an earlier process would have left it.
 fn save(folder: &std::path::Path, url: &str, body: &str) {
     let name: String =
         hmac_sha256::Hash::hash(url.as_bytes()).iter().take(16).map(|octet| format!("{octet:02x}")).collect();
@@ -253,7 +253,7 @@ fn evidence(criterion: &mut Criterion<ThreadTime>) {
     }
 }
 
-/// Measures the same request on several threads, which verify claims on one path.
+/// Measures the same request on several threads. They verify claims on the same network path.
 #[expect(clippy::print_stderr, reason = "a bench says what it found")]
 fn at_once(judged: &Judged, threads: u32) {
     const TURNS: u32 = 400_000;

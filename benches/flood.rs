@@ -1,5 +1,5 @@
-//! 100,000 addresses claim to be one crawler within ten seconds. Measures how many questions are
-//! sent to the resolver, how much memory that takes, and how it affects other requests.
+//! Simulates 100,000 addresses that claim to be one crawler within ten seconds. Measures how many
+//! questions the resolver gets, how much memory is used, and how other requests are affected.
 //!
 //! A browser sends a thousand requests per second through the layer, for ten seconds without the
 //! flood and ten seconds with it, five times.
@@ -42,7 +42,7 @@ fn request(agent: &str, address: IpAddr) -> Request<Empty<Bytes>> {
     request.header("accept", "*/*").extension(address).body(Empty::new()).expect("a request")
 }
 
-/// Returns how long a request takes in the layer. Its future is ready at the first poll.
+/// Returns how long the layer takes for a request. Its future is ready at the first poll.
 fn send(service: &mut Robots<InstantApp>, request: Request<Empty<Bytes>>) -> Duration {
     let mut context = Context::from_waker(Waker::noop());
     let start = Instant::now();
@@ -52,7 +52,7 @@ fn send(service: &mut Robots<InstantApp>, request: Request<Empty<Bytes>>) -> Dur
     start.elapsed()
 }
 
-/// Calls `turn` this number of times within [`TIME`], in steps of a millisecond.
+/// Calls `turn` this many times within [`TIME`], in steps of one millisecond.
 fn spread(times: u32, mut turn: impl FnMut(u32)) {
     let (start, mut done) = (Instant::now(), 0);
     while done < times {
@@ -65,7 +65,7 @@ fn spread(times: u32, mut turn: impl FnMut(u32)) {
     }
 }
 
-/// Returns the median and the 99th percentile of a browser's requests.
+/// Returns how long the requests of a browser take: the median and the 99th percentile.
 fn browse(service: &mut Robots<InstantApp>) -> [Duration; 2] {
     let address = IpAddr::from([8, 8, 4, 4]);
     let mut taken = Vec::new();
@@ -81,7 +81,7 @@ fn flood(service: &mut Robots<InstantApp>, run: usize) {
     });
 }
 
-/// Returns the resident memory of the process, in pages of 4 KiB.
+/// Returns the resident memory of the process, in KiB. Pages have 4 KiB.
 fn memory() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok()).unwrap_or(0) * 4

@@ -1,7 +1,7 @@
-//! The identification of a crawler: membership in lists, and signatures.
+//! Measures how long identifying a crawler takes, with lists and with signatures.
 //!
-//! First it looks up a million addresses in the embedded lists, and compares the results with a
-//! scan of all their prefixes.
+//! First looks up a million addresses in the embedded lists, and compares the results with those of
+//! a scan of all prefixes.
 
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
 
@@ -43,7 +43,7 @@ impl Numbers {
     }
 }
 
-/// Prefixes: first addresses, and lengths in bits.
+/// Prefixes: the first address and the length in bits of each.
 type Prefixes<T> = Vec<(T, u32)>;
 
 fn snapshot() -> (Prefixes<u32>, Prefixes<u128>) {
@@ -61,8 +61,8 @@ fn snapshot() -> (Prefixes<u32>, Prefixes<u128>) {
     (v4, v6)
 }
 
-/// Returns a million addresses of both families: three quarters in or near the ranges, a quarter
-/// anywhere.
+/// Returns a million addresses of both families. Three quarters are in or near the ranges, and a
+/// quarter is anywhere.
 fn million(v4: &[(u32, u32)], v6: &[(u128, u32)]) -> Vec<IpAddr> {
     let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
     (0..1_000_000_u32)
@@ -115,7 +115,7 @@ fn report(inside: u32) {
     eprintln!("1,000,000 addresses looked up as a scan of 3,088 prefixes finds them, {inside} of them in a list");
 }
 
-/// Returns this number of prefixes, of both families, without adjacent ones.
+/// Returns a set with this many prefixes of both families. No two of them are adjacent.
 fn made(prefixes: u32) -> RangeSet {
     let text: String = (0..prefixes)
         .map(|number| {
@@ -135,7 +135,8 @@ fn membership(criterion: &mut Criterion) {
     let longest = &EmbeddedList::all().iter().max_by_key(|list| list.list.prefixes).expect("lists").list.set;
     for (name, set) in [("1,058 published", longest.clone()), ("1,100", made(1_100)), ("50,000", made(50_000))] {
         let mut numbers = Numbers(7);
-        // More addresses than the processor's caches and branch predictors can learn.
+        // There are more addresses than the caches and the branch predictor of the processor can
+        // learn.
         let prefixes = if name == "50,000" { 50_000 } else { 1_100 };
         let v4: Vec<IpAddr> = (0..16_384)
             .map(|_| Ipv4Addr::from_bits(0x0800_0000 + (numbers.next() % (prefixes * 64)) as u32).into())

@@ -1,4 +1,4 @@
-//! The time that the layer adds to a request, compared with a layer that does nothing.
+//! Measures the time that the layer adds to a request, compared with a layer that does nothing.
 
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
 

@@ -1,5 +1,5 @@
-//! The cost of rate limiting: the bucket alone, with the clock, and a whole request with and
-//! without a delay.
+//! Measures rate limiting: the bucket alone, the bucket with the clock, and a whole request with
+//! and without a delay.
 
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
 
@@ -27,7 +27,7 @@ fn buckets(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("bucket");
     let token = ProductToken::new("gptbot");
     let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new()));
-    // Allowed requests write to the bucket, which costs more than refusing them.
+    // An allowed request writes to the bucket, which takes longer than refusing it.
     let quota = Quota::new(Duration::from_nanos(1), NonZeroU32::new(5).expect("above zero"));
     let start = Instant::now();
     let verified = RateKey { token: Some(&token), sender: RateSender::Verified };

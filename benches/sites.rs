@@ -1,11 +1,11 @@
-//! The cost of ten thousand sites, and how soon a new version is live:
-//! `cargo bench -p tower-robots --bench sites`.
+//! Measures what ten thousand sites cost, and how soon a new version is live: `cargo bench -p
+//! tower-robots --bench sites`.
 //!
 //! Creates a folder of 10,000 different files, 5 MB in total, some of them invalid, and opens it.
-//! Prints how long that took, how much memory it takes (also under traffic to every site), how long
-//! finding a site takes, and how much processor time watching takes while nothing happens. Then it
-//! starts with a gate and a state directory, and replaces one file in several ways. Each part runs
-//! in a separate process. Linux only: it reads `/proc/self`.
+//! Prints how long opening takes, how much memory is needed (also with requests to every site), how
+//! long finding a site takes, and how much processor time watching takes while nothing happens.
+//! Then starts with a gate and a state directory, and replaces one file in several ways. Each part
+//! runs in a separate process. This works only on Linux, because it reads `/proc/self`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -29,7 +29,7 @@ type Part = fn(&Path) -> Measured;
 const SITES: usize = 10_000;
 const BYTES: usize = 500;
 
-/// Number of times that a file is replaced in each way.
+/// How often a file is replaced in each way.
 const REPLACED: usize = 50;
 
 const PARTS: [(&str, Part); 3] = [("sites", sites), ("state", state), ("reload", reload)];
@@ -53,13 +53,13 @@ fn main() -> Measured {
     result
 }
 
-/// Creates the files. All of them differ between rounds.
+/// Creates the files. In each round, all of them have a different content.
 fn fill(folder: &Path, round: usize) -> Measured {
     fs::create_dir_all(folder)?;
     for number in 0..SITES {
         fs::write(folder.join(format!("shop{number}.example.com.txt")), file(number + round * SITES))?;
     }
-    // root can read every file, so a loop of links is used as an unreadable file.
+    // root can read every file. A loop of links is therefore used as the unreadable file.
     let _ = symlink("denied.example.com.txt", folder.join("denied.example.com.txt"));
     fs::write(folder.join("html.example.com.txt"), "<!doctype html><title>404</title>")?;
     File::create(folder.join("sparse.example.com.txt"))?.set_len(2 << 30)?;
@@ -133,7 +133,7 @@ fn lookup<T>(hosts: &HostMap<T>, names: &[String]) -> Duration {
 }
 
 fn idle(what: &str) -> Measured {
-    // Waits for the first checks after the start.
+    // The checks that follow a start are not measured, so this waits for them.
     std::thread::sleep(Duration::from_secs(6));
     let (start, before) = (Instant::now(), processor()?);
     std::thread::sleep(Duration::from_secs(20));
@@ -190,7 +190,7 @@ fn reload(folder: &Path) -> Measured {
         let _ = live.reload_blocking();
         Ok(())
     })?;
-    // Replaces the file as Kubernetes updates a ConfigMap.
+    // Kubernetes updates a ConfigMap in this way.
     let mount = folder.join("mount");
     fs::create_dir_all(mount.join("..0"))?;
     fs::write(mount.join("..0/robots.txt"), file(0))?;
@@ -219,7 +219,7 @@ fn open(path: &Path) -> Result<(LiveRobots, Receiver<VersionHash>), Box<dyn Erro
     Ok((live.open()?, published))
 }
 
-/// Measures the time from the complete replacement of a file until it is live.
+/// Measures the time from when a file has been replaced until its new version is live.
 fn replaced(
     what: &str,
     published: &Receiver<VersionHash>,
@@ -240,7 +240,7 @@ fn replaced(
             }
         }
         took.push(start.elapsed());
-        // Separates this change from the next one.
+        // Waits, so that this change and the next one are separate.
         std::thread::sleep(Duration::from_millis(30));
     }
     took.sort_unstable();
@@ -256,11 +256,11 @@ fn resident() -> Result<u64, Box<dyn Error>> {
     Ok(kib / 1024)
 }
 
-/// Returns seconds of processor time of all threads, including ended ones.
+/// Returns the processor time of all threads in seconds, including threads that have ended.
 fn processor() -> Result<f64, Box<dyn Error>> {
     let text = fs::read_to_string("/proc/self/stat")?;
-    // The name in front may contain spaces. utime and stime are the 14th and 15th field, in
-    // hundredths of a second.
+    // The name at the beginning may contain spaces, so it is skipped. utime and stime are fields 14
+    // and 15, in hundredths of a second.
     let (_, fields) = text.rsplit_once(')').ok_or("no name")?;
     let ticks: Vec<u64> = fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
     Ok(Duration::from_millis(ticks.iter().sum::<u64>() * 10).as_secs_f64())

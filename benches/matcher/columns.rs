@@ -1,5 +1,5 @@
-//! The measured files and paths: from a seeded generator, and real files if the shared cases are
-//! next to the project.
+//! The files and paths that the matchers are measured with. They are generated from a seed. Real
+//! files are added if the shared cases are next to the project.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use serde_json::Value;
 
-/// A file, the crawler that asks, and the requested paths.
+/// A column of the table: a file, a crawler, and the paths that it requests.
 pub struct Column {
     pub name: String,
     pub robots: String,
@@ -45,7 +45,7 @@ const PARAMETERS: [&str; 16] = [
 
 const SUFFIXES: [&str; 8] = ["", "", "", "/", "/", ".html", ".php", ".pdf"];
 
-/// A small seeded generator with the same numbers everywhere (SplitMix64).
+/// A small generator of random numbers (SplitMix64). It returns the same numbers on every machine.
 struct Random(u64);
 
 impl Random {
@@ -112,7 +112,7 @@ fn file(rules: &[String]) -> String {
     file
 }
 
-/// Generates a column. Half of the paths match a rule's pattern, the other half are arbitrary.
+/// Generates a column. Half of its paths match the pattern of a rule, and half are arbitrary.
 fn generated(name: &str, seed: u64, literals: usize, wilds: usize) -> Column {
     let mut random = Random(seed);
     let mut rules: Vec<String> = (0..literals)
@@ -198,20 +198,21 @@ fn typical() -> Column {
     Column { name: "46 rules".to_owned(), robots: file(&rules), agent: "examplebot", paths }
 }
 
-/// Builds a file with rules that are valid, but make a backtracking matcher hang.
+/// Creates a file with rules that are valid, but make a backtracking matcher hang.
 fn hostile(name: &str, rule: impl Fn(usize) -> String, path: String) -> Column {
     let rules: Vec<String> = (0..1000).map(rule).collect();
     let robots = format!("User-agent: *\nDisallow: {}\n", rules.join("\nDisallow: "));
     Column { name: name.to_owned(), robots, agent: "examplebot", paths: vec![path] }
 }
 
-/// Writes ten bits of a number with one pattern per bit value, so that no two rules are equal.
+/// Writes ten bits of a number, as one of two patterns per bit. No two numbers have the same
+/// result.
 fn either(number: usize, zero: &str, one: &str) -> String {
     (0..10).map(|bit| if number >> bit & 1 == 0 { zero } else { one }).collect()
 }
 
-/// Returns the six columns of the design, and further hostile ones, whose paths lack the required
-/// literals or have them in the wrong place.
+/// Returns the six columns of the design, and more hostile ones. The paths of the latter lack the
+/// literals that the rules require, or have them in the wrong place.
 pub fn seeded() -> Vec<Column> {
     let a = |length: usize| "a".repeat(length);
     vec![
@@ -245,8 +246,8 @@ pub fn seeded() -> Vec<Column> {
     ]
 }
 
-/// Returns real files with the paths of the shared cases, or nothing if the cases are not next to
-/// the project.
+/// Returns real files with the paths of the shared cases. Returns nothing if the cases are not next
+/// to the project.
 pub fn real() -> Vec<Column> {
     let (Some(files), Some(cases)) = (lines("cases/robots_files.jsonl.gz"), lines("cases/verdicts.jsonl.gz")) else {
         return Vec::new();

@@ -1,6 +1,5 @@
-//! Verdicts compared with the peers, in one run:
-//! `cargo bench -p tower-robots --no-default-features --bench matcher`. Prints the table of
-//! `benches/README.md` at the end.
+//! Measures verdicts of our matcher and of its peers in one run: `cargo bench -p tower-robots
+//! --no-default-features --bench matcher`. Prints the table of `benches/README.md` at the end.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -31,14 +30,15 @@ fn matcher<'c>(name: &str, column: &'c Column) -> Option<Matcher<'c>> {
         "tower-robots" => Some(peers::ours(column)),
         "robotxt" => Some(peers::robotxt(column)),
         "texting_robots" => peers::texting_robots(column),
-        // Its cost is exponential in the number of stars, so it does not finish on these.
+        // The time of this crate is exponential in the number of wildcards, so it does not finish
+        // on these files.
         "robotstxt" if column.paths.len() == 1 => None,
         "robotstxt" => Some(peers::robotstxt(column)),
         _ => Some(peers::floor(column)),
     }
 }
 
-/// Measures our matcher with a prepared path, as if a policy had read it before. This is comparable
+/// Measures our matcher with a path that is already prepared, as by a policy. This is comparable
 /// with the floor.
 fn verdict_only(group: &mut BenchmarkGroup<'_, WallTime>, column: &Column) {
     let rules = peers::compile(column);

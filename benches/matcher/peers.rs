@@ -1,14 +1,14 @@
-//! The matchers of the table: ours, the peers and the floor. Each returns whether a path is
+//! The matchers in the table: ours, its peers and the floor. Each returns whether a path is
 //! allowed.
 
 use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet};
 
 use crate::columns::Column;
 
-/// A matcher with the file of a column.
+/// A matcher that uses the file of a column.
 pub type Matcher<'c> = Box<dyn Fn(&str) -> bool + 'c>;
 
-/// Our matcher: everything between a request target and a verdict.
+/// Our matcher. It does everything from a request target to a verdict.
 pub fn ours(column: &Column) -> Matcher<'_> {
     let rules = compile(column);
     let tokens = [ProductToken::new(column.agent)];
@@ -18,8 +18,8 @@ pub fn ours(column: &Column) -> Matcher<'_> {
     })
 }
 
-/// Compiles every rule of the column, even if the file is longer than 500 KiB, because the peers
-/// read it all.
+/// Compiles every rule of the column. A file of more than 500 KiB is read completely, because the
+/// peers do the same.
 pub fn compile(column: &Column) -> RuleSet {
     let reading = if column.robots.len() > 512_000 { Reading::Reference } else { Reading::Standard };
     RobotsTxt::parse(column.robots.as_bytes()).compile(reading)
@@ -44,8 +44,8 @@ pub fn robotstxt(column: &Column) -> Matcher<'_> {
     })
 }
 
-/// The floor, which is not a matcher: one step through a table of states for each byte of the path,
-/// as the best automaton would do.
+/// The floor. It is not a matcher: for each byte of the path, it makes one step through a table of
+/// states, as the best possible automaton would.
 pub fn floor(_: &Column) -> Matcher<'_> {
     const STATES: usize = 64;
     let table: Vec<[u8; 256]> =

@@ -1,10 +1,10 @@
-//! The table of results, from the files that criterion wrote.
+//! Prints the table of results from the files that criterion has written.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// Returns the median of a benchmark in nanoseconds, or `None` if it was not run.
+/// Returns the median of a benchmark in nanoseconds; `None` if the benchmark was not run.
 pub fn median(group: &str, function: &str) -> Option<f64> {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);

@@ -1,4 +1,4 @@
-//! A list server and a resolver on the loopback, so that nothing leaves the machine.
+//! A server for a list, and a resolver, both on the loopback, so that nothing leaves the machine.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// An address whose host name resolves back to it.
 pub(crate) const NAMED: &str = "9.8.7.6";
 
-/// Serves a list of 1,058 prefixes, including 66.249.64.0/19, and returns its URL.
+/// Serves a list of 1,058 prefixes, one of which is 66.249.64.0/19. Returns its URL.
 pub(crate) fn serve_list() -> String {
     let prefixes: Vec<String> = (0..1_057_u32)
         .map(|number| format!(r#"{{"ipv4Prefix":"{}/27"}}"#, Ipv4Addr::from(0x1000_0000 + number * 64)))
@@ -25,7 +25,7 @@ pub(crate) fn serve_list() -> String {
     url
 }
 
-/// Starts a resolver in which only [`NAMED`] has a host name, and which counts the questions.
+/// Starts a resolver that counts questions. In it, only [`NAMED`] has a host name.
 pub(crate) fn serve_names(asked: Arc<AtomicUsize>) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("an address");
@@ -33,7 +33,8 @@ pub(crate) fn serve_names(asked: Arc<AtomicUsize>) -> SocketAddr {
         let mut question = [0; 512];
         while let Ok((length, peer)) = socket.recv_from(&mut question) {
             asked.fetch_add(1, Ordering::Relaxed);
-            // The header and one question. The answer refers to the question's name at offset 12.
+            // A query has a header and one question. The answer refers to the name in the question,
+            // at offset 12.
             let end = question[12..length].iter().position(|octet| *octet == 0).expect("a name") + 12 + 5;
             let mut answer = question[..end].to_vec();
             let kind = answer[end - 3];

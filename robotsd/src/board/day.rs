@@ -1,15 +1,16 @@
-//! The records of one site for one or more days: rows, times when fetches of robots.txt were
-//! watched, and times when fetches may be missing. This module also reads and writes the file of a
-//! day. The file has one JSON object per line, and the last line contains the hash of all lines
-//! before it.
+//! The records of one site for one or more days: the rows, the times when every fetch of robots.txt
+//! was recorded (watches), and the times when records may be missing (lost times). This module also
+//! reads and writes the file of a day. The file has one JSON object per line, and the last line
+//! contains the hash of all lines before it.
 //!
 //! The contents of a file are not trusted. If any byte is damaged, or the end of the file is
-//! missing, fetches of robots.txt may have been lost on the whole day. The lines that can still be
-//! parsed are counted, but are not used to accuse a crawler: a lost line may have contained the
+//! missing, a fetch of robots.txt may be missing at any time of that day. The lines that can still
+//! be parsed are counted, but are not used to accuse a crawler: a lost line may have contained the
 //! fetch that excuses the crawler.
 //!
-//! When hours are folded into a day, the new file replaces the old one by a rename. If the process
-//! is killed at any moment, the file contains either the hours or the day.
+//! Hourly rows of old days are folded, that is, merged into one row per crawler and day. The file
+//! with the daily rows replaces the file with the hourly rows by a rename. A process that is killed
+//! at any moment therefore leaves one complete file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,19 +32,19 @@ const MAX_TIMES: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct DayRows {
-    /// The name and settings of the site; `None` if nothing was recorded.
+    /// Name and settings of the site; `None` if nothing was recorded.
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
     /// Times when counts may be missing.
     pub(crate) lost: Vec<Lost>,
-    /// Times when fetches of robots.txt may have reached other processes, because of the settings
-    /// at that time (`sees_all`, `replicas`). These times are not stored in the file.
+    /// Times when the settings of that day (`sees_all`, `replicas`) mean that other processes may
+    /// have received fetches of robots.txt. They are not stored in the file.
     pub(crate) unseen: Vec<Lost>,
     /// Rows per crawler and hour.
     #[serde(with = "pairs")]
     pub(crate) rows: BTreeMap<RowKey, Row>,
-    /// Rows per crawler and day, for days whose hours were folded. Counts that were added to such a
-    /// day after the folding are in `rows`.
+    /// Rows per crawler and day, for days whose hours were folded. Later counts for such a day are
+    /// in `rows`.
     #[serde(with = "pairs")]
     pub(crate) days: BTreeMap<RowKey, Row>,
     /// Paths that verified search engines requested, by day. Only the gate of this process uses
@@ -53,7 +54,7 @@ pub(crate) struct DayRows {
     pub(crate) visitors: SentVisitors,
 }
 
-/// The first line of a day's file.
+/// First line of a day's file: the site and the settings that applied on that day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SiteLine {
     pub(crate) name: String,
@@ -64,7 +65,8 @@ pub(crate) struct SiteLine {
 }
 
 impl SiteLine {
-    /// Combines the lines of two records of one day. The result is complete only if both are.
+    /// Combines the site lines of two records of the same day. All fetches of robots.txt are
+    /// visible in the result only if they are in both records.
     fn and(self, other: &Self) -> Self {
         Self {
             name: other.name.clone(),
@@ -81,7 +83,7 @@ impl SiteLine {
 }
 
 impl DayRows {
-    /// Returns the records for a day whose file cannot be read: the whole day is lost.
+    /// Returns the records for a day whose file cannot be read. The whole day is one lost time.
     pub(super) fn of_lost_day(day: Second) -> Self {
         Self { lost: vec![Lost { from: day, to: day.saturating_add(DAY) }], ..Self::default() }
     }
@@ -109,18 +111,20 @@ impl DayRows {
         self.visitors.merge(&other.visitors);
     }
 
-    /// Reports whether another watch or lost time can be added within the limit of a file.
+    /// Reports whether a file may contain one more watch or lost time.
     pub(super) fn is_room(&self) -> bool {
         self.watches.len() + self.lost.len() < MAX_TIMES
     }
 
-    /// Removes the oldest watches that exceed the limit of a file, and records their times as lost.
+    /// Removes the oldest watches if a file may not contain so many. The time of each removed watch
+    /// becomes a lost time.
     pub(super) fn bound(&mut self) {
         let surplus = (self.watches.len() + self.lost.len()).saturating_sub(MAX_TIMES);
         if surplus == 0 {
             return;
         }
-        // Removes more than necessary, so that the next watches do not exceed the limit again.
+        // Removes a quarter more than necessary, so that the next watches do not exceed the limit
+        // again.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
@@ -131,14 +135,14 @@ impl DayRows {
     /// Merges the hours of each crawler into one row per day. This does not change the sums and the
     /// first and last times.
     pub(super) fn fold(&mut self) {
-        // The hours are merged in ascending order, because the order of fetches and requests
-        // matters.
+        // Hours are merged in ascending order, because a row depends on the order of fetches and
+        // requests.
         for (key, row) in std::mem::take(&mut self.rows) {
             self.days.entry(RowKey { begin: day_of(key.begin), ..key }).or_default().merge(&row);
         }
     }
 
-    /// Keeps only the fetches of robots.txt of hours and days that ended before `moment`.
+    /// Keeps nothing but the fetches of robots.txt in rows whose hour or day ended before `moment`.
     pub(super) fn keep_reads_before(&mut self, moment: Second) {
         for (rows, length) in [(&mut self.rows, HOUR), (&mut self.days, DAY)] {
             for (_, row) in rows.iter_mut().filter(|(key, _)| key.begin + length <= moment) {
@@ -148,13 +152,13 @@ impl DayRows {
         }
     }
 
-    /// Reports whether the rows are plausible: a process could have counted them.
+    /// Reports whether a running process could have counted these rows.
     pub(super) fn is_sound(&self) -> bool {
         let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
         are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))
     }
 
-    /// Reports whether nothing was counted, watched or lost.
+    /// Reports whether there are no counts, watches or lost times.
     pub(super) fn is_empty(&self) -> bool {
         let is_counted = self.count() > 0 || !self.requested.is_empty() || !self.visitors.is_empty();
         !is_counted && self.watches.is_empty() && self.lost.is_empty()
@@ -165,8 +169,8 @@ impl DayRows {
         self.rows.len() + self.days.len()
     }
 
-    /// Changes the remaining records of a damaged day so that they cannot accuse a crawler, neither
-    /// on this day nor on another.
+    /// Changes the remaining records of a damaged day so that they cannot accuse a crawler on any
+    /// day.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();
@@ -178,7 +182,7 @@ impl DayRows {
     }
 }
 
-/// Serializes a map as a list of pairs: in JSON, the keys of an object are strings.
+/// Serializes a map as a list of pairs, because the keys of a JSON object must be strings.
 mod pairs {
     use super::*;
 
@@ -192,7 +196,7 @@ mod pairs {
 }
 
 /// Maximum size of a day's file, in bytes. Bytes beyond the limit are not read. If the records of a
-/// day exceed the limit, their hours are folded before they are written.
+/// day exceed the limit, the hours are folded before writing.
 const MAX_FILE_BYTES: usize = 64 << 20;
 
 /// Maximum length of a line, in bytes. A longer line counts as damaged.
@@ -293,8 +297,8 @@ pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
     (rows, Damage::None)
 }
 
-/// Reports whether the times of a row are within its hour or day, and whether its names and lists
-/// are within their limits.
+/// Reports whether the times of a row are within its hour or day, and its names and lists within
+/// the maximum lengths.
 fn is_sound(key: &RowKey, row: &Row, length: Second) -> bool {
     let is_within = |first: Second, last: Second| first <= last && key.begin <= first && last - key.begin < length;
     let are_names = |names: &[String]| names.len() <= MAX_LIST_LENGTH && names.iter().all(|name| is_name(name));
@@ -340,7 +344,7 @@ pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     })
 }
 
-/// Returns the contents of the file for these rows.
+/// Serializes the records as the contents of a day's file.
 pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
     let mut octets = Vec::new();
     let mut line = |line: &Line| {
@@ -348,7 +352,7 @@ pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
         octets.push(b'\n');
         io::Result::Ok(())
     };
-    // The rows are those of one day, so there is at most one entry.
+    // All records belong to one day, so the map has at most one entry.
     let requested = rows.requested.values().next().cloned().unwrap_or_default();
     let visitors = rows.visitors.clone();
     rows.site.iter().try_for_each(|site| {

@@ -1,4 +1,5 @@
-//! The storage of rows: files in the state directory, or memory if there is no state directory.
+//! Stores the rows of the board: in files in the state directory, or in memory if there is no state
+//! directory.
 //!
 //! `board/SITE/DATE.jsonl` contains the rows of a site for one day. Each file is written under a
 //! temporary name and then renamed, so that the path always contains a complete file. If a file is
@@ -17,32 +18,33 @@ use super::row::{DAY, Second, date_of, day_named, day_of};
 use super::watch::Lost;
 use crate::files;
 
-/// Name of the folder in the state directory.
+/// Name of the board's folder in the state directory.
 const FOLDER: &str = "board";
 
-/// Name of the file in that folder with the date of the first day whose hours are not folded yet.
+/// Name of a file in [`FOLDER`]. It contains the date of the first day whose hourly rows are not
+/// folded yet.
 const FOLDED: &str = "folded";
 
-/// Maximum number of bytes that are read for one site at a time. Days that are not read because of
-/// this limit count as lost.
+/// Maximum number of bytes that are read for one query of one site. Days that are not read because
+/// of this limit count as lost.
 const MAX_READ_BYTES: u64 = 256 << 20;
 
 /// Maximum number of attempts to lock the folder. [`TRY_AGAIN`] is the delay between two attempts.
 const MAX_TRIES: usize = 200;
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
-/// How long rows are kept.
+/// How long rows are kept, and how much space they may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retention {
-    /// Retention of hours, in seconds.
+    /// Maximum age of hourly rows, in seconds.
     pub(crate) hours: Second,
-    /// Retention of days, in seconds.
+    /// Maximum age of daily rows, in seconds.
     pub(crate) days: Second,
     /// Maximum size of all files together, in bytes.
     pub(crate) size: u64,
 }
 
-/// Result of adding rows.
+/// Outcome of adding rows to a day.
 #[derive(Debug)]
 pub(crate) enum Added {
     Whole,
@@ -51,7 +53,7 @@ pub(crate) enum Added {
     WithoutEvidence(io::Error),
 }
 
-/// Rows on disk or in memory.
+/// The stored rows of all sites.
 #[derive(Debug)]
 pub(crate) enum History {
     Files(PathBuf),
@@ -73,15 +75,15 @@ impl History {
         Self::Memory(BTreeMap::new())
     }
 
-    /// Returns the rows of a site for all days from `from` to `to`, given that the counts of
-    /// `merged` processes are combined. Blocks.
+    /// Returns the rows of a site for all days from `from` to `to`. `merged` is the number of
+    /// processes whose counts the caller combines. Blocks.
     ///
     /// If some fetches of robots.txt did not reach these processes on a day, the day is added to
     /// `unseen`.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);
-        // Days are read from the newest to the oldest: if another thread prunes files meanwhile,
-        // only days that are not read yet disappear.
+        // Days are read from the newest to the oldest. If another thread prunes files meanwhile, it
+        // deletes only days that are not read yet.
         for day in days(from, to).rev() {
             if octets > MAX_READ_BYTES {
                 all.lost.push(Lost { from: 0, to: day + DAY });
@@ -90,8 +92,8 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // A watch in the file may have begun on an earlier day without counts, which then
-                // has no file.
+                // The first watch may have begun on an earlier day. If nothing was counted on that
+                // day, it has no file.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }
@@ -103,7 +105,7 @@ impl History {
     }
 
     /// Returns a site's rows for a day, and the number of bytes read. If the file cannot be read
-    /// completely, the whole day counts as lost.
+    /// completely, the whole day becomes a lost time.
     fn read(&self, site: &str, day: Second) -> (DayRows, u64) {
         match self {
             Self::Memory(days) => (days.get(&(site.to_owned(), day)).cloned().unwrap_or_default(), 0),
@@ -119,7 +121,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// Returns an error if the rows could not be written. In this case, the file is unchanged.
+    /// Returns an error if the rows cannot be written. The file is then unchanged.
     pub(crate) fn add(&mut self, site: &str, day: Second, rows: &DayRows) -> io::Result<Added> {
         match self {
             Self::Memory(days) => {
@@ -132,9 +134,9 @@ impl History {
         }
     }
 
-    /// Locks the folder, so that another process does not read a file, add to it and overwrite the
-    /// changes of this process. Returns `None` if the file system does not support locks, or if
-    /// another process holds the lock too long.
+    /// Locks the folder against other processes. Without the lock, another process could read a
+    /// file before this process changes it, and later overwrite the change. Returns `None` if the
+    /// file system does not support locks, or if another process holds the lock too long.
     pub(crate) fn lock(&self) -> Option<fs::File> {
         if let Self::Files(folder) = self {
             let folder = fs::File::open(folder).ok()?;
@@ -191,8 +193,8 @@ impl History {
                 refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
                 let mut size: u64 = files.iter().map(|file| file.octets).sum();
                 // If a file cannot be deleted, newer files of the same site are kept. Otherwise,
-                // days between the remaining ones would be missing, with fetches that could excuse
-                // a crawler. Files of other sites are still deleted.
+                // the history of the site would have a hole of days whose fetches could excuse a
+                // crawler. Files of other sites are still deleted.
                 let mut failed = Ok(());
                 let mut stays = HashSet::new();
                 for DayFile { day, octets, path } in files {
@@ -220,7 +222,7 @@ impl History {
     }
 
     /// Folds the hours of a file. If the process is killed meanwhile, the file contains either the
-    /// hours or the folded day. Blocks.
+    /// hourly rows or the daily rows. Blocks.
     pub(super) fn fold(&mut self, file: &DayFile) -> io::Result<Added> {
         match day::read(&file.path, file.day) {
             Ok((rows, Damage::None, _)) if rows.rows.is_empty() => Ok(Added::Whole),
@@ -230,8 +232,8 @@ impl History {
     }
 }
 
-/// Returns an error if all days before today would be deleted because of their age. In this case,
-/// the clock has probably jumped ahead.
+/// Returns an error if the retention would delete all days before today. The clock has then
+/// probably jumped ahead.
 fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
@@ -252,7 +254,7 @@ pub(super) struct DayFile {
 
 /// Returns the files of days before `before` whose hours are not folded yet. Blocks.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
-    // If the day is not stored, every file is read. Folding a file that is already folded does not
+    // Without the stored day, every file is read. Folding a file that is already folded does not
     // change it.
     let mark = fs::read_to_string(folder.join(FOLDED)).ok().and_then(|mark| day_named(mark.trim()));
     let from = mark.unwrap_or(0);
@@ -264,8 +266,8 @@ pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>
     Ok(files)
 }
 
-/// Stores that all hours before `before` are folded, so that the files of those days are not read
-/// again. Blocks.
+/// Stores that the hours of all days before `before` are folded, so that the files of those days
+/// are not read again. Blocks.
 pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());
@@ -294,8 +296,8 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
         Ok((rows, damage, _)) => {
             all = rows;
             if damage == Damage::Some {
-                // The whole day counts as lost. The site line of the damaged file is dropped, so
-                // that it is not applied to rows that are added later.
+                // The whole day becomes a lost time. The site line is dropped, because its settings
+                // may not apply to rows that are added later.
                 all.site = None;
                 // The new rows are written even if the damaged file cannot be kept.
                 added = keep_beside(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
@@ -310,8 +312,9 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
     Ok(added)
 }
 
-/// Keeps the damaged file under a second name, as evidence for the operator. Only the first damaged
-/// file of each day is kept. A hard link is tried first, because it needs no space on a full disk.
+/// Keeps the damaged file under a second name, so that the operator can examine it. If a day's file
+/// is damaged again later, no second copy is made. A hard link is tried first, because it needs no
+/// space on a full disk.
 fn keep_beside(path: &Path) -> io::Result<()> {
     let beside = path.with_extension("jsonl.damaged");
     if beside.exists() || fs::hard_link(path, &beside).is_ok() {

@@ -1,15 +1,14 @@
-//! Judges the disallowed requests of a crawler: does the crawler ignore robots.txt, or does it not
-//! know the current rules yet?
+//! Decides whether a crawler that sent disallowed requests ignores robots.txt, or does not know the
+//! current rules yet.
 //!
 //! No crawler must be accused falsely. A request counts against a crawler only if **every** fetch
-//! of robots.txt that may have been the last one before the request accuses the crawler. A fetch
-//! accuses if the fetched version disallows the request, or if the fetch was more than 24 hours
-//! earlier (RFC 9309, section 2.4). These fetches are considered:
+//! that may have been the crawler's last one before the request accuses the crawler. A fetch
+//! accuses the crawler if the fetched version disallows the request, or if the fetch was more than
+//! 24 hours before the request (RFC 9309, section 2.4). These fetches may have been the last one:
 //!
-//! - the last fetch before the request at the same origin by a verified crawler that obeys one of
-//!   the same product tokens. Without such a fetch, the crawler is not accused;
-//! - every later fetch by crawlers of the same operator, including unverified crawlers whose claim
-//!   is not refuted;
+//! - the last fetch before the request, from the same origin, by a verified crawler that obeys one
+//!   of the same product tokens. Without such a fetch, the crawler is not accused;
+//! - every later fetch by crawlers of the same operator, unless the client was an impostor;
 //! - every fetch that may have been missed, because no process was watching, enforcement was off,
 //!   or counts were lost.
 
@@ -20,15 +19,14 @@ use tower_robots::rules::{Access, PathForm, RuleSet};
 
 use super::row::{ANY_ORIGIN, Case, DAY, Second};
 
-/// Time after its replacement during which a version is still kept for judging, in seconds. A
-/// crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4); one hour is added as
-/// a margin.
+/// How long a replaced version is still used to judge requests, in seconds. A crawler may rely on a
+/// fetched version for 24 hours (RFC 9309, section 2.4). One hour is added as a margin.
 pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
 
-/// Maximum number of versions that are used to judge a request.
+/// Maximum number of versions that judge one request.
 pub(crate) const MAX_VERSIONS: usize = 5;
 
-/// A version that a crawler may still rely on.
+/// A version of robots.txt that a crawler may still rely on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GoneBy<'v> {
     pub(crate) hash: VersionHash,
@@ -43,16 +41,15 @@ pub(crate) struct Disallowed<'r> {
     pub(crate) agent: &'r Agent,
     pub(crate) method: &'r str,
     pub(crate) target: &'r [u8],
-    /// The version in force, and the path form that it disallows.
+    /// The version in force that disallows the request, and the form of the path that matched.
     pub(crate) by: VersionHash,
     pub(crate) form: PathForm,
 }
 
 impl Case {
-    /// Records the versions that disallow the request, the one in force first, and the versions
-    /// that allow it. A version counts as disallowing only if it disallows the path as the client
-    /// sent it. A match of another path form does not count, because a crawler cannot be expected
-    /// to know these forms.
+    /// Records which versions disallow the request and which allow it, the version in force first.
+    /// A version is recorded as disallowing only if it disallows the path as the client sent it.
+    /// Other path forms are not considered, because a crawler cannot be expected to know them.
     pub(crate) fn judge_by<'v>(
         &mut self,
         versions: impl Iterator<Item = GoneBy<'v>> + Clone,
@@ -63,7 +60,7 @@ impl Case {
         let is_live = |version: &GoneBy<'_>| version.hash == request.by;
         let live_first = versions.clone().filter(is_live).chain(versions.filter(|version| !is_live(version)));
         for version in live_first {
-            // The request was already judged by the version in force, so its path form is known.
+            // The version in force already decided the request, so the matching path form is known.
             let form =
                 if is_live(&version) { Some(request.form) } else { request.disallowed_by(version.rules, policy) };
             match form {
@@ -88,8 +85,8 @@ impl Disallowed<'_> {
     }
 }
 
-/// Writes a name at position `written` of a list, and increments `written`. The memory of the
-/// previous name is reused.
+/// Writes a name at position `written` of a list, and increments `written`. Reuses the memory of
+/// the name that was there before.
 fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     match list.get_mut(*written) {
         Some(own) => name.clone_into(own),
@@ -98,23 +95,23 @@ fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     *written += 1;
 }
 
-/// Result of judging disallowed requests.
+/// What a crawler's fetches of robots.txt say about its disallowed requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadJudgement {
-    /// The version that was last fetched disallows the requests, or was fetched more than 24 hours
-    /// before them.
+    /// The crawler last fetched a version that disallows the requests, or fetched it more than 24
+    /// hours before them.
     Ignored,
-    /// The version that was last fetched is an older one that allows the requests, fetched at most
-    /// 24 hours before them.
+    /// The crawler last fetched an older version that allows the requests, at most 24 hours before
+    /// them.
     NotNewest,
-    /// No fetch of robots.txt before the requests was seen.
+    /// No fetch of robots.txt was seen before the requests.
     Unread,
-    /// A fetch was seen, but it is uncertain which version was fetched last.
+    /// A fetch was seen, but it is uncertain which version the crawler fetched last.
     Undecided,
 }
 
-/// Fetches of one version of robots.txt by crawlers of the same operator, which may affect a
-/// judgement.
+/// Fetches of one version of robots.txt by one crawler. They are used to judge requests of this or
+/// another crawler of the same operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading<'r> {
     pub(crate) origin: &'r str,
@@ -124,27 +121,27 @@ pub(crate) struct Reading<'r> {
     pub(crate) reader: Reader,
 }
 
-/// The client that fetched robots.txt.
+/// Relation between the client that fetched robots.txt and the crawler that is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     /// A verified crawler that obeys one of the same product tokens. Its fetches can accuse the
     /// judged crawler.
     Chain,
-    /// Another crawler of the operator, or an unverified crawler. Its fetches can only excuse the
+    /// Another crawler of the operator, or an unverified client. Its fetches can only excuse the
     /// judged crawler.
     Operator,
 }
 
-/// A time when a fetch of robots.txt may have been missed.
+/// A time when fetches of robots.txt may have happened without being recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
     pub(crate) from: Second,
     pub(crate) to: Second,
-    /// The version that was served during the whole time; `None` if this is not certain.
+    /// The version that was served during the whole gap; `None` if this is not certain.
     pub(crate) version: Option<String>,
 }
 
-/// A fetch that may have been the last one before the requests.
+/// A fetch that may have been the crawler's last one before the requests.
 struct Candidate<'r> {
     version: Option<&'r str>,
     /// Latest possible time of the fetch.
@@ -152,10 +149,10 @@ struct Candidate<'r> {
     is_seen: bool,
 }
 
-/// Judges requests by the fetches of robots.txt before them.
+/// Judges disallowed requests by the fetches of robots.txt that may precede them.
 pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJudgement {
-    // `disallowed_by` is empty if no version disallows the path as the client sent it: only other
-    // path forms match, or the rules are unknown.
+    // `disallowed_by` is empty if the rules are unknown, or if no version disallows the path as the
+    // client sent it.
     if case.origin == ANY_ORIGIN || case.disallowed_by.is_empty() {
         return ReadJudgement::Undecided;
     }
@@ -173,9 +170,8 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
     let missed = gaps.iter().filter(|gap| gap.to > at && gap.from < case.last);
     let missed =
         missed.map(|gap| Candidate { version: gap.version.as_deref(), at: gap.to.min(case.last), is_seen: false });
-    // A fetch that may have been missed can lead to `NotNewest` only if the certain fetch does not
-    // accuse the crawler either. Otherwise, the two contradict each other, and the result is
-    // `Undecided`.
+    // A possible but unseen fetch leads to `NotNewest` only if the last fetch that was seen does
+    // not accuse the crawler. If the seen fetch accuses it, the result is `Undecided`.
     let is_mild = !certain.accuses(case);
     let mut others = later.chain(missed).chain([certain]).filter(|candidate| !candidate.accuses(case)).peekable();
     if others.peek().is_none() {
@@ -188,14 +184,13 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
 }
 
 impl Case {
-    /// Reports whether these requests may come after a fetch: it has the same origin, and began no
-    /// later than the last request.
+    /// Reports whether some of these requests may come after a fetch in the span.
     fn is_after(&self, read: &Reading<'_>) -> bool {
         (read.origin == self.origin || read.origin == ANY_ORIGIN) && read.first <= self.last
     }
 
-    /// Returns the time of the latest fetch of a span that is certainly before the requests; `None`
-    /// if it is unknown whether any fetch is.
+    /// Returns the latest time in the span that certainly precedes the requests; `None` if there is
+    /// no such time.
     const fn moment_before(&self, read: &Reading<'_>) -> Option<Second> {
         if read.last < self.first {
             Some(read.last)
@@ -208,8 +203,8 @@ impl Case {
 }
 
 impl Candidate<'_> {
-    /// Reports whether a crawler with this fetch as its last one had to know that the requests are
-    /// disallowed.
+    /// Reports whether a crawler whose last fetch was this one must have known that the requests
+    /// are disallowed, or must have fetched robots.txt again.
     fn accuses(&self, case: &Case) -> bool {
         case.first.saturating_sub(self.at) > DAY || self.is_among(&case.disallowed_by)
     }
@@ -253,10 +248,10 @@ mod tests {
             (vec![read("1", 25)], 50, ReadJudgement::Ignored),
             (vec![read("2", 20), read("1", 40)], 50, ReadJudgement::NotNewest),
             (vec![read("1", 20), read("2", 40)], 50, ReadJudgement::Ignored),
-            // The rules of version 0 are unknown.
+            // Version 0 neither disallows nor allows the requests: its rules are unknown.
             (vec![read("0", 40)], 50, ReadJudgement::Undecided),
             (vec![read("0", 20)], 50, ReadJudgement::Ignored),
-            // A fetch after the requests does not count.
+            // A fetch after the requests does not matter.
             (vec![read("2", 51)], 50, ReadJudgement::Unread),
         ] {
             assert_eq!(judge(&case(hour), &reads, &[]), want, "{reads:?}");
@@ -300,7 +295,7 @@ mod tests {
             (read("1", 40), gap(45, 46, Some("2")), ReadJudgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("1")), ReadJudgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("0")), ReadJudgement::Undecided),
-            // The gap extends up to the requests in the first case, but not in the second.
+            // The gap reaches the requests in the first case, but not in the second.
             (read("2", 40), gap(50, 90, None), ReadJudgement::Undecided),
             (read("2", 40), gap(51, 90, None), ReadJudgement::Ignored),
         ] {

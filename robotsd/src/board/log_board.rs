@@ -1,9 +1,9 @@
-//! The board for an access log. It shows what a live board would have shown for the same requests,
-//! if the versions that were in force then are known.
+//! Builds a board from an access log. If the versions of robots.txt at that time are known, it
+//! shows what a live board would have shown.
 //!
-//! Requests are counted and judged as on a live board. Gaps in the log count as unwatched times: if
-//! the log has no line for more than an hour, any crawler may have fetched the robots.txt that was
-//! in force then.
+//! Requests are counted and judged as on a live board. A gap in the log is treated like a time when
+//! robotsd was not running: if the log has no line for more than an hour, any crawler may have
+//! fetched robots.txt in that hour.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -16,20 +16,20 @@ use super::summary::{Evidence, Period, sum_up};
 use super::table::{MAX_LIVE, UnregisteredNames};
 use super::watch::{Lost, Watch};
 
-/// Maximum number of hourly rows. If it is exceeded, hours are folded into days.
+/// Maximum number of hourly rows. If there are more, hours are folded into days.
 const MAX_HOURLY: usize = MAX_LIVE / 2;
 
-/// Maximum number of hours whose times of lines are stored: a little more than four years.
+/// Maximum number of hours in [`LoggedTimes`]: a little more than four years.
 const MAX_HOURS: usize = 40_000;
 
 /// Maximum number of bars in a trend.
 const MAX_BARS: Second = 400;
 
-/// Times of lines in a log: the first and the last line of each hour.
+/// The first and the last time in the log, for each hour.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoggedTimes(BTreeMap<Second, (Second, Second)>);
 
-/// Rows of a log.
+/// The rows and times that were counted from a log.
 #[derive(Debug, Default)]
 pub(crate) struct LogBoard {
     rows: DayRows,
@@ -42,8 +42,8 @@ impl LoggedTimes {
         self.note_span(at, at);
     }
 
-    /// Adds the times of the first and last line of an hour. Hours beyond [`MAX_HOURS`] are
-    /// dropped, and count as missing from the log.
+    /// Adds the times of the first and last line of an hour. Hours beyond [`MAX_HOURS`] are dropped
+    /// and treated as gaps in the log.
     fn note_span(&mut self, first: Second, last: Second) {
         let hour = hour_of(first);
         if let Some(known) = self.0.get_mut(&hour) {
@@ -57,7 +57,7 @@ impl LoggedTimes {
         other.0.values().for_each(|(first, last)| self.note_span(*first, *last));
     }
 
-    /// Returns the times without a gap of more than an hour between two lines.
+    /// Returns the periods without a gap of more than an hour between two lines.
     fn spans(&self) -> Vec<(Second, Second)> {
         let mut spans: Vec<(Second, Second)> = Vec::new();
         for (first, last) in self.0.values().copied() {
@@ -71,7 +71,7 @@ impl LoggedTimes {
 }
 
 impl LogBoard {
-    /// Adds the counts of a part of the log, whose lines have these times.
+    /// Adds the counts of a part of the log. `times` are the times of its lines.
     pub(crate) fn join(&mut self, counted: Counted, times: &LoggedTimes) {
         let mut is_lost = counted.lost > 0;
         for (mut key, row) in counted.rows {
@@ -84,7 +84,7 @@ impl LogBoard {
             if self.rows.count() < MAX_LIVE || self.rows.rows.contains_key(&key) {
                 self.rows.rows.entry(key).or_default().merge(&row);
             } else {
-                // The row was not added, so fetches of robots.txt in its time may be lost.
+                // The row is dropped, so fetches of robots.txt in its hour may be missing.
                 is_lost = true;
             }
         }
@@ -95,9 +95,9 @@ impl LogBoard {
         self.times.merge(times);
     }
 
-    /// Finishes counting. `versions` holds each version and when it came into force, oldest first.
-    /// Rows of impostors are counted as claimed for the crawlers in `crawlers`, because the log may
-    /// not contain the real addresses of their clients.
+    /// Finishes counting. `versions` contains each version and the time when it came into force,
+    /// oldest first. Impostors of the crawlers in `crawlers` are counted as claimed instead,
+    /// because the log may not contain the real addresses of clients.
     pub(crate) fn conclude(&mut self, versions: &[(Second, &str)], crawlers: &[String]) {
         self.rows.watches = watches(&self.times.spans(), versions);
         for rows in [&mut self.rows.rows, &mut self.rows.days] {
@@ -129,8 +129,8 @@ impl LogBoard {
     }
 }
 
-/// Returns the watches for the times with lines. The version in force is also known during gaps,
-/// because `versions` contains every change.
+/// Returns the watches for the periods without a gap. The version in force is known during gaps,
+/// too, because `versions` contains every change.
 fn watches(spans: &[(Second, Second)], versions: &[(Second, &str)]) -> Vec<Watch> {
     let (Some((process, _)), Some((_, end))) = (spans.first().copied(), spans.last().copied()) else {
         return Vec::new();
@@ -144,8 +144,7 @@ fn watches(spans: &[(Second, Second)], versions: &[(Second, &str)]) -> Vec<Watch
     let mut watches = Vec::new();
     for (since, until, version) in unknown.chain(known) {
         let inside = spans.iter().map(|(from, to)| ((*from).max(since), (*to).min(until)));
-        // If a version came into force or was replaced during a gap, a watch of zero length is
-        // added at that moment.
+        // A change of the version during a gap is recorded as a watch of zero length.
         let at = |moment: Second| is_silent(moment).then_some((moment, moment));
         let moments = at(since).into_iter().chain(inside.filter(|(from, to)| from <= to)).chain(at(until));
         let mut live_since = None;
@@ -181,7 +180,7 @@ mod tests {
             (90_000, Second::MAX, None),
         ];
         assert_eq!(gaps, want);
-        // A gap before the first known version has no known version.
+        // In the gap before the first known version, the version is unknown.
         let late = super::super::watch::gaps(&watches(&times.spans(), &[(10_000, "1")]), &[]);
         assert_eq!(late[1].version, None);
         assert_eq!((late[2].from, late[2].version.as_deref()), (10_000, Some("1")));

@@ -2,12 +2,12 @@
 //! and whether it obeys. In this module, a *read* is a fetch of robots.txt by a crawler.
 //!
 //! Workers count in a [`recorder`]. The control thread moves these counts into the [`table`], and a
-//! blocking thread writes the table to the [`history`]: one file per site and [`day`]. All of them
-//! add up [`row`]s. [`judgement`] decides what the requests of a crawler show, given the times that
-//! [`watch`] does not cover. [`summary`] builds the [`report`] from that. [`requested_paths`] are
-//! kept for the gate. [`visitors`] are people that services referred to the site;
-//! [`referrals`](mod@referrals) compares them with the pages that crawlers fetched. The board
-//! decides about no request, and no request waits for it.
+//! blocking thread writes the table to the [`history`]: one file per site and [`day`]. All three
+//! add up [`row`]s. [`judgement`] decides whether a crawler ignores robots.txt; [`watch`] tells it
+//! when fetches may have been missed. [`summary`] builds the [`report`] from that.
+//! [`requested_paths`] holds the most requested paths, for the gate. [`visitors`] counts people
+//! that services such as search engines referred to the site; [`referrals`](mod@referrals) compares
+//! their number with the pages that crawlers fetched. The board never affects or delays a request.
 
 mod row;
 

@@ -29,7 +29,7 @@ const RELOADS: usize = 10;
 /// table of sites, with links to the page of each.
 const DETAILED_SITES: usize = 3;
 
-/// The data of the page, which is the same as that of `robotsd status` and `robotsd board`.
+/// The data of the page, from the same reports as `robotsd status` and `robotsd board`.
 #[derive(Template)]
 #[template(path = "board/page.html")]
 pub(crate) struct BoardPage<'a> {
@@ -38,7 +38,7 @@ pub(crate) struct BoardPage<'a> {
     /// Histories of reloads of the shown sites.
     pub(crate) histories: &'a [HistoryReport],
     pub(crate) query: &'a BoardQuery,
-    /// Whether there are other replicas to ask.
+    /// Whether other replicas can be asked.
     pub(crate) has_others: bool,
     /// Interval of automatic reloads by the browser, in seconds; `None` if the page is not
     /// reloaded.
@@ -57,7 +57,7 @@ pub(crate) fn style() -> String {
     format!("{STYLE}{}", include_str!("page.css"))
 }
 
-/// The details of a crawler, shown when expanded.
+/// Details of a crawler, which the page shows when the reader expands it.
 #[derive(Template)]
 #[template(path = "board/crawler.html")]
 struct CrawlerFacts<'a> {
@@ -94,12 +94,12 @@ impl Sums {
     }
 }
 
-/// A task for the operator: its title, its reasons, and the commands that solve it.
+/// A task for the operator: its title, the reasons for it, and the commands that complete it.
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
 impl<'a> BoardPage<'a> {
-    /// Returns links to the page with another period, site, scope or reload setting. Each link has
-    /// its target, whether it is the current page, and its label.
+    /// Returns links to the page with another period, site, scope or reload interval: the target,
+    /// whether it is the current page, and the label.
     fn links(&self) -> Vec<(String, bool, &'static str)> {
         let (query, reload) = (self.query, self.reload);
         let spans = BoardSpan::ALL.map(|span| (BoardQuery { span, ..query.clone() }, in_words(span)));
@@ -168,7 +168,7 @@ impl<'a> BoardPage<'a> {
         reasons
     }
 
-    /// Returns the sums over all shown sites.
+    /// Returns the totals over all shown sites.
     fn figures(&self) -> [(&'static str, u64, String); 6] {
         use CrawlerGroup::{AiAnswers, AiTraining, Impostors, SearchEngines};
         let crawlers = || self.board.sites.iter().flat_map(|site| &site.crawlers);
@@ -212,7 +212,7 @@ impl<'a> BoardPage<'a> {
         rows
     }
 
-    /// Returns the reports of a site, or of its hosts.
+    /// Returns the status reports of a site. A site with several hosts may have one for each host.
     fn reports_of(&self, site: &SiteBoard) -> Vec<&SiteReport> {
         self.status.sites.iter().filter(|report| is_of(&site.site, &report.name)).collect()
     }
@@ -222,7 +222,7 @@ impl<'a> BoardPage<'a> {
         sites.find(|traffic| is_of(&site.site, &traffic.name)).map(|traffic| &traffic.requests)
     }
 
-    /// Returns the reloads of a site; `None` if there were none.
+    /// Returns the history of a site's reloads; `None` if it is empty.
     fn history_of(&self, site: &SiteBoard) -> Option<&HistoryReport> {
         self.histories.iter().find(|history| history.site == site.site && !history.entries.is_empty())
     }
@@ -285,8 +285,8 @@ impl CrawlerFacts<'_> {
     }
 }
 
-/// Returns the group of a crawler. Impostors are always in the group of impostors, whatever crawler
-/// they claim to be.
+/// Returns the group of a crawler. All impostors are in one group, whatever crawler they claim to
+/// be.
 fn group(crawler: &CrawlerBoard) -> CrawlerGroup {
     if crawler.identity == "impostor" { CrawlerGroup::Impostors } else { CrawlerGroup::of_category(&crawler.category) }
 }
@@ -314,8 +314,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns the numbers of disallowed requests that were forwarded: first those of other crawlers,
-/// then those of search engines.
+/// Returns the number of forwarded requests that robots.txt disallows: first those of other
+/// crawlers, then those of search engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);
@@ -334,7 +334,7 @@ fn is_live(line: &LineBoard, reports: &[&SiteReport]) -> bool {
     live.is_some_and(|live| short_hash(live) == short_hash(&line.version))
 }
 
-/// Draws a bar for the hits of a line, relative to the line with the most hits.
+/// Draws a bar for the hits of a line. The line with the most hits has the longest bar.
 fn bar_of(line: &LineBoard, site: &SiteBoard) -> Markup {
     bar(&[("disallowed", line.hits)], site.lines.iter().take(LINES).map(|line| line.hits).max().unwrap_or(0))
 }

@@ -1,5 +1,5 @@
-//! Recorders, which hold the counts of one worker for one site. The control thread takes the counts
-//! about once per second.
+//! Counts the requests of crawlers. Each worker has one recorder per site; the control thread takes
+//! the counts about once per second.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,25 +22,26 @@ use super::row::{Case, ClaimResult, Done, LineHits, ReadSpan, Row, RowKey, Secon
 use crate::counting::{RequestOutcome, SendingServices};
 use crate::http_common::ClientRequest;
 
-/// Maximum number of rows per site that a worker counts until the control thread takes them.
+/// Maximum number of rows per site and worker. The control thread empties the rows when it takes
+/// the counts.
 const MAX_ROWS: usize = 4096;
 
-/// Maximum number of unregistered crawlers that are counted under their own names. The limit
-/// applies to a worker until its counts are taken, and to an hour on the board of a site. It exists
-/// because clients can send any name.
+/// Maximum number of unregistered crawlers that are counted under their own names, because clients
+/// can send any name. A worker applies the limit until its counts are taken; the board of a site
+/// applies it to each hour.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
-/// Common name of the unregistered crawlers beyond [`MAX_UNKNOWN`], which are counted together.
+/// Common name for all unregistered crawlers beyond [`MAX_UNKNOWN`], which are counted together.
 pub(super) const UNKNOWN: &str = "other crawlers";
 
 /// Maximum length of a stored name or host, in bytes. Longer ones are truncated.
 pub(super) const MAX_NAME_LENGTH: usize = 128;
 
-/// Header with the scheme of the original request, which proxies send with decision requests.
+/// Header with the scheme of the original request. Proxies send it with their decision requests.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The versions of a site that crawlers may rely on: the live version, and each earlier version for
-/// a day after its replacement.
+/// Versions of a site's robots.txt that crawlers may rely on: the live version, and each earlier
+/// version for a day after its replacement.
 #[derive(Debug, Default)]
 pub(crate) struct KnownVersions {
     policy: Option<Arc<Policy>>,
@@ -58,16 +59,16 @@ struct KnownVersion {
     until: Second,
 }
 
-/// The recorders of a site for all workers. They stay in use when the config is reloaded.
+/// The recorders of a site for all workers. A reload of the config does not replace them.
 #[derive(Debug, Default)]
 pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
-    /// Whether crawlers were not recognised for some time since this flag was last cleared, for
-    /// example because enforcement was off.
+    /// Set when crawlers were not recognised for some time, for example because enforcement was
+    /// off. Cleared by the reader.
     pub(crate) has_missed: AtomicBool,
-    /// Whether the hosts of the site have changed since this flag was last cleared. Another site
-    /// may have served another version on these hosts.
+    /// Set when the hosts of the site have changed, because another site may have served another
+    /// version on the new hosts before. Cleared by the reader.
     pub(crate) has_new_hosts: AtomicBool,
     /// Counts the visitors that services refer.
     pub(crate) services: Arc<SendingServices>,
@@ -80,7 +81,7 @@ pub(crate) struct Recorder {
     counted: Mutex<Counted>,
 }
 
-/// Counts since they were last taken.
+/// Counts of a worker since the control thread last took them.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(super) rows: HashMap<RowKey, Row, RandomState>,
@@ -92,8 +93,8 @@ pub(crate) struct Counted {
     pub(super) scratch: RowScratch,
 }
 
-/// Buffers for the row key and the data of a request. They are reused, so that a request that
-/// belongs to an existing row allocates no memory.
+/// Buffers for the row key and the request data. They are reused, so that a request for an existing
+/// row allocates no memory.
 #[derive(Debug, Default)]
 pub(crate) struct RowScratch {
     key: RowKey,
@@ -116,8 +117,7 @@ impl SiteRecorders {
         let mut taken = Vec::new();
         recorders.retain(|recorder| {
             // This must be checked before the recorder is emptied. Otherwise, a worker could count
-            // a last request and drop its recorder between the two steps, and the count would be
-            // lost.
+            // a last request and drop its recorder between the two steps. That count would be lost.
             let is_used = Arc::strong_count(recorder) > 1;
             taken.push(recorder.take());
             is_used
@@ -126,8 +126,8 @@ impl SiteRecorders {
         taken
     }
 
-    /// Records the live version of a robots.txt, and until when crawlers may rely on the earlier
-    /// versions.
+    /// Adopts the live version of a robots.txt. The previous version remains known for as long as
+    /// crawlers may rely on it.
     pub(crate) fn follow(&self, robots: &LiveRobots, now: Second) {
         let (live, policy) = robots.with(|snapshot| (snapshot.content.clone(), Arc::clone(&snapshot.policy)));
         let Some(live) = live else { return };
@@ -138,8 +138,8 @@ impl SiteRecorders {
         if is_known {
             return;
         }
-        // A crawler may fetch a version until it is replaced, which is now, and may rely on it for
-        // a day after that.
+        // A crawler may have fetched the previous version until now, and may rely on it for a day
+        // after that.
         let until = now + GONE_BY;
         let mut versions: Vec<_> = known.versions.iter().filter(|version| now <= version.until).cloned().collect();
         if let Some(last) = versions.last_mut() {
@@ -162,7 +162,7 @@ impl Recorder {
     fn observe_at(&self, event: &Event<'_>, now: Second) {
         let record = event.record;
         let (agent, name, identity) = (&record.agent, record.name(), standing(record.identity));
-        // `got_page` is false here: pages are counted elsewhere, when the response is known.
+        // `got_page` is false, because pages are counted separately, once the response is known.
         let seen = CrawlerRequest { agent, name, identity, at: now, got_page: false };
         let origin = |out: &mut String| write_origin(scheme_of(event), event.request.host().unwrap_or_default(), out);
         let target = event.request.target();
@@ -182,8 +182,7 @@ impl Recorder {
         let done = done(record);
         if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
-            // Only requests that certainly come from a search engine with an index count as
-            // requested paths.
+            // Only paths that a verified search engine requests are recorded for the gate.
             if identity == ClaimResult::Verified && agent.registered().is_some_and(|crawler| crawler.is_index_engine) {
                 counted.requested.count(target);
             }
@@ -202,21 +201,21 @@ impl Recorder {
         });
     }
 
-    /// Removes the counts and returns them.
+    /// Returns the counts and resets them.
     pub(super) fn take(&self) -> Counted {
         std::mem::take(&mut *self.counted.lock())
     }
 }
 
-/// A request of a crawler, live or from a log.
+/// A crawler's request, received live or read from a log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrawlerRequest<'r> {
     pub(crate) agent: &'r Agent,
-    /// Name from the `User-Agent`, used if the crawler is not registered.
+    /// Name from the `User-Agent` header. It is used only if the crawler is not registered.
     pub(crate) name: &'r str,
     pub(crate) identity: ClaimResult,
     pub(crate) at: Second,
-    /// Whether the response is known to have been a page.
+    /// Whether the response is known to be a page.
     pub(crate) got_page: bool,
 }
 
@@ -226,8 +225,8 @@ impl Counted {
         self.rows.len() >= MAX_ROWS
     }
 
-    /// Counts a fetch of robots.txt. `fill` sets the origin, and the version that was served
-    /// (`None` if another server responded).
+    /// Counts a fetch of robots.txt. `fill` sets the origin and the served version (`None` if
+    /// another server responded).
     pub(crate) fn read(&mut self, request: &CrawlerRequest<'_>, fill: impl FnOnce(&mut ReadSpan)) {
         let read = &mut self.scratch.read;
         read.origin.clear();
@@ -246,7 +245,7 @@ impl Counted {
     }
 
     /// Counts a request that robots.txt disallows. `fill` sets the origin, the versions that
-    /// disallow or allow the request, and the line that disallows it.
+    /// disallow or allow the request, and the matching line.
     pub(crate) fn disallow(&mut self, request: &CrawlerRequest<'_>, done: Done, fill: impl FnOnce(&mut RowScratch)) {
         self.scratch.case.origin.clear();
         fill(&mut self.scratch);
@@ -294,7 +293,7 @@ impl Counted {
 }
 
 impl KnownVersions {
-    /// Returns the versions that a crawler may rely on; none as long as the policy is unknown.
+    /// Returns the versions that a crawler may rely on. Returns none until the policy is known.
     fn gone_by(&self) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = self.versions.iter().filter(|_| self.policy.is_some());
         versions.map(|KnownVersion { content, name, .. }| GoneBy { hash: content.hash(), name, rules: content.rules() })
@@ -308,8 +307,8 @@ impl KnownVersions {
     }
 }
 
-/// Returns whether robotsd served its robots.txt (`true`) or another server responds with its own
-/// (`false`); `None` if no robots.txt was served.
+/// Returns `true` if robotsd serves its own robots.txt for this request, and `false` if another
+/// server responds; `None` if the response is not a robots.txt.
 fn served(event: &Event<'_>) -> Option<bool> {
     if event.request.method != Method::GET {
         return None;
@@ -321,7 +320,8 @@ fn served(event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// Converts the result of identity verification; `Claimed` if verification is not configured.
+/// Converts the result of identity verification to a row key. Without verification, every crawler
+/// is `Claimed`.
 pub(crate) const fn standing(identity: Option<Identity>) -> ClaimResult {
     match identity {
         Some(Identity::Verified(_)) => ClaimResult::Verified,
@@ -371,7 +371,7 @@ pub(crate) fn write_origin(scheme: &str, host: &str, out: &mut String) {
     }
 }
 
-/// Returns the name of a version, as it is shown on the board and accepted by `robotsd accept`.
+/// Returns the name of a version in the form that the board shows and `robotsd accept` takes.
 pub(crate) fn written(hash: VersionHash) -> String {
     format!("sha256:{}", hash.short())
 }

@@ -14,12 +14,12 @@ use super::recorder::cut;
 use super::visitors::Service;
 use crate::html::{counted, grouped};
 
-/// An operator with the pages that its crawlers fetched and the visitors that its services
+/// The pages that an operator's crawlers fetched, compared with the visitors that its services
 /// referred.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OperatorBalance {
     pub(crate) operator: String,
-    /// Purposes of the operator's crawlers.
+    /// What the operator uses its crawlers for.
     pub(crate) purposes: Vec<String>,
     pub(crate) pages: u64,
     pub(crate) visitors: u64,
@@ -46,8 +46,8 @@ pub(crate) struct ServiceVisitors {
 }
 
 impl OperatorBalance {
-    /// Returns the operators with pages or visitors, the one with the most pages first. `taken`
-    /// contains the operator of each crawler and the crawler's pages.
+    /// Returns the operators that have pages or visitors, the one with the most pages first.
+    /// `taken` contains each crawler's operator and pages.
     pub(crate) fn all<'c>(
         taken: impl IntoIterator<Item = (&'c str, TakenPages)>,
         sent: impl IntoIterator<Item = (Service, u64)>,

@@ -19,27 +19,28 @@ pub(crate) struct BoardReport {
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) step_seconds: u64,
-    /// Whether every fetch of robots.txt reaches these processes, according to the config.
+    /// Whether the config says that every fetch of robots.txt reaches the reporting processes.
     pub(crate) sees_all: bool,
-    /// Number of processes that serve the sites. The report contains the counts of
+    /// Number of processes that serve the sites. The report contains the counts of only
     /// `counted_replicas` of them.
     pub(crate) replicas: usize,
     pub(crate) counted_replicas: usize,
-    /// Notes about counts that the report may lack, as sentences.
+    /// Sentences about counts that may be missing from the report.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
     #[serde(default)]
     pub(crate) sites: Vec<SiteBoard>,
 }
 
-/// The crawlers of a site.
+/// The part of the report about one site.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteBoard {
     pub(crate) site: String,
-    /// Recent traffic; `None` in the first seconds of a process, and if the report is built from
-    /// files of other processes.
+    /// Recent traffic; `None` in the first seconds of a process, and in a report from files of
+    /// other processes.
     pub(crate) traffic: Option<RecentTraffic>,
-    /// Lines without a hit; `None` unless there is exactly one live version.
+    /// Lines of the live version that have not disallowed any request; `None` unless there is
+    /// exactly one live version.
     pub(crate) never_hit: Option<NeverHit>,
     /// Crawlers, the one with the most disallowed requests first.
     pub(crate) crawlers: Vec<CrawlerBoard>,
@@ -50,7 +51,7 @@ pub(crate) struct SiteBoard {
     pub(crate) lines: Vec<LineBoard>,
 }
 
-/// A crawler on a site.
+/// The part of the report about one crawler on one site.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CrawlerBoard {
     pub(crate) crawler: String,
@@ -61,14 +62,14 @@ pub(crate) struct CrawlerBoard {
     pub(crate) identity: String,
     /// The verdict: `obeys`, `has not read the newest version`, `ignores` or `no read seen here`.
     pub(crate) word: Option<String>,
-    /// Why there is no verdict; `None` if there is one.
+    /// Reason why there is no verdict; `None` if there is one.
     pub(crate) no_word: Option<String>,
     pub(crate) last_read: Option<LastRead>,
     pub(crate) reads: u64,
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
-    /// Number of pages that the crawler received: GET requests answered with 2xx or 304, except
-    /// requests for page resources such as images. 0 for an unregistered crawler.
+    /// Number of pages that the crawler received: its GET requests with a response of 2xx or 304,
+    /// except those for images and other page resources. 0 for an unregistered crawler.
     #[serde(default)]
     pub(crate) pages: u64,
     /// Numbers of disallowed requests, grouped by the crawler's fetches of robots.txt before them.
@@ -81,7 +82,7 @@ pub(crate) struct CrawlerBoard {
     pub(crate) trend: Vec<TrendBar>,
 }
 
-/// Requests of the last minute at this process.
+/// Traffic of a site at this process in the last minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecentTraffic {
     /// Length of the measured period, in seconds.
@@ -89,8 +90,8 @@ pub(crate) struct RecentTraffic {
     pub(crate) requests_per_minute: f64,
     /// Share of requests that were refused, from 0 to 1.
     pub(crate) refused_share: f64,
-    /// 99th percentile of the decision time since the process started. One decision in 64 is timed;
-    /// `None` until the first one is.
+    /// 99th percentile of the decision time since the process started. Only one decision in 64 is
+    /// timed; `None` before the first of them.
     pub(crate) decision_p99_seconds: Option<f64>,
 }
 
@@ -98,34 +99,34 @@ pub(crate) struct RecentTraffic {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NeverHit {
     pub(crate) version: String,
-    /// The time when the version went live, or the start of the period if it is later.
+    /// The later of two times: when the version went live, and when the period starts.
     pub(crate) since: String,
     /// Number of lines with a `Disallow` rule. `count` of them have not disallowed any request.
     pub(crate) of: usize,
     pub(crate) count: usize,
-    /// Whether the hits of every line are known exactly. They are not if hits were counted together
-    /// for several lines, if counts are missing for some time, or if there are other replicas. In
-    /// these cases, some of the lines may have hits.
+    /// Whether the listed lines certainly have no hits. This is uncertain if hits were counted
+    /// together for several lines, if counts are missing for some time, or if there are other
+    /// replicas.
     pub(crate) is_certain: bool,
-    /// Lines without a hit. The number of lines in this list is limited.
+    /// Lines without a hit, up to a maximum number.
     pub(crate) lines: Vec<LineBoard>,
 }
 
 /// Numbers of disallowed requests, grouped by the crawler's fetches of robots.txt before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JudgedCounts {
-    /// The version that was last fetched disallows the requests, or was fetched more than 24 hours
-    /// before them.
+    /// The crawler last fetched a version that disallows the requests, or fetched it more than 24
+    /// hours before them.
     pub(crate) ignored: u64,
-    /// The version that was last fetched is an older one that allows the requests, fetched at most
-    /// 24 hours before them.
+    /// The crawler last fetched an older version that allows the requests, at most 24 hours before
+    /// them.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
-    /// The requests cannot be judged.
+    /// Requests that cannot be judged.
     pub(crate) undecided: u64,
 }
 
-/// The last fetch of robots.txt that was seen.
+/// The crawler's last recorded fetch of robots.txt.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LastRead {
     pub(crate) when: String,
@@ -135,7 +136,7 @@ pub(crate) struct LastRead {
     pub(crate) is_newest: Option<bool>,
 }
 
-/// A line of robots.txt that disallowed requests.
+/// Hits of a line in robots.txt that disallowed requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineBoard {
     pub(crate) version: String,
@@ -145,7 +146,7 @@ pub(crate) struct LineBoard {
     pub(crate) pattern: String,
     pub(crate) hits: u64,
     /// Crawlers whose requests the line disallowed, the one with the most hits first. Empty if this
-    /// is the worst line of one crawler.
+    /// line is reported as the worst line of one crawler.
     #[serde(default)]
     pub(crate) crawlers: Vec<LineCrawler>,
 }
@@ -157,7 +158,7 @@ pub(crate) struct LineCrawler {
     pub(crate) hits: u64,
 }
 
-/// A bar of a trend.
+/// Requests of one hour or day in a trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TrendBar {
     pub(crate) allowed: u64,
@@ -175,12 +176,13 @@ impl JudgedCounts {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }
 
-    /// Describes the counts after the words "disallowed requests", for example `10 although it had
-    /// read that they are, 2 without a read seen here`; `None` if all counts are 0.
+    /// Describes the counts. The description follows the words "disallowed requests", for example
+    /// `10 although it had read that they are disallowed, 2 without a read seen here`; `None` if
+    /// all counts are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
-            (self.ignored, "although it had read that they are"),
-            (self.not_newest, "that the older version it had read allows"),
+            (self.ignored, "although it had read that they are disallowed"),
+            (self.not_newest, "allowed by the older version that it had read"),
             (self.unread, "without a read seen here"),
             (self.undecided, "which cannot be judged"),
         ];
@@ -233,7 +235,7 @@ impl NeverHit {
 /// Interval between two stored totals, in seconds.
 const EVERY: Second = 5;
 
-/// The traffic of a site since the process started.
+/// Totals of a site's traffic since the process started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TrafficTotals {
     pub(crate) requests: u64,
@@ -242,14 +244,14 @@ pub(crate) struct TrafficTotals {
     pub(crate) decision_p99: Option<f64>,
 }
 
-/// The stored totals of the last minute.
+/// Totals that were stored in the last minute.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrafficWindow {
     totals: VecDeque<(Second, TrafficTotals)>,
 }
 
 impl TrafficWindow {
-    /// Reports whether totals must be stored at `at`.
+    /// Reports whether a total must be stored at this time.
     pub(super) const fn is_due(at: Second) -> bool {
         at.is_multiple_of(EVERY)
     }
@@ -257,8 +259,8 @@ impl TrafficWindow {
     pub(super) fn add(&mut self, now: Second, totals: TrafficTotals) {
         let goes_on = |(at, before): &(Second, TrafficTotals)| *at < now && before.requests <= totals.requests;
         if !self.totals.back().is_none_or(goes_on) {
-            // The counts are lower if the clock was set back, or if the name now belongs to another
-            // site.
+            // The totals are lower than before, because the clock was set back or another site now
+            // has this name.
             self.totals.clear();
         }
         self.totals.push_back((now, totals));
@@ -267,8 +269,8 @@ impl TrafficWindow {
         }
     }
 
-    /// Returns the traffic between the oldest and the newest stored total; `None` until there are
-    /// two totals.
+    /// Returns the traffic between the oldest and the newest stored total; `None` unless there are
+    /// at least two totals.
     pub(super) fn traffic(&self) -> Option<RecentTraffic> {
         let ((since, first), (until, last)) = (self.totals.front()?, self.totals.back()?);
         let seconds = until - since;
@@ -296,7 +298,7 @@ fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String);
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
-    // Each crawler of an operator has the visitors of all services of the operator.
+    // In the row of each crawler, the visitors are those of all services of its operator.
     let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
     let balance = site.given_back.iter().find(is_of);
     let ratio = balance.and_then(|balance| balance.pages_per_visitor);
@@ -380,7 +382,7 @@ mod tests {
         assert_eq!(add(1060, 5_100, 5_025), Some((60, 100.0, 0.25)));
         assert_eq!(add(1070, 5_150, 5_075), Some((60, 50.0, 1.0)));
         assert_eq!(add(1075, 5_150, 5_075), Some((15, 200.0, 1.0)), "requests between 1010 and 1060 are unknown");
-        // Lower counts mean that counting has started again.
+        // Totals that are lower than before mean that counting has started again.
         assert_eq!(add(1080, 3, 0), None);
         assert_eq!(add(1070, 4, 0), None, "the clock is set back");
         assert_eq!(add(1100, 4, 0), Some((30, 0.0, 0.0)));

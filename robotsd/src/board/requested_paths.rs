@@ -1,10 +1,10 @@
-//! The paths that verified search engines request most. The gate checks these paths, in addition to
-//! those of sitemaps, when a new version of robots.txt is fetched.
+//! The paths that verified search engines request most. When a new version of robots.txt is
+//! fetched, the gate checks whether it disallows any of these paths or those in sitemaps.
 //!
-//! This is the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005). The true number of
-//! requests for a path is at least `count - error`. Every path with more than 1 / [`MAX_PATHS`] of
-//! all requests is in the table, no matter how many other paths are requested. Queries are not
-//! stored, and only requests of crawlers are counted, not those of people.
+//! The counts use the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005). The true
+//! number of requests for a path is at least `count - error`. Every path with more than 1 /
+//! [`MAX_PATHS`] of all requests is in the table, no matter how many other paths are requested.
+//! Queries are not stored, and only requests of crawlers are counted, not those of people.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// to find all paths with more than 1 % of the requests.
 const MAX_PATHS: usize = 256;
 
-/// Maximum length of a stored path, in bytes. Requests for a longer path only increase the total.
+/// Maximum length of a stored path, in bytes. A request for a longer path increases only the total.
 const MAX_PATH_LENGTH: usize = 512;
 
 /// A path counts as much requested if its share of the requests is more than 1 / `SHARE`.
@@ -30,7 +30,7 @@ pub(crate) struct RequestedPaths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PathCount {
     count: u64,
-    /// Maximum number of the counted requests that may have been for other paths.
+    /// Maximum number of requests in the count that may have been for other paths.
     #[serde(default, skip_serializing_if = "super::row::is_zero")]
     error: u64,
 }
@@ -50,7 +50,7 @@ impl RequestedPaths {
 
     pub(super) fn merge(&mut self, other: &Self) {
         self.total += other.total;
-        // The most requested paths are added first, so that they get the smallest error.
+        // The paths with the most requests are added first, so that they get the smallest error.
         let mut others: Vec<_> = other.paths.iter().collect();
         others.sort_by_key(|(_, path)| std::cmp::Reverse(path.count));
         others.into_iter().for_each(|(path, count)| self.add(path, *count));
@@ -66,7 +66,7 @@ impl RequestedPaths {
         self.paths.iter().filter(move |(_, count)| is_much(count)).map(|(path, _)| &**path)
     }
 
-    /// Reports whether the counts are plausible: a process could have written them.
+    /// Reports whether a running process could have counted these paths.
     pub(super) fn is_sound(&self) -> bool {
         let is_sound = |(path, of): (&String, &PathCount)| {
             path.starts_with('/') && path.len() <= MAX_PATH_LENGTH && of.error <= of.count
@@ -81,7 +81,7 @@ impl RequestedPaths {
             return;
         }
         // The table is full, so the new path replaces a path with the lowest count. The new path
-        // may already have had that many requests, which becomes its error.
+        // may already have had that many requests, so that count becomes its error.
         if self.paths.len() >= MAX_PATHS
             && let Some((least, count)) = self.paths.iter().min_by_key(|(_, held)| held.count)
         {

@@ -1,9 +1,9 @@
-//! A row contains the data of one crawler on one site during one hour or day: counts, fetches of
-//! robots.txt, and the data about disallowed requests that is needed to judge them later.
+//! Defines the row: the data about one crawler on one site in one hour or day. It contains counts,
+//! fetches of robots.txt, and what is needed to judge disallowed requests later.
 //!
-//! [`Row::merge`] adds up the rows of workers, processes and replicas. Every list in a row is
-//! bounded. A row contains neither client addresses nor requested paths, only patterns of
-//! robots.txt.
+//! [`Row::merge`] adds up the rows of workers, processes and replicas. Every list in a row has a
+//! maximum length. For privacy, a row contains the matching patterns of robots.txt instead of
+//! requested paths, and no client addresses.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 use crate::date;
 use crate::word_enum::word_enum;
 
-/// Maximum number of [`ReadSpan`]s, and of [`Case`]s, per row.
+/// Maximum number of [`ReadSpan`]s per row, and of [`Case`]s.
 const MAX_SPANS: usize = 32;
 
-/// Maximum number of lines with their own hit count, per row.
+/// Maximum number of robots.txt lines per row whose hits are counted separately.
 const MAX_LINES: usize = 32;
 
-/// Origin of fetches whose origin is no longer known. It matches every origin.
+/// Stands for an origin that is no longer known. It matches every origin.
 pub(super) const ANY_ORIGIN: &str = "*";
 
 word_enum! {
-    /// The result of verifying a client's claim to be the crawler.
+    /// Result of checking whether a client is the crawler that its `User-Agent` names.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub(crate) enum ClaimResult {
@@ -36,7 +36,7 @@ word_enum! {
     }
 }
 
-/// Identifies a row among the rows of its site.
+/// Key of a row within its site: hour or day, crawler and identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct RowKey {
     /// First second of the hour or day.
@@ -46,20 +46,20 @@ pub(crate) struct RowKey {
     pub(crate) identity: ClaimResult,
 }
 
-/// The counts of a row.
+/// Data about one crawler in one hour or day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Row {
     /// Operator from the registry; empty for an unregistered crawler.
     pub(crate) operator: String,
     pub(crate) category: String,
-    /// Product tokens that the crawler obeys, in order.
+    /// Product tokens whose groups the crawler obeys, most preferred first.
     pub(crate) chain: Vec<String>,
-    /// Number of requests that robots.txt does not disallow. Requests for robots.txt do not count.
+    /// Number of requests that robots.txt does not disallow, without those for robots.txt itself.
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
     /// Number of pages that the crawler received: responses with 2xx or 304, except to requests for
-    /// page resources such as images.
+    /// images and other page resources.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) pages: u64,
     pub(crate) done: Done,
@@ -68,8 +68,8 @@ pub(crate) struct Row {
     pub(crate) lines: Vec<LineHits>,
 }
 
-/// How disallowed requests, requests of impostors, and requests that exceeded the crawl delay were
-/// handled.
+/// Numbers of requests by the action taken: disallowed requests, requests of impostors, and
+/// requests that exceeded the crawl delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Done {
@@ -84,8 +84,8 @@ pub(crate) struct Done {
     pub(crate) limited: u64,
 }
 
-/// Consecutive fetches of one version of robots.txt at one origin, without a fetch of another
-/// version between them.
+/// Consecutive fetches of one version of robots.txt from one origin, uninterrupted by a fetch of
+/// another version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadSpan {
     pub(crate) origin: String,
@@ -96,7 +96,8 @@ pub(crate) struct ReadSpan {
     pub(crate) count: u64,
 }
 
-/// Disallowed requests at one origin that the same versions disallow and allow.
+/// Disallowed requests that are judged together, because the same versions at the same origin
+/// disallow and allow them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
     pub(crate) origin: String,
@@ -109,7 +110,7 @@ pub(crate) struct Case {
     pub(crate) count: u64,
 }
 
-/// A line of a version, and the number of requests that it disallowed.
+/// Hits of one line: the number of requests that the line disallowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineHits {
     pub(crate) version: String,
@@ -121,7 +122,7 @@ pub(crate) struct LineHits {
 }
 
 impl Row {
-    /// Adds another row of the same crawler. The two rows may overlap in time.
+    /// Adds another row of the same crawler. The rows may cover overlapping times.
     pub(crate) fn merge(&mut self, other: &Self) {
         if self.operator.is_empty() && self.chain.is_empty() {
             self.operator.clone_from(&other.operator);
@@ -132,15 +133,15 @@ impl Row {
         self.disallowed = self.disallowed.saturating_add(other.disallowed);
         self.pages = self.pages.saturating_add(other.pages);
         self.done.merge(other.done);
-        // Fetches are merged first, because they determine which requests must stay in separate
-        // cases.
+        // Fetches must be merged before cases, because a fetch between two requests keeps them in
+        // separate cases.
         other.reads.iter().for_each(|read| self.read(read));
         other.cases.iter().for_each(|case| self.disallow(case));
         other.lines.iter().for_each(|line| self.hit(line));
     }
 
-    /// Adds fetches of robots.txt. Fetches beyond [`MAX_SPANS`] are merged to one span of an
-    /// unknown version at [`ANY_ORIGIN`], which cannot accuse a crawler.
+    /// Adds fetches of robots.txt. Fetches beyond [`MAX_SPANS`] are merged into one span with an
+    /// unknown version and [`ANY_ORIGIN`]. Crawlers cannot be accused because of such a span.
     pub(crate) fn read(&mut self, read: &ReadSpan) {
         let is_full = self.reads.len() >= MAX_SPANS;
         let parted = |own: &ReadSpan| {
@@ -166,10 +167,10 @@ impl Row {
         }
     }
 
-    /// Adds a case. The count `disallowed` must already include its requests.
+    /// Adds a case. The caller must already have added its requests to `disallowed`.
     pub(crate) fn disallow(&mut self, case: &Case) {
-        // Two requests stay in separate cases if a fetch begins between them, or in the same second
-        // as one of them, because it may be before the later request only.
+        // Two requests stay in separate cases if a fetch begins between them, because it precedes
+        // only the later request. The same applies to a fetch in the same second as one of them.
         let begins = |from: Second, to: Second| {
             let at = [case.origin.as_str(), ANY_ORIGIN];
             let of = |read: &&ReadSpan| at.contains(&read.origin.as_str());
@@ -229,7 +230,8 @@ impl ReadSpan {
 }
 
 impl Case {
-    /// Reports whether both cases have the same origin and the same versions.
+    /// Reports whether two cases have the same origin and the same versions, so that they can be
+    /// merged.
     fn is_of(&self, other: &Self) -> bool {
         self.origin == other.origin && self.disallowed_by == other.disallowed_by && self.allowed_by == other.allowed_by
     }
@@ -316,19 +318,19 @@ mod tests {
         row.disallow(&case("2", 20));
         row.read(&read("2", 30));
         row.disallow(&case("2", 40));
-        // Another read of the same version separates nothing.
+        // Another fetch of the same version must not separate the cases.
         row.read(&read("2", 50));
         row.disallow(&case("2", 60));
         let cases: Vec<_> = row.cases.iter().map(|case| (case.first, case.last, case.count)).collect();
         assert_eq!(cases, [(10, 20, 2), (40, 60, 2)]);
-        // A request in the same second as a read is separate from the requests after both.
+        // A request in the same second as a fetch must be in another case than the later requests.
         let mut row_of_a_second = Row::default();
         row_of_a_second.read(&read("2", 10));
         [10, 10, 15, 16].iter().for_each(|at| row_of_a_second.disallow(&case("2", *at)));
         let of_a_second: Vec<_> =
             row_of_a_second.cases.iter().map(|case| (case.first, case.last, case.count)).collect();
         assert_eq!(of_a_second, [(10, 10, 2), (15, 16, 2)]);
-        // The result does not depend on how the counts are split.
+        // The result must not depend on how the counts are split between workers.
         let mut pieces = Row::default();
         let mut piece = |fill: &dyn Fn(&mut Row)| {
             let mut piece = Row::default();

@@ -1,8 +1,7 @@
 //! Builds the board of a site from its rows.
 //!
-//! The rows of one process and of several merged processes are summed up in the same way. Each
-//! request is judged by the fetches of robots.txt that all processes saw, and by those that each of
-//! them may have missed.
+//! The rows may come from one process or several. Each request is judged by the fetches of
+//! robots.txt that any of the processes recorded, and by those that any of them may have missed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -29,13 +28,12 @@ pub(crate) struct Period {
     pub(crate) step: Second,
 }
 
-/// Whether the rows contain enough evidence to accuse a crawler.
+/// Whether the rows contain all evidence that is needed to accuse a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// The rows contain every fetch of robots.txt.
     Complete,
-    /// Fetches may be missing, because a cache or another replica may also serve the site's
-    /// robots.txt.
+    /// Fetches may be missing, because a cache or another replica may also serve the robots.txt.
     Partial,
 }
 
@@ -61,7 +59,8 @@ impl Period {
 }
 
 /// Builds the board of a site. `processes` contains the rows of each process that serves the site.
-/// The rows may begin before the period, because earlier fetches of robots.txt count, too.
+/// The rows should begin before the period, because earlier fetches of robots.txt are needed to
+/// judge its requests.
 pub(crate) fn sum_up(
     site: &str,
     processes: &[DayRows],
@@ -70,8 +69,7 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    // If the evidence is partial, no crawler is accused. Fetches that were seen can still excuse a
-    // crawler.
+    // With partial evidence, no crawler is accused, but a recorded fetch can still excuse one.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);
@@ -93,8 +91,8 @@ pub(crate) fn sum_up(
     SiteBoard { site: site.to_owned(), crawlers: boards, lines: lines(&rows), ..SiteBoard::default() }
 }
 
-/// Adds the balance of pages and visitors in the period. Pages that impostors fetched are not
-/// counted.
+/// Adds the comparison of fetched pages with referred visitors. Pages that impostors fetched are
+/// not counted.
 pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Period, registry: &Registry) -> SiteBoard {
     let own = site.crawlers.iter().filter(|crawler| crawler.identity != ClaimResult::Impostor.as_str());
     let taken = own.map(|crawler| {
@@ -107,10 +105,10 @@ pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Perio
     SiteBoard { given_back, ..site }
 }
 
-/// The rows of a site, by crawler and identity.
+/// Rows of a site, grouped by crawler and identity.
 struct SiteRows<'r> {
     by_crawler: BTreeMap<(&'r str, ClaimResult), Vec<CrawlerRow<'r>>>,
-    /// The crawlers of each operator, with their identities.
+    /// Crawlers of each operator, with their identities.
     by_operator: BTreeMap<&'r str, BTreeSet<(&'r str, ClaimResult)>>,
 }
 
@@ -119,8 +117,7 @@ struct SiteRows<'r> {
 struct CrawlerRow<'r> {
     begin: Second,
     row: &'r Row,
-    /// Whether the row is in the period. Earlier rows are used only for their fetches of
-    /// robots.txt.
+    /// Whether the row is in the period. If it is earlier, only its fetches of robots.txt are used.
     is_counted: bool,
 }
 
@@ -141,7 +138,8 @@ impl<'r> SiteRows<'r> {
         rows
     }
 
-    /// Returns the crawlers whose fetches of robots.txt may count as fetches of this crawler.
+    /// Returns the crawlers of the same operator, whose fetches of robots.txt may affect the
+    /// verdict about this crawler.
     fn of_same_operator(&self, crawler: &'r str, operator: &str) -> BTreeSet<(&'r str, ClaimResult)> {
         let own = [ClaimResult::Verified, ClaimResult::Claimed].map(|identity| (crawler, identity));
         let others = self.by_operator.get(operator).into_iter().flatten().copied();
@@ -149,7 +147,7 @@ impl<'r> SiteRows<'r> {
     }
 }
 
-/// A crawler with its rows, and all rows of the site.
+/// A crawler whose rows are being summed up, and all rows of its site.
 struct Crawler<'r> {
     crawler: &'r str,
     identity: ClaimResult,
@@ -214,8 +212,8 @@ impl<'r> Crawler<'r> {
                 };
                 *count = count.saturating_add(case.count);
             }
-            // The rows of a damaged file may contain disallowed requests without a case. They count
-            // as undecided.
+            // The rows of a damaged file may contain disallowed requests without the data to judge
+            // them. Such requests are undecided.
             let missing = board.disallowed.saturating_sub(board.judged.total());
             board.judged.undecided = board.judged.undecided.saturating_add(missing);
         }
@@ -227,13 +225,13 @@ impl<'r> Crawler<'r> {
         board
     }
 
-    /// Returns the fetches of robots.txt that are used to judge the crawler's requests.
+    /// Returns the fetches of robots.txt that decide how the crawler's requests are judged.
     fn readings(&self, operator: &str, chain: &[String]) -> Vec<Reading<'r>> {
         let mut readings = Vec::new();
         for of in self.rows.of_same_operator(self.crawler, operator) {
             let (crawler, identity) = of;
             for CrawlerRow { row, .. } in self.rows.by_crawler.get(&of).into_iter().flatten() {
-                // In this row, the other crawler has a different operator, for example because the
+                // This row of the other crawler has another operator, for example because the
                 // registry has changed.
                 if crawler != self.crawler && row.operator != operator {
                     continue;
@@ -254,7 +252,7 @@ impl<'r> Crawler<'r> {
     }
 }
 
-/// Returns the verdict about a crawler, or the reason why there is none.
+/// Returns the verdict about a crawler, or the reason why there is no verdict.
 fn word(
     identity: ClaimResult,
     board: &CrawlerBoard,
@@ -285,7 +283,7 @@ fn word(
     Ok("obeys")
 }
 
-/// A version, a line number and the pattern of the line.
+/// Identifies a line of robots.txt: version, line number and pattern.
 type LineKey<'r> = (&'r str, usize, &'r str);
 
 fn line_board((version, line, pattern): LineKey<'_>, hits: u64, crawlers: Vec<LineCrawler>) -> LineBoard {
@@ -294,8 +292,8 @@ fn line_board((version, line, pattern): LineKey<'_>, hits: u64, crawlers: Vec<Li
 
 type HitsByCrawler<'r> = BTreeMap<(&'r str, ClaimResult), u64>;
 
-/// Returns the lines of a site with the crawlers whose requests they disallowed, the line with the
-/// most hits first.
+/// Returns the lines of robots.txt that disallowed requests, with the crawlers concerned, the line
+/// with the most hits first.
 fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
     let mut lines: BTreeMap<LineKey<'_>, HitsByCrawler<'_>> = BTreeMap::new();
     for (of, rows) in &rows.by_crawler {
@@ -325,17 +323,17 @@ fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
     lines
 }
 
-/// Maximum number of lines without a hit in a report.
+/// Maximum number of lines without a hit that a report lists.
 const MAX_LISTED: usize = 50;
 
 /// Finds the lines of a version that have not disallowed any request since `from`, or since the
-/// version went live if that is later. With several replicas, the result is uncertain, because
-/// other replicas may have counted hits.
+/// version went live if that is later. With several replicas, the result is uncertain, because hits
+/// may be missing.
 pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replicas: usize) -> NeverHit {
     let version = recorder::written(content.hash());
     let mut hit = HashSet::new();
     let since = since_live(rows, &version, from);
-    // The time after the last watch is not a gap: it is not watched yet.
+    // The time after the last watch is not a gap, because its watch is not recorded yet.
     let until = rows.watches.iter().map(|watch| watch.to).max().unwrap_or(Second::MAX);
     let mut is_certain =
         replicas == 1 && !gaps(&rows.watches, &rows.lost).iter().any(|gap| gap.to > since && gap.from < until);
@@ -345,7 +343,7 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
         all.flat_map(|(end, row)| row.lines.iter().map(move |line| (end, line)))
     {
         if *line == 0 {
-            // Hits of unknown lines make the result uncertain, unless the hour or day ended before
+            // Hits of unknown lines may be hits of any line, unless their hour or day ended before
             // the version went live.
             is_certain &= end <= since;
         } else if *of == version {
@@ -368,8 +366,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
     never
 }
 
-/// Returns the time when a version last went live, according to the watches, but not a time before
-/// `from`.
+/// Returns the time when a version last went live, according to the watches, or `from` if that is
+/// later.
 fn since_live(rows: &DayRows, version: &str, from: Second) -> Second {
     let is_other = |other: &Option<String>| other.as_deref().is_some_and(|other| other != version);
     let replaced = rows.watches.iter().filter(|watch| is_other(&watch.version)).map(|watch| watch.to).max();
@@ -405,19 +403,19 @@ mod tests {
         assert_eq!((never.of, never.count, never.lines.len(), never.is_certain), (62, 61, MAX_LISTED, true));
         assert_eq!((never.lines[0].line, &*never.lines[0].pattern), (2, "/a"));
         assert_eq!(never.since, written(30));
-        // Hits that are counted together may belong to any line.
+        // Hits that were counted together may belong to any line.
         let rest = LineHits { version: String::new(), line: 0, pattern: String::new(), hits: 1 };
         rows.rows.get_mut(&key).unwrap().lines.push(rest);
         assert!(!never_hit(&content, &rows, 5, 1).is_certain);
-        // Hits of an hour before the version went live do not count. If it went live during an
-        // hour, hits of this hour may belong to its lines.
+        // Hits in an hour that ended before the version went live do not matter. If it went live
+        // during an hour, hits of that hour may belong to its lines.
         for (begin, is_certain) in [(7_200, true), (7_199, false), (3_601, false)] {
             rows.watches = vec![watch(10, begin, "another"), watch(begin, 9_000, &version)];
             assert_eq!(never_hit(&content, &rows, 5, 1).is_certain, is_certain, "{begin}");
         }
     }
 
-    /// Hits that are missing, and hits that another replica counted, may belong to any line.
+    /// Missing hits, and hits on another replica, may belong to any line.
     #[test]
     fn nothing_is_certain_of_a_time_that_was_not_watched() {
         let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().unwrap();

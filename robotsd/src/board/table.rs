@@ -1,10 +1,10 @@
-//! The table of a process contains the counts of its workers, and the times when fetches of
-//! robots.txt were watched. The control thread adds to the table once per second, and a blocking
-//! thread writes it to files once per minute.
+//! Collects the counts of a process's workers in a table, together with the times when every fetch
+//! of robots.txt was recorded (watches). The control thread adds to the table once per second, and
+//! a blocking thread writes it to files once per minute.
 //!
-//! At most [`MAX_LIVE`] rows are held until they are written. If counts are lost because this limit
-//! is reached or writing fails, their time counts as unwatched for the site, so that missing
-//! fetches cannot lead to a false accusation.
+//! At most [`MAX_LIVE`] rows are held until they are written. If counts are lost because there are
+//! too many rows or writing fails, their time is recorded as a gap. A fetch that is missing
+//! therefore cannot lead to a false accusation.
 //!
 //! **The history is locked only while counts are written to files**, so that every reader finds
 //! each count either in the table or in the files. Old files are listed, removed and folded without
@@ -31,35 +31,35 @@ use super::watch::{Sight, Watch, Watches};
 use crate::config::BoardConfig;
 use crate::counting::{PageTotals, VisitorTotals};
 
-/// Maximum number of rows of all sites that are held until they are written.
+/// Maximum number of unwritten rows of all sites together.
 pub(crate) const MAX_LIVE: usize = 65_536;
 
-/// Maximum age of requested paths that the gate uses, in seconds.
+/// Length of the period whose requests the gate considers, in seconds.
 const WEEK: Second = 7 * DAY;
 
-/// Maximum number of concurrent readers of the history. Every reader blocks a thread, possibly for
-/// long if the file system hangs.
+/// Maximum number of concurrent readers of the history. Every reader blocks a thread, and a hanging
+/// file system may block it for long.
 const MAX_READERS: usize = 4;
 
-/// The board of a process.
+/// The board of a process: the counts of all its sites, in memory and in files.
 #[derive(Debug)]
 pub(crate) struct Board {
     pub(super) settings: BoardConfig,
-    /// `None` if there is no state directory.
+    /// Folder of the board's files; `None` if there is no state directory.
     folder: Option<PathBuf>,
     readers: Arc<Semaphore>,
     /// The time when the process began to count.
     pub(super) since: Second,
-    /// The stored rows. The lock must be taken before that of the table. It is held while counts
-    /// move from the table to files, so that readers find every count exactly once.
+    /// Rows that were moved out of the table, usually to files. Lock this before `table`. The lock
+    /// is held while counts are moved, so that readers find every count exactly once.
     history: Mutex<History>,
     table: Mutex<Table>,
-    /// Whether the process is ending. If so, counts are still written, but old files are left to
-    /// the next process.
+    /// Whether the process is ending. If so, it still writes counts, but leaves old files to the
+    /// next process.
     is_ending: AtomicBool,
 }
 
-/// The rows that are not written to files yet.
+/// Counts that are not written to files yet.
 #[derive(Debug, Default)]
 struct Table {
     sites: HashMap<String, SiteTable>,
@@ -68,32 +68,34 @@ struct Table {
     written: Second,
     pruned: Second,
     is_urgent: bool,
-    /// Why counts cannot be written.
+    /// Error of the last write; `None` if it succeeded.
     problem: Option<String>,
-    /// Why old files could not be removed or folded. The next write retries this.
+    /// Error of the last attempt to remove or fold old files. The next write retries this.
     of_old_files: Option<String>,
     lost: u64,
 }
 
 #[derive(Debug, Default)]
 struct SiteTable {
-    /// Counts that are not written to files yet. The watches are in `watches`.
+    /// Unwritten counts. Its watches are held separately, in `watches`.
     counted: DayRows,
-    /// Totals of visitors per service at the last addition, to compute the difference.
+    /// Totals of visitors per service when they were last added. Only the difference is added next
+    /// time.
     visitors_before: VisitorTotals,
-    /// Totals of pages per crawler at the last addition, to compute the difference.
+    /// Totals of pages per crawler when they were last added. Only the difference is added next
+    /// time.
     pages_before: PageTotals,
     unregistered: UnregisteredNames,
     watches: Watches,
     traffic: TrafficWindow,
     live: Option<Arc<Content>>,
     registry: Arc<Registry>,
-    /// Whether the site is no longer served. The entry is removed when its counts are written.
+    /// Whether the site is no longer served. The entry is removed once its counts are written.
     is_gone: bool,
 }
 
 impl SiteTable {
-    /// Reports whether there is something to write.
+    /// Reports whether the site has counts or watches to write.
     fn is_changed(&self) -> bool {
         !self.counted.is_empty() || self.watches.are_changed()
     }
@@ -102,15 +104,15 @@ impl SiteTable {
         DayRows { watches: self.watches.list.clone(), lost: self.watches.lost.clone(), ..counted }
     }
 
-    /// Removes the counts and returns them, together with a copy of the watches. The watches stay
-    /// here until they are written.
+    /// Returns the counts, and removes them from the table. The result includes a copy of the
+    /// watches, which stay in the table until they are written.
     fn take(&mut self) -> DayRows {
         let counted = std::mem::take(&mut self.counted);
         self.with_watches(counted)
     }
 
-    /// Adds the counts of a worker, up to `most` rows of the site. Returns the number of requests
-    /// that were lost.
+    /// Adds the counts of a worker. The site may have up to `most` rows. Returns the number of
+    /// requests that could not be counted.
     fn add_counted(&mut self, now: Second, counted: Counted, most: usize) -> u64 {
         let mut lost = counted.lost;
         if !counted.requested.is_empty() {
@@ -130,8 +132,8 @@ impl SiteTable {
         lost
     }
 
-    /// Adds the visitors since the last addition. If a total is lower than before, another site has
-    /// the name now, and counting starts again. While enforcement is off, visitors are not counted,
+    /// Adds the visitors since the last call. If a total is lower than before, another site now has
+    /// this name, so the whole total is added. While enforcement is off, visitors are not counted,
     /// because they cannot be distinguished from crawlers.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
         for (service, total) in &totals {
@@ -143,7 +145,7 @@ impl SiteTable {
         self.visitors_before = totals;
     }
 
-    /// Adds the pages that crawlers received since the last addition.
+    /// Adds the pages that crawlers received since the last call.
     fn add_pages(&mut self, now: Second, totals: PageTotals) {
         for (reader, total) in &totals {
             let before = self.pages_before.get(reader).filter(|before| *before <= total);
@@ -159,8 +161,8 @@ impl SiteTable {
     }
 }
 
-/// Names of the unregistered crawlers that have their own row in the current hour, including rows
-/// that are already written. Their number is limited, because clients can invent names.
+/// Names of the unregistered crawlers that have their own row in the current hour, whether it is
+/// already written or not. Their number is limited, because clients can invent names.
 #[derive(Debug, Default)]
 pub(super) struct UnregisteredNames {
     hour: Second,
@@ -168,8 +170,8 @@ pub(super) struct UnregisteredNames {
 }
 
 impl UnregisteredNames {
-    /// Reports whether an unregistered crawler gets its own row in this hour, and stores its name
-    /// if so.
+    /// Reports whether an unregistered crawler gets its own row in this hour. If so, stores its
+    /// name.
     pub(super) fn admit(&mut self, hour: Second, crawler: &str) -> bool {
         if hour > self.hour {
             *self = Self { hour, names: HashSet::new() };
@@ -178,7 +180,7 @@ impl UnregisteredNames {
     }
 }
 
-/// The state of a site at one moment.
+/// A site's counts since the last moment, and its state at this moment.
 #[derive(Debug, Default)]
 pub(crate) struct SiteMoment {
     pub(crate) site: String,
@@ -186,25 +188,26 @@ pub(crate) struct SiteMoment {
     /// Name of the live version; `None` if there is no live version, or if each host has its own.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// Totals of the traffic; `None` unless they are due.
+    /// Totals of the traffic. They are needed only every few seconds, and are `None` at other
+    /// times.
     pub(crate) traffic: Option<TrafficTotals>,
     /// Visitors that services referred since the process started.
     pub(crate) visitors: VisitorTotals,
     /// Pages that crawlers received since the process started.
     pub(crate) pages: PageTotals,
-    /// Registry of the site; `None` if it is not known, so that services are not counted.
+    /// Registry of the site; `None` if it is unknown. Without it, services are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
-    /// Whether fetches of robots.txt are seen. They are not while enforcement is off, because
-    /// crawlers are not recognised then.
+    /// Whether fetches of robots.txt are recorded. While enforcement is off, crawlers are not
+    /// recognised, so they are not.
     pub(crate) sight: Sight,
     /// Whether the hosts of the site have changed since the previous moment.
     pub(crate) has_new_hosts: bool,
 }
 
-/// A site that is served.
+/// The current state of a site that is served.
 #[derive(Debug)]
 pub(crate) struct SiteNow {
-    /// Name of the live version on the board.
+    /// Name of the live version, as the board shows it.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
     pub(crate) traffic: Option<RecentTraffic>,
@@ -217,14 +220,14 @@ impl SiteMoment {
         Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
     }
 
-    /// Adds the totals of the site's traffic if they are due at `now`.
+    /// Adds the totals of the site's traffic if they are needed at `now`.
     pub(crate) fn with_traffic(self, now: Second, totals: impl FnOnce() -> TrafficTotals) -> Self {
         Self { traffic: TrafficWindow::is_due(now).then(totals), ..self }
     }
 }
 
 impl Board {
-    /// Creates a board that counts from `now`. Without a state directory, everything is lost when
+    /// Creates a board that counts from `now`. Without a state directory, all counts are lost when
     /// the process ends.
     pub(crate) fn new(settings: BoardConfig, state_dir: Option<&Path>, now: Second) -> Self {
         let folder = state_dir.map(History::folder_below);
@@ -242,8 +245,8 @@ impl Board {
         }
     }
 
-    /// Adds the counts up to `now`. Returns whether the table should be written to files. Never
-    /// waits for a file.
+    /// Adds the counts since the last call. Returns whether the table should be written to files.
+    /// Never waits for a file.
     pub(crate) fn add(&self, now: Second, moments: impl IntoIterator<Item = SiteMoment>) -> bool {
         let mut table = self.table.lock();
         let mut served = HashSet::new();
@@ -254,13 +257,14 @@ impl Board {
         for (site, held) in &mut table.sites {
             let was_gone = std::mem::replace(&mut held.is_gone, !served.contains(site));
             if held.is_gone && !was_gone {
-                // The site is no longer served, and is removed when its counts are written. Another
-                // server may already have responded within the second of the last moment, so this
-                // second is not watched.
+                // The site is no longer served, and is removed when its counts are written. The
+                // last watch must not include the current second, because another server may
+                // already have responded in it.
                 held.watches.interrupt(now);
             }
         }
-        // After a failed write, the next attempt is made after half a minute, as for other state.
+        // Half a minute after a failed write, the table is written again. Other state uses the same
+        // delay.
         let pause = if table.problem.is_some() { MINUTE / 2 } else { MINUTE };
         let is_due = now >= table.written + pause || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
@@ -270,14 +274,13 @@ impl Board {
     ///
     /// # Errors
     ///
-    /// Returns the first error. Counts that could not be written are kept, and the next write
-    /// retries them.
+    /// Returns the first error. The next write retries the counts that were not written.
     pub(crate) fn write(&self, now: Second) -> Result<(), String> {
         let (sites, must_prune) = self.table.lock().begin_to_write(now);
         let mut outcome = Ok(());
         let mut history = self.history.lock();
         // During an upgrade, the previous process may still be writing its last counts, so the
-        // folder is locked.
+        // folder is locked against it.
         let _alone = history.lock();
         for site in sites {
             outcome = outcome.and(self.write_site(&mut history, &site));
@@ -288,8 +291,9 @@ impl Board {
             of_old_files = Some(self.prune(now, &mut history));
         }
         drop(history);
-        // The history is not locked here, so that readers do not wait for old files. This is safe
-        // because each file is removed or replaced as a whole, and only this thread writes.
+        // The history is not locked here, so that readers do not wait for the work on old files.
+        // This is safe, because each file is removed or replaced as a whole, and only this thread
+        // writes files.
         if let Some(folder) = &self.folder
             && must_prune
             && !self.is_ending()
@@ -306,15 +310,16 @@ impl Board {
         outcome.and(table.of_old_files.clone().map_or(Ok(()), Err))
     }
 
-    /// Writes the counts of a site. Counts that cannot be written are put back into the table.
+    /// Writes the counts of a site. If a day cannot be written, its counts are put back into the
+    /// table.
     fn write_site(&self, history: &mut History, site: &str) -> Result<(), String> {
         let taken = self.table.lock().take(site);
         let mut outcome = Ok(());
         let mut unwritten: Option<Vec<Watch>> = None;
         for (day, mut rows) in by_day(taken, self.site_line(site)) {
             if let Some(unwritten) = &mut unwritten {
-                // If a day cannot be written, its watch must not be written with a later day
-                // either: the later file would claim that nothing is missing on the earlier day.
+                // The watches of an unwritten day must not be written to the file of a later day:
+                // that file would claim that nothing is missing on the earlier day.
                 unwritten.append(&mut rows.watches);
                 if rows.is_empty() {
                     continue;
@@ -357,7 +362,7 @@ impl Board {
         let mut outcome = Ok(());
         for file in unfolded(folder, before).map_err(failed)? {
             if self.is_ending() {
-                // [`mark_folded`] is not called, so that the next process continues with these
+                // [`mark_folded`] is not called, so that the next process folds the remaining
                 // files.
                 return outcome;
             }
@@ -369,8 +374,8 @@ impl Board {
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
     }
 
-    /// Records that the process is ending. From now on, old files are left to the next process, but
-    /// counts are still written.
+    /// Records that the process is ending. From now on, it still writes counts, but leaves old
+    /// files to the next process.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
@@ -379,8 +384,7 @@ impl Board {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Returns the rows of a site from `from` to `to`, including rows that are not written to files
-    /// yet. Blocks.
+    /// Returns the rows of a site from `from` to `to`, including unwritten ones. Blocks.
     pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
         let history = self.history.lock();
         let mut all = history.range(site, from, to, self.settings.replicas.get());
@@ -400,7 +404,7 @@ impl Board {
         all.requested_much().map(str::to_owned).collect()
     }
 
-    /// Returns the served sites, sorted by name.
+    /// Returns the state of each served site, sorted by name.
     pub(crate) fn sites_now(&self) -> Vec<(String, SiteNow)> {
         let table = self.table.lock();
         let now = |held: &SiteTable| SiteNow {
@@ -415,7 +419,7 @@ impl Board {
         sites
     }
 
-    /// Returns why some counts are not stored.
+    /// Returns the reasons why some counts are not stored.
     pub(crate) fn problems(&self) -> Vec<String> {
         let table = self.table.lock();
         let lost = (table.lost > 0)
@@ -432,14 +436,14 @@ impl Board {
         self.folder.is_some()
     }
 
-    /// Waits until fewer than [`MAX_READERS`] threads read the history. The history may be read
-    /// until the permit is dropped.
+    /// Waits until fewer than [`MAX_READERS`] callers read the history. The caller may read it
+    /// until it drops the permit.
     pub(crate) async fn reader(&self) -> Option<OwnedSemaphorePermit> {
         // An error is impossible, because the semaphore is never closed.
         Arc::clone(&self.readers).acquire_owned().await.ok()
     }
 
-    /// Describes the files that are read, for messages.
+    /// Describes what a reader of the history reads, for messages.
     pub(crate) fn what_is_read(&self) -> String {
         let files = |folder: &PathBuf| format!("the files of the board in {}", folder.display());
         self.folder.as_ref().map_or_else(|| "the board".to_owned(), files)
@@ -474,13 +478,13 @@ impl Table {
         self.rows += site.counted.rows.len() - before;
         self.lost += lost;
         let sight = if lost > 0 { Sight::Blind } else { moment.sight };
-        // If the live version has changed, the table is written at once, so that the change is
-        // known even if the process is killed.
+        // If the live version has changed, the table is written immediately, so that the change is
+        // recorded even if the process is killed.
         self.is_urgent |= site.watches.add(now, moment.version.as_deref(), sight);
         self.is_urgent |= self.rows > MAX_LIVE / 2;
     }
 
-    /// Returns the sites to write now, and whether old files are to be removed.
+    /// Returns the sites to write now, and whether to remove old files.
     fn begin_to_write(&mut self, now: Second) -> (Vec<String>, bool) {
         self.written = now;
         let must_prune = self.of_old_files.is_some() || now >= self.pruned + HOUR || now < self.pruned;
@@ -507,9 +511,9 @@ impl Table {
     }
 }
 
-/// Splits rows by day. A watch is stored with the day of its end, and covers days without counts
-/// before it. If a day in between has counts, the watch is split at the end of that day, so that
-/// the file of one day never claims that another day with counts is complete.
+/// Splits rows by day. A watch is stored with its last day, and covers earlier days without counts.
+/// If an earlier day has counts, the watch is split at the end of that day. The file of one day
+/// therefore never claims that another day with counts is complete.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {

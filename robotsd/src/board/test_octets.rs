@@ -1,4 +1,4 @@
-//! Entry point for fuzzing the parser of a day's file, which may be damaged.
+//! Fuzzing entry point for the parser of a day's file. The file may be damaged.
 
 use tower_robots::live::VersionHash;
 
@@ -9,8 +9,8 @@ use super::watch::{Lost, Watch};
 /// A day in 2026.
 const TODAY: u64 = 20_784 * DAY;
 
-/// Parses any bytes as the file of a day, also with a valid last line. The parsed records are
-/// encoded as a complete file, and parsing this file must return the same records.
+/// Parses arbitrary bytes as the file of a day, once as they are and once with a valid last line.
+/// The parsed records are then encoded, and parsing the result must return the same records.
 pub fn board_day(octets: &[u8]) {
     let (_, cut) = parse(octets, TODAY);
     // At most one of the two files can be undamaged, because a matching hash does not occur by
@@ -25,7 +25,7 @@ pub fn board_day(octets: &[u8]) {
     assert_eq!(sums(&again), sums(&rows), "{}", written.escape_ascii());
 }
 
-/// The counts, watches and lost times of a day.
+/// Comparable parts of a day's records: counts, watches and lost times.
 type Sums<'a> = (Vec<(&'a RowKey, [u64; 5])>, &'a [Watch], &'a [Lost]);
 
 /// Only sums are compared, because spans of fetches that have become equal are merged when the file

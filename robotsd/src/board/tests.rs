@@ -1,5 +1,5 @@
-//! Plays a scripted week with its own clock. The verdicts and counts must be exactly the expected
-//! ones, whatever happens to the process.
+//! Plays a scripted week with a simulated clock. The board must show exactly the expected verdicts
+//! and counts, whatever happens to the process.
 
 mod damage;
 mod folding;
@@ -22,7 +22,7 @@ use crate::report::ReplicaAnswer;
 /// The first second of the week.
 const START: Second = 20_000 * DAY;
 
-/// Time at which version 2 goes live. It disallows requests that version 1 allows.
+/// When version 2 goes live. It disallows requests that version 1 allows.
 const CHANGE: Second = START + DAY;
 
 /// Interval between two ticks. Every event of the script is at a tick.
@@ -37,7 +37,7 @@ enum What {
     Private,
 }
 
-/// An event of the script: its time, its replica, its crawler, and what happens.
+/// An event of the script: its time, the replica that sees it, the crawler, and what happens.
 type Step = (Second, usize, (&'static str, ClaimResult), What);
 
 fn hours(from: Second, to: Second) -> impl Iterator<Item = Second> {
@@ -108,7 +108,7 @@ fn counted(at: Second, (crawler, identity): (&str, ClaimResult), what: What) -> 
     Counted { rows: [(key, row)].into_iter().collect(), ..Counted::default() }
 }
 
-/// Plays the events of the script between two times on one replica, with regular ticks.
+/// Plays the events of one replica between two times, with regular ticks.
 fn play(board: &Board, replica: usize, from: Second, to: Second) {
     let script = script();
     let mut steps = script.iter().filter(|(at, on, ..)| *on == replica && (from..to).contains(at)).peekable();
@@ -128,8 +128,8 @@ fn moment(now: Second, counted: Vec<Counted>) -> SiteMoment {
     SiteMoment { version, ..SiteMoment::new("shop", counted, None, Sight::Clear) }
 }
 
-/// A crawler, its verdict if there is one, and its disallowed requests, grouped by what it had
-/// fetched before.
+/// What the board shows for a crawler: its name, its verdict if there is one, and its disallowed
+/// requests, grouped by what it had fetched before.
 type Said = (String, Option<String>, JudgedCounts);
 
 fn said(processes: &[DayRows], evidence: Evidence) -> Vec<Said> {
@@ -158,7 +158,7 @@ fn week() -> Vec<Said> {
         expect("obeyer impostor", None, [0, 0, 0, 0]),
         expect("obeyer verified", Some("obeys"), [0, 0, 0, 0]),
         expect("split verified", Some("obeys"), [0, 0, 0, 0]),
-        // The fetch was at most 24 hours before the first two requests.
+        // The first two requests were at most 24 hours after the fetch.
         expect("stale verified", Some("ignores"), [4, 2, 0, 0]),
         expect("unseen verified", Some("no read seen here"), [0, 0, 5, 0]),
     ]
@@ -204,8 +204,8 @@ fn counts_are_those_of_the_script() {
     assert_eq!((summed.lines.len(), line.hits), (1, 10 + 18 + 7 + 6 + 5 + 3));
 }
 
-/// A restart is a gap, in which the crawler may have fetched another version from another server.
-/// Therefore, fetches before a restart must not accuse a crawler.
+/// A restart is a gap: the crawler may have fetched another version from another server meanwhile.
+/// Fetches before a restart must therefore not accuse a crawler.
 #[test]
 fn restarts_accuse_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -225,7 +225,7 @@ fn restarts_accuse_no_crawler() {
     }
     let board = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
     let mut want = week();
-    // A crawler may have fetched any version while no process ran, which excuses its requests for a
+    // A crawler may have fetched any version while no process ran. This excuses its requests for a
     // day.
     want[1] = expect("ignorer verified", Some("ignores"), [4, 0, 0, 6]);
     want[3] = expect("late verified", None, [0, 3, 0, 15]);
@@ -233,8 +233,7 @@ fn restarts_accuse_no_crawler() {
     assert_eq!(said(&[rows(&board)], Evidence::Complete), want);
 }
 
-/// The version changes while no process runs, so fetches before that do not prove anything any
-/// more.
+/// The version changes while no process runs, so earlier fetches prove nothing any more.
 #[test]
 fn what_may_have_been_missed_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -298,8 +297,7 @@ fn played_with(settings: BoardConfig, state: &Path, from: Second, to: Second) ->
     board
 }
 
-/// Returns the results for the week from a process that starts with these files at the end of the
-/// week.
+/// Returns what a process shows that starts with these files at the end of the week.
 fn said_at_the_end(state: &Path) -> Vec<Said> {
     let board = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
     said(&[rows(&board)], Evidence::Complete)
@@ -309,8 +307,8 @@ fn accuses(said: &[Said]) -> bool {
     said.iter().any(|(_, word, judged)| word.as_deref() == Some("ignores") || judged.ignored > 0)
 }
 
-/// Before a restart, a cache or other replicas also served the site. Fetches in that time must not
-/// accuse a crawler.
+/// Before a restart, a cache or another replica also served the site. The fetches recorded before
+/// the restart must not accuse a crawler.
 #[test]
 fn settings_of_today_do_not_judge_the_past() {
     for before in [settings(false, 1), settings(true, 2)] {
@@ -323,8 +321,8 @@ fn settings_of_today_do_not_judge_the_past() {
     }
 }
 
-/// The disk is full at midnight, so one day is not written. The file of the next day must not claim
-/// to cover this day.
+/// The disk is full at midnight, so the records of one day are not written. The file of the next
+/// day must not claim to cover that day.
 #[test]
 fn a_day_that_is_not_written_is_not_watched() {
     let folder = tempfile::tempdir().unwrap();
@@ -358,7 +356,7 @@ fn what_could_not_be_written_is_written_within_half_a_minute_once_it_can_be() {
     };
     let file = folder.path().join("board/shop").join(super::row::date_of(START) + ".jsonl");
     std::fs::create_dir_all(&file).unwrap();
-    // After the first moment, the table must be written at once.
+    // The first moment must make a write due immediately.
     let first = due(START);
     board.write(first).unwrap_err();
     std::fs::remove_dir(&file).unwrap();
@@ -377,8 +375,8 @@ fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
         board.add(at, [moment(at, vec![counts])]);
         board.write(at)
     };
-    // Counts of the previous day are needed so that the clock does not seem to have jumped. An old
-    // file cannot be removed because it is a folder.
+    // The clock must not seem to have jumped, so the previous day needs counts. An old file cannot
+    // be removed, because it is a folder.
     write(START - DAY).unwrap();
     let old = folder.path().join("board/shop").join(super::row::date_of(START - 1000 * DAY) + ".jsonl");
     std::fs::create_dir(&old).unwrap();
@@ -400,8 +398,8 @@ fn read_of(version: &str, at: Second) -> Counted {
     counted
 }
 
-/// Plays three days with these fetches. Version 1 is live during `version_1`, version 2 at all
-/// other times. The crawler sends a request that version 2 disallows on the last day.
+/// Plays three days with these fetches. Version 1 is live during `version_1`, and version 2 before
+/// and after that. On the last day, the crawler sends a request that version 2 disallows.
 fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<Second>) {
     let board = Board::new(settings(true, 1), Some(state), START);
     let request = 2 * DAY + 10 * HOUR;
@@ -420,9 +418,9 @@ fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<
     board.write(START + request + HOUR).unwrap();
 }
 
-/// If the file of a day was deleted, the day must not count as a day without fetches, because the
-/// file may have contained the fetch that excuses the crawler. A day without counts has no file
-/// either, but the next file covers it.
+/// A day whose file was deleted must not be treated as a day without fetches, because the file may
+/// have contained the fetch that excuses the crawler. A day without counts has no file either, but
+/// the next file covers it.
 #[test]
 fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     let judged = |state: &Path| said_at_the_end(state)[0].2;
@@ -434,8 +432,8 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
         (&[("1", HOUR), ("1", DAY + 20 * HOUR)][..], 0..2 * DAY + HOUR, not_newest),
         // Version 1 was live for two hours, and the crawler fetched it in this time.
         (&[("2", 20 * HOUR), ("1", DAY + 20 * HOUR)], DAY + 19 * HOUR..DAY + 21 * HOUR, not_newest),
-        // The crawler fetched version 1 in the last seconds of a day, which are added on the next
-        // day.
+        // The crawler fetched version 1 in the last seconds of a day. These seconds are added on
+        // the next day.
         (&[("1", HOUR), ("1", 2 * DAY - TICK)], 0..2 * DAY + HOUR, not_newest),
         (&[("1", HOUR)], 0..2 * DAY + HOUR, ignored),
     ] {
@@ -451,8 +449,8 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     }
 }
 
-/// A process writes every minute, but an uninterrupted watch must be only one line in the file of a
-/// day.
+/// A process writes every minute. Without an interruption, the file of a day must still contain
+/// only one line for the watch.
 #[test]
 fn files_of_a_process_say_once_what_was_watched() {
     let folder = tempfile::tempdir().unwrap();
@@ -462,7 +460,7 @@ fn files_of_a_process_say_once_what_was_watched() {
     assert_eq!(gaps.len(), 2, "only the time before and after the week: {gaps:?}");
 }
 
-/// If a host is added, it may have belonged to another site until then, which may have served the
+/// A newly added host may have belonged to another site until now. That site may have served the
 /// crawler another version.
 #[test]
 fn hosts_that_come_are_a_gap() {
@@ -482,8 +480,8 @@ fn hosts_that_come_are_a_gap() {
     }
 }
 
-/// Creates a board that has counted up to `second`. One minute before that, a verified crawler
-/// fetched version 2.
+/// Creates a board that has counted up to `second`. A verified crawler fetched version 2 one minute
+/// earlier.
 fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
     let board = Board::new(settings(true, 1), Some(state), START + DAY);
     for now in second - HOUR..=second {
@@ -496,9 +494,9 @@ fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
     board
 }
 
-/// In the second in which a host is added, a crawler may have fetched another version from the
-/// previous server of this host, just before its request to this process. This must be considered
-/// even if that second is already written.
+/// In the second in which a host is added, a crawler may fetch another version from the previous
+/// server of the host, and then send a request to this process. The request must not accuse the
+/// crawler, even if the records of that second are already written.
 #[test]
 fn the_second_in_which_hosts_come_accuses_no_crawler() {
     let comes = START + DAY + HOUR;
@@ -519,8 +517,8 @@ fn the_second_in_which_hosts_come_accuses_no_crawler() {
     }
 }
 
-/// A site disappears and returns within two seconds. Another server may have responded in this
-/// time.
+/// A site is removed and added again within two seconds. Another server may have responded in
+/// between.
 #[test]
 fn the_second_in_which_a_site_goes_accuses_no_crawler() {
     let goes = START + DAY + HOUR;
@@ -537,7 +535,7 @@ fn the_second_in_which_a_site_goes_accuses_no_crawler() {
     }
 }
 
-/// Another server may respond for a site while it is not served here.
+/// While a site is not served here, another server may respond for it.
 #[test]
 fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
     for (writes, goes) in [(false, MINUTE), (true, 2 * HOUR), (false, 3)] {
@@ -560,7 +558,7 @@ fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
     }
 }
 
-/// Returns the response of a replica, after it was serialized and parsed.
+/// Returns what another replica receives from this one: its rows, serialized and parsed again.
 fn answered(board: &Board, replica: usize, now: Second) -> ReplicaAnswer<ReplicaRows> {
     let heard = vec!["web-0".to_owned(), "web-1".to_owned()];
     let (name, process) = (format!("web-{replica}"), replica.to_string());
@@ -581,14 +579,14 @@ fn crawler<'b>(report: &'b BoardReport, name: &str) -> &'b CrawlerBoard {
     report.sites[0].crawlers.iter().find(|of| of.crawler == name && of.identity == "verified").unwrap()
 }
 
-/// A fetch on one replica counts for requests on another. The responses of the replicas must
-/// contain everything that the board of all replicas needs.
+/// A fetch on one replica counts for requests on another. The rows that replicas exchange must be
+/// enough to build the board of all replicas.
 #[test]
 fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
     let now = START + 84 * HOUR;
     let boards = boards(now);
     let [first, second] = [0, 1].map(|replica| answered(&boards[replica], replica, now));
-    // The second replica also responds on a second address, and must be counted once.
+    // The second replica is also reachable at another address. It must be counted once.
     let again = answered(&boards[1], 1, now);
     let report = join(vec![first, second, again], &BoardQuery::default(), now);
     assert_eq!((report.counted_replicas, report.replicas, report.sees_all), (2, 2, true));
@@ -600,7 +598,7 @@ fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
     let whole = sum_up("shop", &whole, Period::day(now), Evidence::Complete, Some("2"));
     let text = |crawlers: &[CrawlerBoard]| serde_json::to_string_pretty(crawlers).unwrap();
     assert_eq!(text(&report.sites[0].crawlers), text(&whole.crawlers));
-    // Rows from the time before the period must contain only fetches.
+    // Rows from before the period must contain nothing but fetches.
     let mut rows = answered(&boards[0], 0, now).answer.unwrap().sites.remove("shop").unwrap();
     rows.rows.retain(|key, _| key.begin + HOUR <= Period::day(now).from - HOUR);
     assert!(!rows.rows.is_empty());
@@ -624,12 +622,12 @@ fn without_a_replica_nobody_is_accused_and_it_is_named() {
     let rows = damaged.sites.get_mut("shop").unwrap();
     let key = RowKey { begin: hour_of(now), crawler: "x".repeat(2000), ..RowKey::default() };
     rows.rows.insert(key, Row::default());
-    // The missing replica is also known by its name, and must not be reported twice.
+    // The unreachable replica is also known by name. It must not be reported twice.
     let answers = vec![answered(&boards[0], 0, now), second(None, Some("NOT REACHED: gone"))];
     let notes = join(answers, &BoardQuery::default(), now).notes;
     assert!(!notes.iter().any(|note| note.contains("web-1")), "{notes:?}");
-    // If more names than unreachable addresses are known, it is unknown which name belongs to which
-    // address.
+    // If more names are known than addresses are unreachable, it is unknown which name belongs to
+    // which address.
     let mut first = answered(&boards[0], 0, now);
     first.answer.iter_mut().for_each(|rows| rows.heard.push("web-2".to_owned()));
     let report = join(vec![first, second(None, Some("NOT REACHED: gone"))], &BoardQuery::default(), now);

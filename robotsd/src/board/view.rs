@@ -1,6 +1,5 @@
-//! Builds the board for a query, which contains the site and the period. The counts are those of
-//! this process, or are merged from several processes: from their files, or from the rows that they
-//! return over HTTP.
+//! Builds the board for a query. The counts are those of this process or of several processes. The
+//! rows of other processes are read from their files or fetched over HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,13 +18,13 @@ use crate::render::plural;
 use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
 
-/// Maximum number of sites in a report. Other sites are only shown if the query names them.
+/// Maximum number of sites in a report. A query can name any other site.
 const MAX_SITES: usize = 50;
 
-/// Length of the time before a period that is searched for fetches of robots.txt, in seconds.
+/// Length of the time before a period whose fetches of robots.txt are used, in seconds.
 const EARLIER: Second = 14 * DAY;
 
-/// The query of a request for the board.
+/// What a client asks the board to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BoardQuery {
     /// The requested site; `None` for all sites.
@@ -48,7 +47,7 @@ impl BoardQuery {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReplicaRows {
     pub(crate) replica: String,
-    /// Unique ID of the process, so that it is counted once even if a name resolves to several of
+    /// Unique ID of the process. A process is counted once even if a name resolves to several of
     /// its addresses.
     pub(crate) process: String,
     /// Names of the replicas that this replica knows from the store of the fleet.
@@ -58,7 +57,7 @@ pub(crate) struct ReplicaRows {
 }
 
 word_enum! {
-    /// The length of the period.
+    /// Length of the period that the board shows.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
     pub(crate) enum BoardSpan {
         /// The last 24 hours, hour by hour
@@ -108,7 +107,7 @@ impl Board {
         report
     }
 
-    /// Returns the reasons why the report may cover less than requested.
+    /// Returns notes about why the report may cover less than requested.
     fn notes(&self) -> Vec<String> {
         let since = written(self.since);
         let unkept = format!(
@@ -118,7 +117,7 @@ impl Board {
     }
 
     /// Returns the rows of this process for a board of all replicas: the rows of the period, and
-    /// earlier fetches of robots.txt. Blocks while it reads files.
+    /// fetches of robots.txt before it. Blocks while it reads files.
     pub(crate) fn rows_of(&self, query: &BoardQuery, now: Second) -> ReplicaRows {
         let period = query.span.ending(now);
         let mut notes = self.notes();
@@ -127,7 +126,7 @@ impl Board {
             if period.step == DAY {
                 rows.fold();
             }
-            // Full rows are kept for one hour before the period, because the clocks of replicas may
+            // The hour before the period is kept completely, because the clocks of replicas may
             // differ.
             rows.keep_reads_before(period.from.saturating_sub(HOUR));
             (site, rows)
@@ -136,7 +135,7 @@ impl Board {
     }
 }
 
-/// Builds the report from the rows of several replicas. The notes list the replicas that did not
+/// Builds the report from the rows of several replicas. Its notes list the replicas that did not
 /// answer.
 pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery, now: Second) -> BoardReport {
     let period = query.span.ending(now);
@@ -146,14 +145,14 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
         missing.extend(error.map(|why| format!("{replica}: {why}")));
         match answer {
             Some(of) if !of.sites.values().all(DayRows::is_sound) => missing.push(format!("{replica}: damaged rows")),
-            // This answer is from another address of a process that is already counted.
+            // The answer is from another address of a process that is already counted.
             Some(of) if counted.iter().any(|known| known.process == of.process) => {}
             of => counted.extend(of),
         }
     }
     let is_counted = |name: &&String| counted.iter().any(|of| of.replica == **name);
     let heard: BTreeSet<&String> = counted.iter().flat_map(|of| &of.heard).filter(|name| !is_counted(name)).collect();
-    // A replica that did not answer may be one of the names in `heard`, and must not be reported
+    // A name in `heard` may belong to a replica that did not answer, and must not be reported
     // twice.
     let known = counted.len() + missing.len().max(heard.len());
     let beside = heard.len().saturating_sub(missing.len());
@@ -199,7 +198,7 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
     Ok(summed(begin(period, true, count, count), query, period, names, rows))
 }
 
-/// Adds the sites with these names to a report. `rows` returns the rows of each process.
+/// Adds these sites to a report. `rows` returns the rows of a site from each process.
 fn summed(
     mut report: BoardReport,
     query: &BoardQuery,
@@ -225,8 +224,8 @@ fn summed(
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
         let board = sum_up(&site, &processes, period, evidence, live.as_deref());
-        // The rows do not contain a registry, so the built-in one is used. Services of another
-        // registry are included if they referred visitors.
+        // The rows do not contain a registry, so the built-in one is used. A service from another
+        // registry is included only if it referred visitors.
         report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }
     report

@@ -1,4 +1,4 @@
-//! Numbers of visitors that services referred, per service and hour. Nothing else about visitors is
+//! Counts the visitors that services referred, per service and hour. Nothing else about visitors is
 //! stored.
 
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use tower_robots::agent::Referrer;
 use super::recorder::{MAX_NAME_LENGTH, cut};
 use super::row::{Second, day_of};
 
-/// Maximum number of counts in the file of a day. It allows a count in every hour for 512 services,
-/// which is more than exist.
+/// Maximum number of counts in the file of a day. 512 services can have a count in every hour;
+/// fewer services exist.
 const MAX_COUNTS: usize = 24 * 512;
 
 /// Visitors per service and hour.
@@ -57,7 +57,7 @@ impl SentVisitors {
         days
     }
 
-    /// Reports whether the counts are plausible: a process could have written them for `day`.
+    /// Reports whether a running process could have written these counts for `day`.
     pub(super) fn is_sound(&self, day: Second) -> bool {
         let is_name = |name: &str| name.len() <= MAX_NAME_LENGTH;
         let is_sound = |(hour, service): &(Second, Service)| {
@@ -66,7 +66,7 @@ impl SentVisitors {
         self.0.len() <= MAX_COUNTS && self.0.keys().all(is_sound)
     }
 
-    /// Returns each service with its visitors in the wanted hours.
+    /// Returns the visitors of each service in the wanted hours.
     pub(super) fn in_hours(&self, is_wanted: impl Fn(Second) -> bool) -> impl Iterator<Item = (&Service, u64)> {
         let wanted = self.0.iter().filter(move |((hour, _), _)| is_wanted(*hour));
         wanted.map(|((_, service), visitors)| (service, *visitors))
@@ -89,7 +89,8 @@ impl From<SentVisitors> for Vec<HourCount> {
 
 impl From<&Referrer> for Service {
     fn from(referrer: &Referrer) -> Self {
-        // Names are cut, because the file of the day would count as damaged with a longer name.
+        // Names are truncated, because a longer name would make the file of the day count as
+        // damaged.
         Self { operator: cut(&referrer.operator).to_owned(), host: cut(&referrer.host).to_owned() }
     }
 }
@@ -113,8 +114,8 @@ mod tests {
         assert_eq!(all.in_hours(|hour| hour > 4_000).map(|(_, visitors)| visitors).collect::<Vec<_>>(), [3]);
     }
 
-    /// A custom registry may contain a name of any length. The file must not count as damaged
-    /// because of it.
+    /// A custom registry may contain a name of any length. Such a name must not make the file count
+    /// as damaged.
     #[test]
     fn a_long_name_makes_no_file_unsound() {
         let name = "ö".repeat(100);

@@ -1,13 +1,13 @@
-//! Watches: the times when fetches of robots.txt were recorded, and the version that was live then.
-//! Any other time is a gap: a fetch may have been missed.
+//! Records watches: times when every fetch of robots.txt was recorded, with the version that was
+//! live then. In any other time, a gap, fetches may have been missed.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
 //! was live then, and a crawler is accused only if every possible last fetch accuses it. Each file
-//! covers the time since the previous write, including days without counts. Files never overlap, so
-//! that a missing file leaves a gap. The version during a gap is certain only if one process
-//! recorded that it served no other version (`live_since`). It is not enough that the watches
-//! before and after the gap have the same version. If a reload moves hosts to another site, the
-//! time before the reload is a gap for that site.
+//! covers the time since the previous write, including days without counts. Files never overlap in
+//! time, so a missing file leaves a gap. The version during a gap is certain only if one process
+//! recorded that it served no other version (`live_since`). Equal versions before and after the gap
+//! are not enough, because the version may have changed twice in between. If a reload moves hosts
+//! to another site, the time before the reload is a gap for that site.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +18,8 @@ use super::row::Second;
 /// process was suspended or the clock was changed.
 const MAX_TICK: Second = 30;
 
-/// Maximum number of watches of a site that are held while writing fails. The time of dropped
-/// watches counts as a gap.
+/// Maximum number of watches of a site that are held while writing fails. If a watch is dropped,
+/// its time becomes a gap.
 const MAX_QUEUED: usize = 256;
 
 /// A time during which every fetch of robots.txt was counted and one version was live.
@@ -30,15 +30,15 @@ pub(crate) struct Watch {
     /// The version that was live; `None` if no version was live, or if each host had its own.
     pub(crate) version: Option<String>,
     /// The time when the watching process began to serve the site with its current hosts. It
-    /// identifies the process: only a gap between two watches of the same process can have a
-    /// certain version.
+    /// identifies the process, because the version during a gap can be certain only between two
+    /// watches of the same process.
     pub(crate) process: Second,
-    /// If the watch follows a gap, the time since when the process has served no other version.
+    /// For a watch after a gap: the time since when the process has served no other version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) live_since: Option<Second>,
 }
 
-/// A time without complete counts, because a file was damaged, or because another server responded
+/// A time with incomplete counts, because a file was damaged, or because another server responded
 /// for a part of the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lost {
@@ -46,16 +46,16 @@ pub(crate) struct Lost {
     pub(crate) to: Second,
 }
 
-/// Whether fetches of robots.txt are seen at a moment.
+/// Whether the process records fetches of robots.txt at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sight {
     #[default]
     Clear,
-    /// Fetches are not seen, because enforcement is off or counts were lost.
+    /// Fetches are not recorded, because enforcement is off or counts were lost.
     Blind,
 }
 
-/// The watches of one site, newest last.
+/// Unwritten watches of one site, newest last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watches {
     pub(super) list: Vec<Watch>,
@@ -68,14 +68,14 @@ pub(super) struct Watches {
 }
 
 impl Lost {
-    /// Returns the shortest time that covers both.
+    /// Returns the shortest time that covers both times.
     pub(super) fn and(self, other: Self) -> Self {
         Self { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
 }
 
 impl Watches {
-    /// Creates an empty list of watches for a process that began to serve the site at `process`.
+    /// Creates an empty list. `process` is the time when this process began to serve the site.
     pub(super) fn of(process: Second) -> Self {
         Self { process, ..Self::default() }
     }
@@ -85,13 +85,13 @@ impl Watches {
     pub(super) fn interrupt(&mut self, now: Second) {
         self.process = now;
         let Some(last) = self.list.last_mut() else { return };
-        // In the second of the last moment, another server may have responded to later requests, so
-        // the watch must end before this second.
+        // Another server may have responded in the second of the last moment, so the watch must end
+        // before that second.
         if last.from < last.to {
             last.to -= 1;
         } else {
-            // The watch cannot be shortened, because it covers only this second. The second is
-            // recorded as lost.
+            // The watch covers only this second and cannot be shortened, so the second is recorded
+            // as lost.
             self.lost.push(Lost { from: last.to, to: last.to });
             self.bound_lost();
         }
@@ -108,8 +108,8 @@ impl Watches {
         }
     }
 
-    /// Adds a moment: extends the last watch, or begins a new one. Returns whether the live version
-    /// has changed.
+    /// Records the state at a moment: extends the last watch, or begins a new one. Returns whether
+    /// the live version has changed.
     pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
         let (mut is_other, mut from, mut live_since) = (true, now, None);
@@ -123,13 +123,13 @@ impl Watches {
                 return false;
             }
             if !is_other && self.is_blind {
-                // Fetches are not seen at this moment, so the watch is not extended. No new watch
-                // is needed, because the live version is the same.
+                // Fetches are not recorded at this moment, so the watch is not extended. The live
+                // version is unchanged, so no new watch begins either.
                 return false;
             }
             if is_seen {
-                // There is no gap, so the new watch begins at the end of the last one: a fetch
-                // between the two moments got one of the two versions.
+                // There is no gap. The new watch begins at the end of the last one, because a fetch
+                // in between got one of the two versions.
                 from = last.to;
             }
             if !is_other && is_of_process {
@@ -142,7 +142,7 @@ impl Watches {
         is_other
     }
 
-    /// Reports whether a watch has begun or a time was lost since the last write.
+    /// Reports whether a watch or lost time was added since the last write.
     pub(super) const fn are_changed(&self) -> bool {
         self.has_begun || !self.lost.is_empty()
     }
@@ -159,8 +159,8 @@ impl Watches {
         let surplus = watches.len().saturating_sub(MAX_QUEUED);
         watches.drain(..surplus);
         if let Some(first) = watches.first_mut().filter(|_| surplus > 0) {
-            // The version before the first remaining watch is no longer certain, because the
-            // watches before it were dropped.
+            // The watches before the first remaining one were dropped, so the version before it is
+            // no longer certain.
             first.process = first.from;
             first.live_since = None;
         }
@@ -168,8 +168,8 @@ impl Watches {
         self.has_begun = true;
     }
 
-    /// Removes the watches that were written. The last watch continues with its end as its new
-    /// beginning, so that files never overlap and a deleted file leaves a gap.
+    /// Removes the written watches. The last watch is replaced by an empty one that begins at its
+    /// end, so that files never overlap in time and a deleted file leaves a gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);
@@ -181,7 +181,7 @@ impl Watches {
     }
 }
 
-/// Adds watches to those of a file. A watch that continues another one is merged with it.
+/// Adds watches to those of a file. A watch that continues another one extends it.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
         let goes_on = |own: &&mut Watch| {
@@ -195,8 +195,8 @@ pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     }
 }
 
-/// Returns the gaps of one process: the times before, between and after its watches, and the lost
-/// times.
+/// Returns the gaps of one process: its lost times, and the times before, between and after its
+/// watches.
 pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     let mut watches: Vec<&Watch> = watches.iter().collect();
     watches.sort_by_key(|watch| (watch.from, watch.to));
@@ -213,8 +213,8 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     }
     gaps.push(Gap { from: last.map_or(0, |last| last.to), to: Second::MAX, version: None });
     for Lost { from, to } in lost {
-        // The lost records may have contained another version, so the version in this gap is not
-        // certain.
+        // Another version may have been live during the lost time, so the version in this gap is
+        // not certain.
         gaps.iter_mut().filter(|gap| gap.from <= *to && *from <= gap.to).for_each(|gap| gap.version = None);
         // The gap begins one second earlier, so that it also applies to requests in the first lost
         // second.
@@ -234,8 +234,8 @@ fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
     if before.to >= watch.from {
         return None;
     }
-    // A deleted file may have contained another watch between the two, so equal versions before and
-    // after the gap are not enough.
+    // A deleted file may have contained a watch with another version in between, so equal versions
+    // before and after the gap are not enough.
     let is_certain = before.version == watch.version && watch.live_since.is_some_and(|at| at <= before.to);
     let version = if is_certain { before.version.clone() } else { None };
     Some(Gap { from: before.to, to: watch.from, version })
@@ -274,8 +274,8 @@ mod tests {
         assert_eq!(between(&watches), [(1, 90, None)]);
     }
 
-    /// Another server with another version may have responded between two processes, or during a
-    /// lost watch.
+    /// Between two processes, or during a lost time, another server may have served another
+    /// version.
     #[test]
     fn what_was_live_before_and_after_is_certain_within_one_process_alone() {
         let watch = |from, to, process| Watch { from, to, version: Some("1".into()), process, live_since: Some(10) };

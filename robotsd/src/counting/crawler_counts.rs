@@ -1,11 +1,11 @@
-//! Counts the requests of crawlers, by crawler and outcome. Also defines the outcomes: what the
-//! layer can do with a request.
+//! Counts the requests of crawlers, by crawler and outcome. Also defines these outcomes.
 //!
 //! A crawler in the registry is counted under its name. All other crawlers are counted under the
-//! name of their class, because otherwise each name that a client invents would create new metrics.
-//! Each site has a limit on the number of combinations; further combinations are counted as
-//! `other`. Engines with a public index have separate limits, and their refusals have another one,
-//! because alerts depend on these counts: clients that send other names cannot use up these limits.
+//! name of their class. Otherwise, each name that a client invents would create new metrics. Each
+//! site counts a limited number of combinations of crawler and outcome; further combinations are
+//! counted as `other`. Search engines have limits of their own, and so do refusals of search
+//! engines and 429 responses. Alerts depend on these counts, and clients that invent names cannot
+//! use up their limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,54 +18,55 @@ use tower_robots::policy::{Action, Reason};
 
 use crate::word_enum::word_enum;
 
-/// Maximum number of combinations of each kind that a site counts separately, per [`KeyRoom`].
+/// Maximum number of combinations per site and [`KeyRoom`] that are counted separately. Decisions
+/// and fetches of `/robots.txt` have this limit each.
 const MAX_COMBINATIONS: usize = 256;
 
-/// Groups of combinations, each with a limit of its own.
+/// Groups of combinations with separate limits, so that one group cannot displace another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRoom {
     Others,
     IndexEngines,
-    /// Refused requests of index engines.
+    /// Refused requests of search engines.
     RefusedEngines,
-    /// Requests of index engines that were answered with 429.
+    /// Requests of search engines that were answered with 429.
     LimitedEngines,
-    /// Other requests that were answered with 429.
+    /// Requests of other crawlers that were answered with 429.
     Limited,
 }
 
 const ROOMS: usize = 5;
 
-/// The crawler label of combinations beyond the limit.
+/// Crawler label for all combinations beyond the limit.
 const OTHER: &str = "other";
 
-/// The crawler label of requests without a recognised crawler.
+/// Crawler label of requests without a recognised crawler.
 pub(crate) const NO_CRAWLER: &str = "none";
 
-/// Keys of a crawler's counts: for decisions, the outcome and the identity of the sender; for
-/// `/robots.txt`, the status code.
+/// Sub-key of a crawler's counts. For decisions, it is the outcome and the identity of the sender;
+/// for `/robots.txt`, it is the status code.
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 
-/// Counts, first by the label of the crawler.
+/// Counts by crawler label, then by sub-key.
 type ByCrawler<W> = BTreeMap<Arc<str>, BTreeMap<W, u64>>;
 
-/// The requests of crawlers, counted by one worker or summed over several.
+/// Counts of crawlers' requests, from one worker or summed over several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrawlerCounts {
     pub(crate) requests: ByCrawler<OfDecision>,
     pub(crate) robots_txt: ByCrawler<OfRobotsTxt>,
 }
 
-/// The combinations that the workers of a site count separately. A worker checks this set for each
-/// combination that it has not counted before.
+/// Combinations that the workers of a site count separately. A worker consults this set before it
+/// counts a combination for the first time.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
     requests: Combinations<OfDecision>,
     robots_txt: Combinations<OfRobotsTxt>,
 }
 
-/// The combinations, indexed by [`KeyRoom`].
+/// Combinations in each [`KeyRoom`].
 type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; ROOMS]>;
 
 impl CrawlerCounts {
@@ -103,7 +104,8 @@ impl CrawlerCounts {
     }
 }
 
-/// Counts a request under its crawler, or under [`OTHER`] if the limit is reached.
+/// Counts a request under its crawler, or under [`OTHER`] if the limit for new combinations is
+/// reached.
 fn count<W: Copy + Ord>(
     counts: &mut ByCrawler<W>,
     combinations: &Combinations<W>,
@@ -143,35 +145,36 @@ impl KeyRoom {
     }
 }
 
-/// Returns the label of an agent. The label contains nothing that the client has chosen.
+/// Returns the label of an agent. The label never contains text that the client has chosen.
 fn label(agent: &Agent) -> &str {
     agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name)
 }
 
-/// Returns the label of the sender's identity. It is `claimed` if claims are not checked.
+/// Returns the label of the sender's identity. A registered crawler is `claimed` if claims are not
+/// checked.
 fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
     request.identity.map_or(unchecked, |identity| identity.outcome())
 }
 
 word_enum! {
-    /// What the layer did with a request.
+    /// No group applies to the agent, or enforcement is off.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub(crate) enum RequestOutcome {
         /// No group applies to the agent, or enforcement is off.
         Untouched = "untouched",
         Allowed = "allowed",
-        /// Disallowed or from an impostor, but passed, because the mode only observes or the grace
-        /// period has not ended.
+        /// Disallowed or from an impostor, but forwarded, because the mode only observes or the
+        /// grace period has not ended.
         Observed = "observed",
         Tagged = "tagged",
         Refused = "refused",
-        /// Allowed, but answered with 429 because it exceeds the crawl delay.
+        /// Allowed by robots.txt, but answered with 429, because it exceeds the crawl delay.
         Limited = "limited",
-        /// Allowed and passed although it exceeds the crawl delay, because the site's mode or its
-        /// mode for rate limits only observes.
+        /// Forwarded although it exceeds the crawl delay, because the site's mode or its mode for
+        /// rate limits only observes.
         LimitObserved = "limit-observed",
-        /// Passed because of an exemption or an override.
+        /// Forwarded because of an exemption or an override.
         Exempt = "exempt",
     }
 }
@@ -223,8 +226,8 @@ mod tests {
         assert!(totals.robots_txt.keys().all(|crawler| known(crawler)), "{totals:?}");
     }
 
-    /// Alerts use the counts of refused search engines and of 429 responses. Earlier requests under
-    /// any number of names must not hide those counts.
+    /// Alerts use the counts of refused search engines and of 429 responses. Requests under any
+    /// number of invented names must not hide those counts.
     #[test]
     fn refusals_and_limits_are_counted_by_name_whatever_came_before() {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];

@@ -1,4 +1,4 @@
-//! Counts the decisions about a site's requests on one worker, for the status and the metrics.
+//! Counts each worker's decisions about the requests to a site, for the status and the metrics.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
@@ -18,24 +18,23 @@ use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, RequestOutcome};
 use crate::metrics::{DECISION_BUCKETS, HTTP_BUCKETS, Histogram, MethodLabel, ResponseKey};
 use crate::report::RequestsReport;
 
-/// One of this many requests is timed, because reading the clock costs ten times as much as
-/// counting.
+/// Only every 64th request is timed, because reading the clock takes ten times as long as counting.
 const TIMED: u64 = 64;
 
-/// Maximum number of crawlers whose pages a worker counts. A crawler is counted separately for each
-/// result of checking its claim.
+/// Maximum number of crawlers per worker whose pages are counted. The same crawler counts twice if
+/// its claim was checked with two different results.
 const MAX_READERS: usize = 1024;
 
-/// Counts the requests of a site on one worker, in cache lines of its own. Other threads lock it
-/// only to read the counts.
+/// Counters of one site on one worker, in cache lines of its own. Other threads lock them only to
+/// read the counts.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OutcomeCounts {
-    /// The totals are allocated at the first request. If there are thousands of sites, most of them
-    /// have no requests on most workers.
+    /// Allocated at the first request: with thousands of sites, most sites have no requests on most
+    /// workers.
     totals: Mutex<Option<Box<SiteTotals>>>,
     combinations: Arc<CrawlerCombinations>,
-    /// Shared by all sites of the worker.
+    /// Counters of agent lookups, shared by all sites of the worker.
     agent_lookups: Arc<AgentLookups>,
 }
 
@@ -44,25 +43,25 @@ pub(crate) struct OutcomeCounts {
 #[must_use]
 pub(crate) struct CountedRequest {
     method: MethodLabel,
-    /// The number of the listener.
+    /// Number of the listener that received the request.
     listener: u16,
     is_robots_txt: bool,
     is_of_crawler: bool,
     /// The service that referred the visitor, if any.
     sent_by: Option<Arc<Referrer>>,
-    /// The registered crawler that requests a page, if any.
+    /// The registered crawler that requests the page, if any.
     read_by: Option<PageReader>,
     /// When the request began; `None` if it is not timed.
     began: Option<Instant>,
 }
 
-/// The number of visitors referred by each service.
+/// Number of visitors referred by each service.
 pub(crate) type VisitorTotals = BTreeMap<Arc<Referrer>, u64>;
 
-/// The number of pages that each registered crawler has received.
+/// Number of pages that each registered crawler has received.
 pub(crate) type PageTotals = HashMap<PageReader, u64, RandomState>;
 
-/// A registered crawler, identified by its name and the result of its claim.
+/// A registered crawler that received pages: its name and the result of checking its claim.
 #[derive(Clone, Debug)]
 pub(crate) struct PageReader {
     pub(crate) agent: Agent,
@@ -75,20 +74,20 @@ pub(crate) const fn is_page(status: u16) -> bool {
     matches!(status, 200..=299 | 304)
 }
 
-/// The requests of a site, counted by one worker or summed over several.
+/// Counts of a site's requests, from one worker or summed over several.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteTotals {
     requests: u64,
     robots_txt: u64,
-    /// Disallowed requests that passed because of an exemption or a mode override.
+    /// Disallowed requests that were forwarded because of an exemption or an override.
     passed: u64,
-    /// Requests by [`RequestOutcome`], without requests for `/robots.txt`.
+    /// Requests by [`RequestOutcome`], except those for `/robots.txt`.
     pub(crate) decisions: [u64; RequestOutcome::ALL.len()],
-    /// Questions about requests without a `User-Agent`.
+    /// Decision requests (from a proxy) about requests without a `User-Agent`.
     pub(crate) without_agent: u64,
     pub(crate) crawlers: CrawlerCounts,
     pub(crate) responses: BTreeMap<ResponseKey, u64>,
-    /// Visitors to pages, by the service that referred them.
+    /// Visitors that received a page, by the service that referred them.
     pub(crate) visitors: VisitorTotals,
     pub(crate) pages: PageTotals,
     pub(crate) decision_durations: Histogram,
@@ -96,17 +95,17 @@ pub(crate) struct SiteTotals {
 }
 
 impl OutcomeCounts {
-    /// Creates one worker's counters for a site whose workers share these combinations.
+    /// Creates one worker's counters for a site. All workers of the site share `combinations`.
     pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>, agent_lookups: &Arc<AgentLookups>) -> Self {
         Self { combinations, agent_lookups: Arc::clone(agent_lookups), ..Self::default() }
     }
 
-    /// Returns the counters of agent lookups for the site's layer on this worker.
+    /// Returns the counters of agent lookups, which the site's layer on this worker updates.
     pub(crate) const fn agent_lookups(&self) -> &Arc<AgentLookups> {
         &self.agent_lookups
     }
 
-    /// Counts a request that is about to be decided. `target` may include the query.
+    /// Counts a request before it is decided. `target` may include the query.
     pub(crate) fn request(&self, target: &[u8], method: MethodLabel, listener: u16) -> CountedRequest {
         let is_robots_txt = RequestPath::is_robots_txt_target(target);
         let mut totals = self.totals();
@@ -116,8 +115,8 @@ impl OutcomeCounts {
         CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, read_by: None, began }
     }
 
-    /// Counts the decision about a request before the response is awaited, because the response may
-    /// take long or never arrive.
+    /// Counts the decision about a request. This happens before the response is awaited, because
+    /// the response may take long or never arrive.
     pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
         let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;
@@ -142,7 +141,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Counts a question about a request that has no `User-Agent`.
+    /// Counts a decision request whose original request has no `User-Agent`.
     pub(crate) fn without_agent(&self) {
         self.totals().without_agent += 1;
     }
@@ -169,7 +168,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Adds the visitors that services referred, and the pages that crawlers received.
+    /// Adds the numbers of referred visitors and of pages that crawlers received.
     pub(crate) fn add_visitors_and_pages(&self, visitors: &mut VisitorTotals, pages: &mut PageTotals) {
         if let Some(totals) = &*self.totals.lock() {
             totals
@@ -204,15 +203,15 @@ impl OutcomeCounts {
 }
 
 impl CountedRequest {
-    /// Records the service that referred the visitor. It is counted when the visitor receives a
-    /// page.
+    /// Records the service that referred the visitor. The visitor is counted once a page is
+    /// received.
     pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
         self.sent_by = service;
     }
 
-    /// Records the crawler that requests a page. The page is counted when the crawler receives it.
-    /// Only registered crawlers count: other crawlers have no known operator that could refer
-    /// visitors, and clients choose their names.
+    /// Records the crawler that requests a page. The page is counted once the crawler receives it.
+    /// Only registered crawlers are recorded: other crawlers have no known operator that could
+    /// refer visitors, and clients choose their names.
     pub(crate) fn read_by(&mut self, record: &Record) {
         if record.agent.is_registered() && !self.is_robots_txt {
             self.read_by = Some(PageReader { agent: record.agent.clone(), identity: record.identity });
@@ -242,7 +241,7 @@ impl Hash for PageReader {
 }
 
 impl SiteTotals {
-    /// Returns the number of requests by outcome.
+    /// Returns the numbers of requests by outcome, for the status.
     pub(crate) fn report(&self) -> RequestsReport {
         let of = |outcome: RequestOutcome| self.decisions[outcome as usize];
         let report = RequestsReport {

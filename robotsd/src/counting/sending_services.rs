@@ -1,8 +1,8 @@
 //! Recognises the services that refer visitors to a site.
 //!
-//! A visitor is a `GET` request for a page, if its agent is not a crawler and its `Referer`
+//! A `GET` request for a page counts as a visitor if its agent is not a crawler and its `Referer`
 //! contains a host from the registry's column `referers`. Requests for embedded files and links
-//! within the site do not count, because their `Referer` is the site itself.
+//! within the site are not counted, because their `Referer` is the site itself.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use tower_robots::parts::OriginalRequest;
 use tower_robots::policy::RateLimit;
 use tower_robots::rules::Authority;
 
-/// Looks up services in the site's registry. Finds nothing until `follow` is called.
+/// Recognises services by the site's registry. Finds nothing until `follow` is called.
 #[derive(Debug, Default)]
 pub(crate) struct SendingServices(ArcSwap<Registry>);
 
 impl SendingServices {
-    /// Uses this registry of the site from now on.
+    /// Replaces the registry that is used.
     pub(crate) fn follow(&self, registry: &Arc<Registry>) {
         if !Arc::ptr_eq(&self.0.load(), registry) {
             self.0.store(Arc::clone(registry));
         }
     }
 
-    /// Returns the service that referred a visitor, or `None` if the request is not one of a
-    /// referred visitor. For most requests, this reads only one field.
+    /// Returns the service that referred the visitor; `None` if the request does not come from a
+    /// referred visitor. For most requests, this reads only one header.
     pub(crate) fn of_request(&self, request: &OriginalRequest<'_>, record: Option<&Record>) -> Option<Arc<Referrer>> {
         let referer = request.headers.get(REFERER).filter(|_| *request.method == Method::GET)?;
         if record.is_some_and(|record| record.agent.class().is_crawler()) {
@@ -39,8 +39,8 @@ impl SendingServices {
     }
 }
 
-/// Returns the service that referred a request, if it is for a page. Compares the `Referer` with
-/// the site's own host first, because it is the `Referer` of most requests.
+/// Returns the service that referred a request, if the request is for a page. Compares the
+/// `Referer` with the site's own host first, because most requests have that `Referer`.
 pub(crate) fn service_of<'r>(
     registry: &'r Registry,
     referer: &[u8],

@@ -1,6 +1,6 @@
-//! The queues of requests to the tasks that communicate with the store, and [`FleetSites`], the
-//! interface that these tasks use to read and change the sites. Each task has its own queue. All
-//! requests that are in the queue when a round begins are answered by this round.
+//! Channels to the tasks that communicate with the store. These tasks read and change the sites
+//! through [`FleetSites`]. Each task has its own queue of requests. A round of a task answers all
+//! requests that are in the queue when the round begins.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,21 +11,21 @@ use tower_robots::live::Status;
 use super::document::{WriteAnswer, WriteCall};
 use crate::webhooks::{Turn, TurnOf};
 
-/// The senders of requests to the tasks that communicate with the store.
+/// Sending ends of the channels to the tasks that communicate with the store.
 #[derive(Debug)]
 pub(super) struct Asks {
     writes: mpsc::UnboundedSender<WriteRequest>,
     reads: mpsc::UnboundedSender<Round>,
     beats: mpsc::UnboundedSender<BeatRequest>,
     pub(super) turns: mpsc::UnboundedSender<TurnRequest>,
-    /// Entries that the store had lost when it was last read.
+    /// Entries that the document lacked when it was last read. The writer writes them back.
     pub(super) lost: watch::Sender<Vec<WriteCall>>,
-    /// Whether a write has failed since the document was last read. If so, the document must be
-    /// read again even if its epoch and tag are unchanged.
+    /// Whether a write has failed since the document was last read. If so, the next read must fetch
+    /// the whole document even if its epoch and tag are unchanged.
     pub(super) has_failed: AtomicBool,
 }
 
-/// The receivers of the requests that [`Asks`] sends.
+/// Receiving ends of the channels in [`Asks`].
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) writes: mpsc::UnboundedReceiver<WriteRequest>,
@@ -35,16 +35,16 @@ pub(super) struct Asked {
     pub(super) lost: watch::Receiver<Vec<WriteCall>>,
 }
 
-/// Writes to execute, and the channel for their results.
+/// Writes that the writer must execute, and the channel for their results.
 pub(super) type WriteRequest = (Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>);
 pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String>>;
 
-/// A request for permission to send a notice, with the ID of the notice. If the channel is dropped
-/// without a reply, the requester sends the notice itself.
+/// The question whether this replica may send a notice, with the ID of the notice. If the channel
+/// is dropped without a reply, the asking hook sends the notice itself.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
-/// A request for a round of a task. It is dropped at the end of a round that began after the
-/// request was sent.
+/// A request that a task performs a round. The task drops it at the end of the first round that
+/// began after the request was sent.
 pub(super) type Round = oneshot::Sender<()>;
 
 #[derive(Debug)]
@@ -66,36 +66,36 @@ impl Asks {
         (Self { writes, reads, beats, turns, lost, has_failed: AtomicBool::new(false) }, asked)
     }
 
-    /// Asks the reader to read the document, without waiting.
+    /// Requests a read of the document, without waiting for it.
     pub(super) fn ask_read(&self) {
         let _ = self.reads.send(oneshot::channel().0);
     }
 
-    /// Asks for a heartbeat, without waiting.
+    /// Requests a heartbeat, without waiting for it.
     pub(super) fn ask_beat(&self) {
         let _ = self.beats.send(BeatRequest::Beat(oneshot::channel().0));
     }
 
-    /// Asks the writer to write changes. Returns the receiver of the results.
+    /// Sends changes to the writer. Returns the receiver of the results.
     pub(super) fn write(&self, calls: Vec<WriteCall>) -> WriteAnswers {
         let (answer, answered) = oneshot::channel();
         let _ = self.writes.send((calls, answer));
         answered
     }
 
-    /// Waits until the document has been read by a round that began after this call.
+    /// Requests a read of the document, and waits until it is done.
     pub(super) async fn read(&self) {
         let (round, end) = oneshot::channel();
         let _ = self.reads.send(round);
         let _ = end.await;
     }
 
-    /// Waits until a heartbeat has been sent by a round that began after this call.
+    /// Requests a heartbeat, and waits until it is done.
     pub(super) async fn beat(&self) {
         self.beats(BeatRequest::Beat).await;
     }
 
-    /// Removes the heartbeat of this replica from the store.
+    /// Removes the heartbeat of this replica from the store, and waits until this is done.
     pub(super) async fn leave(&self) {
         self.beats(BeatRequest::Leave).await;
     }
@@ -107,10 +107,10 @@ impl Asks {
     }
 }
 
-/// The interface of the sites for the tasks of the fleet.
+/// The sites of this process, as the tasks of the fleet see them.
 pub(crate) trait FleetSites: Send + Sync {
-    /// Returns the name and the status of each site, or of each host of a site with one robots.txt
-    /// per host.
+    /// Returns the name and status of each site. A site with one robots.txt per host has an entry
+    /// for each host.
     fn statuses(&self) -> Vec<(String, Status)>;
 
     /// Accepts the pending version with this hash. Blocks.
@@ -119,7 +119,6 @@ pub(crate) trait FleetSites: Send + Sync {
     /// Rolls a site back to the previous version. Blocks.
     fn roll_back(&self, site: &str, by: &Attribution);
 
-    /// Records that enforcement was switched off or on, so that the board shows a gap in its
-    /// counts.
+    /// Notes that enforcement was switched off or on, so that the board shows a gap in its counts.
     fn were_switched_off(&self);
 }

@@ -1,4 +1,4 @@
-//! The document of a fleet: the fields of one hash in the store, and the writes that change it.
+//! Defines the document of a fleet, which is one hash in the store, and the writes that change it.
 //!
 //! ```text
 //! format       1
@@ -14,10 +14,10 @@
 //! ```
 //!
 //! Each field is parsed separately. The name of an off switch or tombstone is enough for it to take
-//! effect. Therefore, damage to its value or to another field cannot turn enforcement on or hide an
-//! off switch. The scope is part of the name, so a client with rights for one site that reuses the
-//! ID of another site's off switch affects only its own site. Numbers have an upper bound, so that
-//! a damaged number cannot make later writes fail.
+//! effect. Damage to its value, or to another field, therefore cannot turn enforcement on. The
+//! scope is part of the name. A client with rights for one site therefore affects only that site,
+//! even if it reuses the ID of another site's off switch. Numbers have an upper bound, so that a
+//! damaged number cannot make later writes fail.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,33 +29,33 @@ use tower_robots::live::VersionHashPrefix;
 /// Scope of an off switch for all sites.
 pub(crate) const EVERY_SITE: &str = "*";
 
-/// The format of documents that this program can read and write.
+/// Format of the documents that this program can read and write.
 const FORMAT: u64 = 1;
 
-/// Maximum rev, and maximum format. No fleet makes so many writes, and numbers in Lua scripts are
-/// exact up to 2^53.
+/// Upper bound of a rev and of a format. No fleet makes so many writes, and numbers in Lua scripts
+/// are exact up to 2^53.
 pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
-/// Maximum time of an entry: the end of the year 9999, as Unix time in seconds.
+/// Upper bound of the time in an entry: the end of the year 9999, as Unix time in seconds.
 const MAX_TIME: u64 = 253_402_300_799;
 
 /// Maximum length of an epoch, in bytes.
 const MAX_EPOCH: usize = 64;
 
-/// The name and the value of a field of a hash in the store.
+/// Name and value of a field in the hash.
 pub(super) type Field = (Vec<u8>, Vec<u8>);
 
-/// The parsed document.
+/// The document after its fields were parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// The identity of the document; empty if the field cannot be parsed.
+    /// Identity of the document; empty if the field cannot be parsed.
     pub(crate) epoch: String,
-    /// The number of the last write; 0 if the field cannot be parsed.
+    /// Number of the last write; 0 if the field cannot be parsed.
     pub(crate) rev: u64,
     pub(crate) tag: String,
     /// Off switches by name.
     pub(crate) marks: BTreeMap<String, OffSwitch>,
-    /// Tombstones of lifted off switches, by the name of the off switch.
+    /// Tombstones by the name of the off switch that they lifted.
     pub(crate) lifted: BTreeMap<String, Stamp>,
     /// Accepted versions by site.
     pub(crate) accepts: BTreeMap<String, Accept>,
@@ -72,22 +72,22 @@ pub(crate) struct Damage {
     pub(crate) why: String,
 }
 
-/// The author of an entry, its time and its reason.
+/// Who wrote an entry, when and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Stamp {
-    /// The rev of the write that added the entry; 0 if the entry is not in the store yet.
+    /// Rev of the write that added the entry; 0 if the entry is not in the store yet.
     #[serde(deserialize_with = "rev")]
     pub(crate) rev: u64,
     pub(crate) by: String,
-    /// Unix time in seconds. It is only displayed: entries are ordered by rev.
+    /// Unix time in seconds, only for display. The order of entries depends on `rev`.
     #[serde(deserialize_with = "time")]
     pub(crate) at: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
 
-/// An off switch: nothing is enforced for its scope.
+/// An off switch: while it is in force, nothing is enforced for its scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OffSwitch {
     pub(crate) scope: String,
@@ -97,14 +97,14 @@ pub(crate) struct OffSwitch {
 }
 
 impl OffSwitch {
-    /// Returns the name of the off switch: its scope and its ID. Off switches with the same ID and
-    /// different scopes are different off switches.
+    /// Returns the name of the off switch, which is its scope and its ID. The same ID with another
+    /// scope is another off switch.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.scope, self.id)
     }
 }
 
-/// Permission for a version to go live.
+/// Permission for a site to serve the version with this hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Accept {
     pub(crate) id: String,
@@ -114,8 +114,8 @@ pub(crate) struct Accept {
 }
 
 impl Accept {
-    /// Reports whether this permission is for the version with this hash. The stored hash may be a
-    /// prefix with at least the number of digits that an operator must type.
+    /// Reports whether this permission is for the version with the given hash. The stored hash may
+    /// be shortened to as many digits as commands require.
     pub(crate) fn is_of(&self, hash: &str) -> bool {
         let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
         let (own, hash) = (digits(&self.hash), digits(hash));
@@ -124,11 +124,13 @@ impl Accept {
 }
 
 impl Document {
-    /// Parses the fields of the document; `None` if there are no fields, and thus no document.
+    /// Parses the fields of the document. Returns `None` if there are no fields, which means that
+    /// there is no document.
     ///
     /// # Errors
     ///
-    /// Returns an error if a later version of this program wrote the document.
+    /// Returns an error if the document was written by a later version of this program that this
+    /// one does not understand.
     pub(crate) fn read(fields: impl IntoIterator<Item = Field>) -> Result<Option<Self>, String> {
         let (mut document, mut known, mut format) = (Self::default(), Vec::new(), FORMAT);
         for (field, value) in fields {
@@ -155,7 +157,7 @@ impl Document {
         Ok(Some(document))
     }
 
-    /// Removes off switches that have a tombstone, including those with damaged values.
+    /// Removes the off switches that have a tombstone, even those whose value is damaged.
     pub(super) fn leave_out_lifted(&mut self) {
         let Self { marks, lifted, damaged, .. } = self;
         let is_lifted = |name: &String| lifted.contains_key(name);
@@ -165,13 +167,14 @@ impl Document {
         marks.retain(|name, _| !is_lifted(name));
     }
 
-    /// Returns an empty, damaged document, for a key in the store that does not contain a hash.
+    /// Returns an empty document that is marked as damaged. It represents a key in the store that
+    /// is not a hash.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
         let damage = Damage { value: None, why: format!("the key must have the type hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
     }
 
-    /// Parses one field. Ignores fields of later versions.
+    /// Parses one field. Ignores fields that only later versions of this program know.
     fn take(&mut self, field: &[u8], value: &[u8], format: &mut u64) -> Result<(), String> {
         let field = str::from_utf8(field).map_err(|_| "its name is not UTF-8".to_owned())?;
         match field.split_once(':') {
@@ -205,9 +208,9 @@ impl Document {
         self.damaged.iter().map(|(field, damage)| format!("{:?}: {}", String::from_utf8_lossy(field), damage.why))
     }
 
-    /// Returns the repairs for the fields that cannot be parsed. A damaged off switch gets its
-    /// stamp from `known`, or `stamp` if it is not in `known`. A damaged tombstone gets `stamp`.
-    /// Other damaged fields are removed.
+    /// Returns repairs for the fields that cannot be parsed. A damaged off switch gets its stamp
+    /// from `known`, or `stamp` if `known` lacks it. A damaged tombstone gets `stamp`. All other
+    /// damaged fields are removed.
     pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {
@@ -223,8 +226,8 @@ impl Document {
         self.damaged.iter().map(mend).collect()
     }
 
-    /// Returns a digest of the off switches and accepted versions, to compare the document with the
-    /// knowledge of replicas.
+    /// Returns a digest of the off switches and accepted versions. If a replica has the same
+    /// digest, it knows exactly those of the document.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
@@ -248,8 +251,8 @@ fn number(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("{:?} is not a number from 0 to {MAX_NUMBER}", shortened(text)))
 }
 
-/// Parses the stamp of an entry. Returns an empty stamp together with the error if it cannot be
-/// parsed, because the name of the entry is enough for it to take effect.
+/// Parses the stamp of an entry. If this fails, returns an empty stamp and the error: the entry
+/// still takes effect, because its name is enough.
 fn stamp(value: &[u8]) -> (Stamp, Result<(), String>) {
     match serde_json::from_slice(value) {
         Ok(stamp) => (stamp, Ok(())),
@@ -263,8 +266,8 @@ fn epoch(text: &str) -> Result<String, String> {
     is_plain.then(|| text.to_owned()).ok_or_else(why)
 }
 
-/// Returns the beginning of a string for a message. Damaged fields can contain strings of any
-/// length.
+/// Returns the beginning of a string for a message, because damaged fields can contain strings of
+/// any length.
 fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(40) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -286,61 +289,66 @@ fn within<'de, D: Deserializer<'de>>(from: D, max: u64) -> Result<u64, D::Error>
     if number <= max { Ok(number) } else { Err(de::Error::custom(format!("{number} exceeds the maximum of {max}"))) }
 }
 
-/// A change to one entry.
+/// A change to the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
     /// Creates the document if the store has none.
     Begin,
     OffSwitch(OffSwitch),
-    /// Lifts the off switch with this name. The stamp contains who lifted it.
+    /// Lifts the off switch with this name. The stamp says who lifts it.
     Lift(String, Stamp),
-    /// Adds the accepted version of a site. The number is the rev of the entry that is replaced, or
-    /// 0 if the site has no entry yet.
+    /// Accepts a site's version. The number is the rev of the site's current entry, which is
+    /// replaced; 0 if there is none.
     Accept(String, Accept, u64),
     /// Repairs fields that cannot be parsed, and creates the document if the store has none.
     Mend(Vec<Mend>),
 }
 
-/// The repair of one field. It is applied only if the field still has the damaged value.
+/// Repair of one field. It is applied only if the field still has the damaged value `from`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mend {
     pub(crate) field: Vec<u8>,
     pub(crate) from: Vec<u8>,
-    /// The new value; `None` removes the field.
+    /// New value of the field; `None` removes the field.
     pub(crate) to: Option<Vec<u8>>,
 }
 
-/// A write with everything that the script in the store needs. If the store has lost the document,
-/// the script creates one with `epoch`, because replicas still know the previous document.
+/// A write with all arguments of the script in the store. If the store has lost the document, the
+/// script creates one with `epoch`, because the replicas continue with their entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,
-    /// The highest rev that the writer has seen. The rev of the write is higher, even if the store
-    /// has been reset to an earlier state.
+    /// Highest rev that the writer has seen. The new rev must be higher, even if the store was
+    /// reset to an earlier state.
     pub(crate) floor: u64,
     pub(crate) tag: String,
     pub(crate) write: Write,
 }
 
-/// The result of a write in the store.
+/// What the script in the store did with a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
-    /// The entry was written with this rev.
+    /// It wrote the entry with this rev.
     Written(u64),
-    /// Nothing was written, because the document already has the entry, or the off switch was
-    /// lifted.
+    /// It wrote nothing, because the document already has the entry, or because the off switch was
+    /// lifted before.
     Kept,
-    /// Nothing was written, because the entry to replace has this rev instead of the expected one.
+    /// It wrote nothing, because the entry that was to be replaced has this rev, not the expected
+    /// one.
     Conflict(u64),
-    /// Nothing was written, because the document has this epoch instead of the expected one.
+    /// It wrote nothing, because the document has this epoch, not the expected one.
     Foreign(String),
 }
 
 impl WriteCall {
-    /// Returns the arguments of the script `write.lua`: epoch, floor, tag and format; the name of
-    /// the field to write, and its value without rev; the name of a field whose presence makes the
-    /// write unnecessary; the name of a field to remove; and the expected rev. For each repaired
-    /// field, its name, damaged value and new value follow.
+    /// Returns the arguments of the script `write.lua`, in this order:
+    ///
+    /// - epoch, floor, tag and format;
+    /// - the name of the field to write, and its value without rev;
+    /// - the name of a field whose presence makes the write unnecessary;
+    /// - the name of a field to remove;
+    /// - the expected rev;
+    /// - for each repaired field: its name, damaged value and new value.
     pub(crate) fn arguments(&self) -> Vec<Vec<u8>> {
         let Self { epoch, floor, tag, write } = self;
         let none = String::new;

@@ -1,6 +1,7 @@
-//! The gate for the first version of a site on a new replica, which has no earlier version to
-//! compare it with. The version goes live if the fleet has accepted it, or if a running replica
-//! serves it. If the fleet does not know the site, the gate works as it does without a fleet.
+//! Lets the first version of a site go live on a new replica, which has no earlier version for the
+//! gate to compare it with. The version passes if the fleet has accepted it, or if a running
+//! replica serves it. If the fleet does not know the site, the gate works as it does without a
+//! fleet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,13 +20,13 @@ use super::reader::DocumentReader;
 use crate::render::short_hash;
 use crate::report::is_of;
 
-/// Maximum time that a replica without stored state waits for the store at start. If the store does
+/// How long a replica without stored state waits for the store when it starts. If the store does
 /// not respond in this time, robots.txt files go live, but nothing is enforced.
 const CONTACT: Duration = Duration::from_secs(3);
 
 impl Fleet {
-    /// Reads the document and the heartbeats before sites are opened, unless this replica already
-    /// knows the document. Blocks.
+    /// Reads the document and the heartbeats before the sites are opened. Does nothing if this
+    /// replica already knows the document. Blocks.
     pub(crate) fn make_contact(self: &Arc<Self>) {
         if self.member.lock().is_known() {
             return;
@@ -34,16 +35,17 @@ impl Fleet {
         let contact = move || {
             let Ok(runtime) = Builder::new_current_thread().enable_all().build() else { return };
             let contact = contact(fleet);
-            // The result can be ignored: problems with the store are reported when the sites are
-            // served.
+            // The result is ignored, because problems with the store are reported once the sites
+            // are served.
             let _ = runtime.block_on(LocalSet::new().run_until(async { timeout(CONTACT, contact).await }));
             runtime.shutdown_background();
         };
-        // A new thread is needed because a runtime cannot be started within another runtime.
+        // This needs a new thread, because a runtime cannot be started within another runtime.
         let _ = thread::spawn(contact).join();
     }
 
-    /// Returns the gate of a site with the condition for its first version on this replica.
+    /// Returns the gate of a site. Its first version on this replica must be one that the fleet
+    /// knows.
     pub(crate) fn gate(&self, site: &str, gate: Gate) -> Gate {
         let known = self.known_versions(site);
         if known.is_empty() {
@@ -57,7 +59,8 @@ impl Fleet {
         )
     }
 
-    /// Returns the hashes that are accepted or served for a site and its hosts.
+    /// Returns the hashes of the versions that the fleet has accepted or serves, for a site and its
+    /// hosts.
     fn known_versions(&self, site: &str) -> BTreeSet<String> {
         let (member, store) = (self.member.lock(), self.store.lock());
         let accepted = member.accepts().iter().filter(|(name, _)| is_of(site, name)).map(|(_, accept)| &accept.hash);
@@ -69,7 +72,7 @@ impl Fleet {
     }
 }
 
-/// Reads the document and the last heartbeat of each replica.
+/// Reads the document, and the last heartbeat of each replica.
 async fn contact(fleet: Arc<Fleet>) -> Result<(), String> {
     DocumentReader::new(Arc::clone(&fleet), None).read().await?;
     let mut link = StoreLink::new(&fleet.settings.store);

@@ -1,10 +1,10 @@
-//! The interface of the fleet for other modules: kill switches that follow the off switches of the
-//! fleet, changes by operators, and the report.
+//! The fleet's interface to other modules: it sets the kill switches of this process, makes changes
+//! for operators, and reports the state of the fleet.
 //!
-//! **An off switch takes effect even if neither the store nor the disk can be written.** The
-//! request to the store is sent first, because setting the kill switches and writing the state
-//! directory may take a while. Entries that could not be written to the store are kept, and are
-//! written when the store can be read again.
+//! **An off switch takes effect even if neither the store nor the disk can be written.** The write
+//! is sent to the store first, because setting the kill switches and writing to the state directory
+//! may take a while. If the store cannot be written, the process keeps the entries, and writes them
+//! once the store can be read again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -30,14 +30,14 @@ use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 
-/// Name of the file in the state directory that stores what the replica knows about the fleet.
+/// Name of the file in the state directory with everything that the replica knows about the fleet.
 const FILE: &str = "fleet.json";
 
-/// Number of unused bytes that are reserved at the end of the file. They are enough for about fifty
-/// off switches on a full disk.
+/// Unused bytes at the end of the file. They are reserved so that about fifty off switches can be
+/// stored even on a full disk.
 const ROOM: usize = 8 << 10;
 
-/// The fleet, as seen by one of its processes.
+/// The fleet, as this process sees it.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(super) settings: FleetSettings,
@@ -47,18 +47,18 @@ pub(crate) struct Fleet {
     /// Locked while the file is written.
     saving: Mutex<()>,
     every_site: KillSwitch,
-    /// Whether another process with the same name has replaced this one, and sends the heartbeats
-    /// instead.
+    /// Whether another process with the same replica name has replaced this one, and now sends the
+    /// heartbeats.
     pub(crate) is_replaced: AtomicBool,
-    /// Kill switches of the opened sites, by the name of the site (or `SITE/HOST`).
+    /// Kill switch of each open site, by the name of the site (or `SITE/HOST`).
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
     pub(super) asks: Asks,
-    /// The receivers of requests; `None` after the threads have started.
+    /// Receiving ends of the channels to the threads. Empty after the threads have started.
     pub(super) asked: Mutex<Option<Asked>>,
 }
 
-/// A decision of an operator that is being sent to the store.
+/// An operator's decision that is being written to the store.
 #[derive(Debug)]
 pub(crate) struct SentDecision {
     /// Number of entries that the decision changes.
@@ -66,36 +66,35 @@ pub(crate) struct SentDecision {
     answer: WriteAnswers,
 }
 
-/// During an upgrade, a process and its successor send heartbeats at the same time, but for less
-/// than this time.
+/// Maximum time that a process and its successor both send heartbeats during an upgrade.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
-/// The last known state of the store.
+/// What this process knows about the store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreView {
     pub(super) standing: DocumentState,
     pub(super) document: Option<Document>,
-    /// The time when the document was last read.
+    /// When the document was last read.
     pub(super) read: Option<SystemTime>,
     /// Whether the last attempt to read the document succeeded.
     is_read: bool,
-    /// First and last time when heartbeats of another process with the name of this replica were
-    /// found, without a long gap between them.
+    /// When another process was found to send heartbeats with the name of this replica: the first
+    /// and the last time, without a long gap in between.
     other: Option<(Instant, Instant)>,
-    /// Why the store cannot be read.
+    /// Reason why the store cannot be read.
     read_problem: Option<String>,
-    /// Why the store cannot be written.
+    /// Reason why the store cannot be written.
     write_problem: Option<String>,
-    /// Number of entries that the store has lost and that must be written back.
+    /// Number of entries that the store has lost and that this replica is writing back.
     lost: usize,
     file_problem: Option<String>,
     pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
-    /// The time of the store's clock at the last heartbeat.
+    /// Time of the store's clock at the last heartbeat.
     pub(super) now: u64,
-    /// Time since when heartbeats were read without gaps. It is needed because all replicas seem to
-    /// be silent after a gap.
+    /// Since when heartbeats have been read without a gap. After a gap, all replicas seem to be
+    /// silent.
     hearing: Option<Instant>,
-    /// Silent replicas, with the time of their last heartbeat.
+    /// Missing replicas, with the time of the last heartbeat of each.
     pub(super) missing: BTreeMap<String, u64>,
 }
 
@@ -105,11 +104,11 @@ impl StoreView {
         self.read_problem.as_ref().or(self.write_problem.as_ref())
     }
 
-    /// Returns the state of the replica. If two processes use its name, this problem has priority,
-    /// because other replicas cannot distinguish the two.
+    /// Returns the state of the replica. Another process with the same name is reported before any
+    /// other problem, because the rest of the fleet cannot distinguish the two processes.
     pub(super) fn state(&self) -> StateAndReason {
-        // The other process is not a problem if it is silent by now, or if it was seen only
-        // briefly, like the successor of this process during an upgrade.
+        // It is normal that another process is silent by now, or was seen only briefly, as during
+        // an upgrade.
         let is_other = |(first, last): (Instant, Instant)| last.elapsed().as_secs() < SILENT && last - first >= AT_ONCE;
         if !self.other.is_some_and(is_other) {
             return self.standing.state();
@@ -122,7 +121,7 @@ impl StoreView {
 
 impl Fleet {
     /// Creates the fleet from the file in the state directory. If the file is missing or
-    /// unreadable, nothing is enforced on the sites that join.
+    /// unreadable, nothing is enforced on any site until the document is read.
     pub(crate) fn open(settings: &FleetSettings, state_dir: Option<&Path>, log: &Log) -> Arc<Self> {
         let (asks, asked) = Asks::new();
         let fleet = Self {
@@ -142,7 +141,7 @@ impl Fleet {
         Arc::new(fleet)
     }
 
-    /// Reads the file again. During an upgrade, the previous process may have changed it.
+    /// Reads the file again, because the previous process may have changed it during an upgrade.
     pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
@@ -165,15 +164,15 @@ impl Fleet {
         self.follow();
     }
 
-    /// Adds the kill switches that apply to the site `name` to its builder.
+    /// Adds the kill switches of the process and of the site `name` to the builder of the site.
     pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
         self.follow_site(name, &switch);
         builder.additional_kill_switch(&self.every_site).additional_kill_switch(&switch)
     }
 
-    /// Changes what this replica knows. On return, the change is in force, and is stored if the
-    /// state directory is writable. Blocks.
+    /// Changes what this replica knows. When this returns, the change is in force. It is also
+    /// stored if the state directory is writable. Blocks.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Member) -> R) -> R {
         let (made, is_changed) = self.change_member(change);
         if is_changed {
@@ -184,8 +183,7 @@ impl Fleet {
     }
 
     /// Like [`change`](Self::change), for a decision of an operator. The writes are sent to the
-    /// store first, because setting the kill switches of many sites and writing to a slow disk may
-    /// take longer.
+    /// store first, because many kill switches or a slow disk may take longer.
     fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> SentDecision {
         let (writes, is_changed) = self.change_member(change);
         let calls = self.calls(writes);
@@ -205,8 +203,8 @@ impl Fleet {
 
     fn follow(&self) {
         follow(&self.every_site, || self.unknown(), || self.member.lock().is_every_site_off());
-        // The lock must not be held while kill switches are set, because setting a switch may wait
-        // for a disk.
+        // The lock is released before the kill switches are set, because setting one may wait for a
+        // disk.
         let sites: Vec<_> = self.sites.lock().iter().map(|(name, switch)| (name.clone(), switch.clone())).collect();
         sites.iter().for_each(|(name, switch)| self.follow_site(name, switch));
     }
@@ -219,8 +217,8 @@ impl Fleet {
         let Some(file) = &self.file else { return };
         let _saving = self.saving.lock();
         let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
-        // If a new file cannot be created, for example on a full disk, the existing file is
-        // overwritten.
+        // If a new file cannot be created, for example because the disk is full, the existing file
+        // is overwritten.
         let written = files::replace(file, &files::with_room(&text, ROOM));
         let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
         let problem = written.err().map(|error| format!("{}: {error}", file.display()));
@@ -234,7 +232,8 @@ impl Fleet {
         self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
     }
 
-    /// Applies a document that was read. Blocks.
+    /// Applies the document, or the error, of a read. Returns the writes that restore lost entries.
+    /// Blocks.
     pub(super) fn saw(&self, read: Result<Option<Document>, String>) -> Vec<WriteCall> {
         let seen = match &read {
             Ok(document) => self.change(|member| member.seen(document.as_ref())),
@@ -263,10 +262,11 @@ impl Fleet {
         self.calls(seen.write_back)
     }
 
-    /// Records the heartbeats of the replicas, and the time of the store's clock. Blocks while it
-    /// parses the heartbeats, which may be many.
+    /// Stores the heartbeats of the replicas and the time of the store's clock. Blocks while it
+    /// parses the heartbeats, because there may be many.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
-        // Equal maps are shared, because nearly all replicas serve the same versions.
+        // Replicas with equal maps share one map, because nearly all replicas serve the same
+        // versions.
         let mut versions: Vec<ServedVersions> = Vec::new();
         let replicas = replicas.into_iter().map(|(name, beat)| {
             let mut beat: Heartbeat = serde_json::from_slice(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
@@ -285,14 +285,14 @@ impl Fleet {
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
-        // The old heartbeats are dropped after the lock is released, because the document reader
-        // waits for the lock.
+        // The old heartbeats are dropped only after the lock is released, because the document
+        // reader waits for that lock.
         let before = std::mem::replace(&mut store.replicas, replicas);
         drop(store);
         drop(before);
     }
 
-    /// Records that the last heartbeat with the name of this replica was sent by another process.
+    /// Notes that another process sent the last heartbeat with the name of this replica.
     pub(super) fn meets_another(&self) {
         let mut store = self.store.lock();
         let before = store.state().0;
@@ -303,7 +303,7 @@ impl Fleet {
         why.into_iter().filter(|_| before != state).for_each(|why| self.warn(why));
     }
 
-    /// Records that the document was read, or the reason why it could not be read.
+    /// Notes that the document was read, or why it could not be read.
     pub(super) fn was_read(&self, problem: Option<String>) {
         let is_back = self.note(|store| {
             store.is_read = problem.is_none();
@@ -314,18 +314,19 @@ impl Fleet {
             before.is_some() && store.is_read
         });
         if is_back {
-            // The store can be read again, so it can probably be written again, too. A heartbeat
-            // shows this.
+            // The store can be read again, so it can probably be written again. A heartbeat shows
+            // whether it can.
             self.asks.ask_beat();
         }
     }
 
-    /// Records that the store was written, or the reason why it could not be written.
+    /// Notes that the store was written, or why it could not be written.
     pub(super) fn was_written(&self, problem: Option<String>) {
         self.note(|store| store.write_problem = problem);
     }
 
-    /// Changes the view of the store. Logs a line if this adds, removes or changes its problem.
+    /// Changes the view of the store. Logs a line if the problem with the store is new, different
+    /// or gone.
     fn note<R>(&self, change: impl FnOnce(&mut StoreView) -> R) -> R {
         let mut store = self.store.lock();
         let before = store.problem().cloned();
@@ -350,13 +351,12 @@ impl Fleet {
         writes.into_iter().filter_map(|write| member.call(write, &random())).collect()
     }
 
-    /// Turns enforcement off for a scope, with the off switch `id`. On return, enforcement is off
-    /// on this replica. Blocks.
+    /// Turns enforcement off for a scope, with the off switch `id`. When this returns, enforcement
+    /// is off on this replica. Blocks.
     ///
     /// # Errors
     ///
-    /// Returns an error if an off switch with this ID was lifted before. In this case, nothing is
-    /// turned off.
+    /// Returns an error, and turns nothing off, if an off switch with this ID was lifted before.
     pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Result<SentDecision, String> {
         let mut refused = None;
         let decision = self.decide(|member| match member.turn_off(id, scope, stamp(by)) {
@@ -379,7 +379,7 @@ impl Fleet {
         })
     }
 
-    /// Waits until a decision is in the store, and until the document has been read after that.
+    /// Waits until a decision is written to the store and the document has been read again.
     ///
     /// # Errors
     ///
@@ -395,15 +395,15 @@ impl Fleet {
         )
     }
 
-    /// Returns the write that accepts a version for the fleet. It replaces the accepted version
-    /// that this replica knows.
+    /// Returns the write that accepts a version for the fleet. The store executes it only if its
+    /// current entry is the one that this replica knows.
     pub(crate) fn accept(&self, site: &str, hash: &str, by: &Attribution) -> Vec<WriteCall> {
         let accept = self.member.lock().accept(site, &random(), hash, stamp(by));
         self.calls(vec![accept])
     }
 
-    /// Reports whether an off switch for all sites is in force. An unknown document does not count
-    /// as an off switch here.
+    /// Reports whether an off switch for all sites is in force. Returns `false` if no document was
+    /// ever read, although nothing is enforced then.
     pub(crate) fn is_off(&self) -> bool {
         let member = self.member.lock();
         member.is_known() && member.is_every_site_off()
@@ -421,7 +421,7 @@ impl Fleet {
         self.file.is_some() && self.store.lock().file_problem.is_none()
     }
 
-    /// Writes to the store, and waits until the document has been read after that.
+    /// Executes writes in the store, and waits until the document has been read again.
     ///
     /// # Errors
     ///
@@ -446,7 +446,7 @@ impl Fleet {
         refused.map_or(Ok(answers), Err)
     }
 
-    /// Reads the document and the heartbeats at the same time. Errors are shown in the report.
+    /// Reads the document and the heartbeats at the same time. Errors appear in the report.
     pub(crate) async fn look(&self) {
         tokio::join!(self.asks.read(), self.asks.beat());
     }
@@ -456,13 +456,13 @@ impl Fleet {
         self.asks.leave().await;
     }
 
-    /// Returns the time when the document was last read.
+    /// Returns when the document was last read.
     pub(crate) fn read(&self) -> Option<SystemTime> {
         self.store.lock().read
     }
 
-    /// Returns the reason why the replica does not follow the current document; `None` if it does,
-    /// or before the first attempt to read the store.
+    /// Returns the reason why the replica does not follow the current document. Returns `None` if
+    /// it does, or if it has not tried to read the store yet.
     pub(crate) fn problem(&self) -> Option<String> {
         let store = self.store.lock();
         let (state, why) = match store.state() {
@@ -478,13 +478,12 @@ impl Fleet {
 
     pub(crate) fn report(&self) -> FleetReport {
         let member = self.member.lock().clone();
-        // The view is cloned so that the document reader does not wait for the lock while the
-        // report is built.
+        // The view is cloned, so that the document reader does not have to wait for the lock while
+        // the report is built.
         let store = self.store.lock().clone();
         let own_name = &self.settings.replica;
         let sites = store.replicas.get(own_name).map(|own| own.sites.clone()).unwrap_or_default();
-        // The states of the other replicas are from the last successful read, so this replica must
-        // not be shown as current.
+        // If the last read failed, this replica must not be shown as current.
         let state = match store.state().0 {
             ReplicaState::Current if !store.is_read => ReplicaState::Stale,
             state => state,
@@ -519,7 +518,7 @@ impl Fleet {
     }
 }
 
-/// Sets a kill switch to the state that `is_off` returns. Repeats this if the state changes
+/// Sets a kill switch to the state that `is_off` returns, and repeats this if the state changes
 /// meanwhile.
 fn follow(switch: &KillSwitch, why: impl Fn() -> Option<String>, is_off: impl Fn() -> bool) {
     loop {
@@ -539,7 +538,7 @@ pub(super) fn stamp(by: &Attribution) -> Stamp {
 /// Returns 64 random bits in hex.
 pub(crate) fn random() -> String {
     let mut octets = [0; 8];
-    // The result can be ignored: without random numbers, TLS connections fail, too, and a repeated
+    // The result is ignored: without random numbers, TLS connections fail anyway, and a repeated
     // tag only delays readers.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
     HEXLOWER.encode(&octets)

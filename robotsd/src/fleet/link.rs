@@ -1,5 +1,5 @@
-//! A connection to the store of a fleet. Each task has its own, so that a slow response to one task
-//! does not delay the others.
+//! A connection to the store of a fleet. Each task has its own connection, so that a slow response
+//! to one task does not delay the others.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::store::{StoreAddresses, StoreConnection, StoreProblem, StoreScript, S
 pub(super) struct StoreLink {
     settings: StoreSettings,
     addresses: StoreAddresses,
-    /// The open connection; `None` before the first command, and after a failed command.
+    /// The open connection; `None` before the first command, and after a command has failed.
     connection: Option<StoreConnection>,
 }
 
-/// The reason why a command failed.
+/// Reason why a command failed.
 pub(super) enum LinkError {
     /// Message for the operator.
     Failed(String),
-    /// The key has a value of the wrong type. Contains the store's message.
+    /// The key has a value of the wrong type. Contains the error message of the store.
     WrongType(String),
 }
 
@@ -36,7 +36,7 @@ impl StoreLink {
         Self { settings: settings.clone(), addresses, connection: None }
     }
 
-    /// Returns the key in the store with this name, with the prefix of the fleet.
+    /// Returns the full key in the store: the fleet's prefix, followed by `of`.
     pub(super) fn key(&self, of: &str) -> String {
         format!("{}{of}", self.settings.prefix)
     }
@@ -62,9 +62,9 @@ impl StoreLink {
         answer.map_err(|error| self.failed(&error, "write", key).text())
     }
 
-    /// Sends a command. Stores close idle connections: if the connection turns out to be closed,
-    /// connects again and repeats the command. This is safe because a repeated write has no further
-    /// effect.
+    /// Sends a command. If the store has closed the connection, for example because it was idle,
+    /// connects again and repeats the command. This is safe, because a repeated write has no
+    /// further effect.
     async fn ask<T>(
         &mut self,
         question: impl AsyncFn(&mut StoreConnection) -> RedisResult<T>,
@@ -78,7 +78,7 @@ impl StoreLink {
         Ok(question(self.connected().await?).await)
     }
 
-    /// Returns the open connection, or connects. Several commands may use the connection at the
+    /// Returns the open connection, or opens one. Several commands may be in progress on it at the
     /// same time.
     pub(super) async fn connected(&mut self) -> Result<&mut StoreConnection, String> {
         if self.connection.is_none() {
@@ -87,8 +87,8 @@ impl StoreLink {
                 let mut command = cmd("HMGET");
                 command.arg(&key).arg("epoch").arg("tag");
                 async move {
-                    // Only an address whose server hangs is skipped. Any other error is ignored
-                    // here, because the actual command will fail in the same way and report it.
+                    // An address is skipped only if its server hangs. Other errors are ignored
+                    // here, because the actual command will fail with the same error and report it.
                     match connection.query::<redis::Value>(&command).await {
                         Err(error) if error.is_timeout() => Err("no answer in time".to_owned()),
                         _ => Ok(()),
@@ -102,7 +102,7 @@ impl StoreLink {
     }
 
     /// Describes why a command failed. Drops the connection, so that the next command reconnects,
-    /// unless the store itself refused the command.
+    /// unless the store answered with an error.
     pub(super) fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> LinkError {
         let store = &self.settings;
         let text = error.to_string();

@@ -1,22 +1,23 @@
-//! The state of a replica as a member of its fleet: what it knows about the document, and how it
-//! applies a document that it reads.
+//! Defines a [`Member`]: what a replica knows about the document of its fleet, and how it applies a
+//! document that it reads.
 //!
-//! A [`Member`] is a pure value: it uses no clock, files, store or random numbers, and receives
-//! IDs, tags and times as arguments. The owner of a member reads the document and calls
-//! [`seen`](Member::seen) (with `None` if the store has no document). It then sends the returned
-//! writes to the store, converted by [`call`](Member::call) with a new tag, and stores the member
-//! as JSON. After a restart, the stored member is sufficient; without stored state, the owner uses
-//! `Member::default()`. [`turn_off`](Member::turn_off) and [`lift`](Member::lift) take effect at
-//! once, whether or not the store executes their writes. An [`accept`](Member::accept) takes effect
-//! when it is read from the document. A write without a response may be sent again.
+//! A member is a pure value. It uses no clock, files, store or random numbers; IDs, tags and times
+//! are arguments. The owner of a member reads the document and calls [`seen`](Member::seen) (with
+//! `None` if the store has no document). It then converts the returned writes with
+//! [`call`](Member::call), each with a new tag, sends them to the store, and stores the member as
+//! JSON. After a restart, it uses the stored member, or `Member::default()` if nothing was stored.
+//! [`turn_off`](Member::turn_off) and [`lift`](Member::lift) take effect immediately, whether or
+//! not the store executes their writes. An [`accept`](Member::accept) takes effect when it is read
+//! from the document. If the store does not respond to a write, the write may be sent again.
 //!
-//! - An off switch that the member knows stays in force until it is lifted on this replica or by a
-//!   tombstone in the document. Off switches and tombstones that the store has lost are written
-//!   back. Reusing the ID of a lifted off switch is an error, and turns nothing off.
+//! - An off switch that the member knows stays in force until it is lifted on this replica, or
+//!   until the document contains a tombstone for it. Off switches and tombstones that the store has
+//!   lost are written back. Reusing the ID of a lifted off switch is an error, and turns nothing
+//!   off.
 //! - In a damaged document, all off switches and tombstones take effect, and so do all other fields
-//!   that can be parsed. For any other field, the member keeps its own value.
-//! - An accepted version is replaced only by one with a higher rev. If the document has an older
-//!   entry or none, the member keeps its own entry and reports this. The operator can then write
+//!   that can be parsed. For a field that cannot be parsed, the member keeps its own value.
+//! - An accepted version is replaced only by one with a higher rev. If the entry in the document is
+//!   older or missing, the member keeps its own entry and reports this. The operator can then write
 //!   the member's entries to the store ([`restore`](Member::restore)).
 //! - The member ignores a document with another epoch. As long as a member has not read any
 //!   document, nothing is enforced.
@@ -28,49 +29,49 @@ use serde::{Deserialize, Serialize};
 use super::document::{Accept, Document, EVERY_SITE, OffSwitch, Stamp, Write, WriteCall, digest, rev};
 use crate::report::is_of;
 
-/// The knowledge of a replica about its fleet.
+/// What a replica knows about its fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Member {
-    /// Epoch of the first document that the replica has read; `None` before that.
+    /// Epoch of the first document that the replica read; `None` if it has not read one.
     epoch: Option<String>,
     /// Highest rev that the replica has read.
     #[serde(deserialize_with = "rev")]
     rev: u64,
-    /// Off switches in force, by name, including those that are not in the store yet.
+    /// Off switches in force, by name. They need not be in the store yet.
     marks: BTreeMap<String, OffSwitch>,
     lifted: BTreeMap<String, Stamp>,
     accepts: BTreeMap<String, Accept>,
-    /// IDs of the accepts whose version has been live on this replica, by site. Such an accept is
-    /// fulfilled, even if another version is live later.
+    /// For each site, the ID of the accepted version that has been live on this replica. Such an
+    /// accept is fulfilled, even if another version goes live later.
     reached: BTreeMap<String, String>,
 }
 
-/// The state of the last document, compared with the knowledge of the replica.
+/// Result of comparing the last document with the knowledge of the replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DocumentState {
-    /// No document was read yet.
+    /// No document has been read yet.
     #[default]
     Unknown,
     Current,
-    /// Entries of the document are missing, or are older than those of the replica.
+    /// The document lacks these entries of the replica, or has older ones.
     WentBack(Vec<String>),
-    /// The document has another epoch.
+    /// The document has this other epoch.
     Foreign(String),
-    /// A later version of this program wrote the document.
+    /// A later version of this program wrote the document, so it cannot be read.
     Rejected(String),
-    /// Fields cannot be parsed. Contains the descriptions of these fields, followed by those of
-    /// entries that went back.
+    /// The document has fields that cannot be parsed. Contains descriptions of these fields, and
+    /// then of entries that went back.
     Damaged(Vec<String>),
 }
 
-/// The result of applying a document.
+/// The state of the document that was applied, and the next steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) standing: DocumentState,
     /// Descriptions of the changes on this replica, for the log.
     pub(crate) changes: Vec<String>,
-    /// Writes that restore the entries that the store has lost.
+    /// Writes that restore entries that the store has lost.
     pub(crate) write_back: Vec<Write>,
 }
 
@@ -84,13 +85,13 @@ impl Member {
         self.epoch.as_deref()
     }
 
-    /// Reports whether nothing is enforced on any site: an off switch for all sites is in force, or
-    /// the document is unknown.
+    /// Reports whether nothing is enforced on any site, because an off switch for all sites is in
+    /// force or no document was ever read.
     pub(crate) fn is_every_site_off(&self) -> bool {
         !self.is_known() || self.marks.values().any(|mark| mark.scope == EVERY_SITE)
     }
 
-    /// Reports whether an off switch for the site is in force.
+    /// Reports whether an off switch for this site is in force.
     pub(crate) fn is_marked(&self, site: &str) -> bool {
         self.marks.values().any(|mark| is_of(&mark.scope, site))
     }
@@ -100,7 +101,7 @@ impl Member {
         &self.marks
     }
 
-    /// Returns the ID of the off switch that was lifted last.
+    /// Returns the ID of the most recently lifted off switch.
     pub(crate) fn lifted_last(&self) -> Option<&str> {
         let (name, _) = self.lifted.iter().max_by_key(|(_, stamp)| stamp.at)?;
         name.rsplit(':').next()
@@ -111,41 +112,42 @@ impl Member {
         &self.accepts
     }
 
-    /// Returns the accepts whose version has never been live on this replica.
+    /// Returns the accepted versions that have never been live on this replica.
     pub(crate) fn lacking(&self) -> impl Iterator<Item = (&str, &Accept)> {
         let is_reached = |site: &String, accept: &Accept| self.reached.get(site) == Some(&accept.id);
         let lacking = self.accepts.iter().filter(move |(site, accept)| !is_reached(site, accept));
         lacking.map(|(site, accept)| (&**site, accept))
     }
 
-    /// Records that a version is live on this replica. If it is the accepted one, the accept is
+    /// Notes that a version is live on this replica. If it is the accepted one, the accept is
     /// fulfilled.
     pub(crate) fn serves(&mut self, site: &str, hash: &str) {
         let met = self.accepts.get(site).filter(|accept| accept.is_of(hash)).map(|accept| accept.id.clone());
         self.reached.extend(met.map(|id| (site.to_owned(), id)));
     }
 
-    /// Returns a digest of the off switches and accepted versions, to compare replicas with each
-    /// other and with the document.
+    /// Returns a digest of the off switches and accepted versions. It allows comparing replicas
+    /// with each other and with the document.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
 
-    /// Converts a write to a call of the script; `None` if no document was read yet.
+    /// Converts a write to a call of the script; `None` if no document has been read yet.
     pub(crate) fn call(&self, write: Write, tag: &str) -> Option<WriteCall> {
         let epoch = self.epoch.clone()?;
         Some(WriteCall { epoch, floor: self.rev, tag: tag.to_owned(), write })
     }
 
-    /// Applies a document that was read; `None` if the store has no document.
+    /// Applies a document that was read from the store; `None` means that the store has no
+    /// document.
     pub(crate) fn seen(&mut self, document: Option<&Document>) -> Seen {
         let mut seen = Seen::default();
         let none = Document::default();
         let read = match document {
             None if !self.is_known() => return seen,
             None => &none,
-            // The epoch cannot be parsed, so it is unknown whether this is the document of the
-            // fleet. A replica that does not know a document ignores it.
+            // The epoch cannot be parsed, so this may be the document of another fleet. A replica
+            // that has never read a document ignores it.
             Some(document) if document.epoch.is_empty() && !self.is_known() => {
                 seen.standing = DocumentState::Damaged(document.damages().collect());
                 return seen;
@@ -161,8 +163,8 @@ impl Member {
             && !self.is_known()
         {
             self.epoch = Some(document.epoch.clone());
-            // Accepts from the time before this replica joined count as fulfilled, because the
-            // other replicas may serve later versions by now.
+            // Versions that were accepted before this replica joined count as fulfilled, because
+            // the other replicas may serve later versions by now.
             self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
             seen.changes.push(format!("the document of the fleet is known: epoch {}", document.epoch));
         }
@@ -174,7 +176,7 @@ impl Member {
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
             match self.marks.get_mut(name) {
-                // The field is damaged, so the replica keeps its own entry, which contains who
+                // The field is damaged. The replica keeps its own entry, because that one says who
                 // turned enforcement off.
                 Some(_) if read.damaged.contains_key(format!("off:{name}").as_bytes()) => {}
                 Some(own) => own.clone_from(mark),
@@ -200,8 +202,8 @@ impl Member {
         seen
     }
 
-    /// Adopts the accepts of the document that are newer than the replica's own. Returns
-    /// descriptions of the accepts that are older or missing in the document, except damaged ones.
+    /// Adopts accepted versions from the document that are newer than those of the replica. Returns
+    /// descriptions of the entries that are older or missing in the document, except damaged ones.
     fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
         let mut gone = Vec::new();
         for (site, accept) in &read.accepts {
@@ -222,7 +224,7 @@ impl Member {
         gone.into_iter().map(|site| format!("accept of site {site:?}")).collect()
     }
 
-    /// Returns the off switches and tombstones that the store lacks.
+    /// Returns writes for the off switches and tombstones that the store lacks.
     fn lost(&self, document: &Document) -> Vec<Write> {
         let is_lost = |name: &String| !document.marks.contains_key(name) && !document.lifted.contains_key(name);
         let marks = self.marks.iter().filter(|(name, _)| is_lost(name));
@@ -232,12 +234,12 @@ impl Member {
         marks.chain(lifted).collect()
     }
 
-    /// Turns enforcement of a scope off on this replica, and returns the write for the store.
+    /// Turns enforcement off for a scope on this replica, and returns the write for the store.
     ///
     /// # Errors
     ///
-    /// Returns an error if the off switch was lifted before, for example because the request was
-    /// delayed. In this case, nothing is turned off.
+    /// Returns an error, and turns nothing off, if the off switch was lifted before. This can
+    /// happen if the request was delayed.
     pub(crate) fn turn_off(&mut self, id: &str, scope: &str, stamp: Stamp) -> Result<Write, String> {
         let mark = OffSwitch { scope: scope.to_owned(), id: id.to_owned(), stamp };
         if let Some(Stamp { by, .. }) = self.lifted.get(&mark.name()) {
@@ -249,23 +251,23 @@ impl Member {
         Ok(Write::OffSwitch(mark))
     }
 
-    /// Lifts the off switch with this name, whether or not this replica knows it, and returns the
-    /// write for the store.
+    /// Lifts the off switch with this name, and returns the write for the store. The replica need
+    /// not know the off switch.
     pub(crate) fn lift(&mut self, name: &str, stamp: Stamp) -> Write {
         self.marks.remove(name);
         self.lifted.entry(name.to_owned()).or_insert_with(|| stamp.clone());
         Write::Lift(name.to_owned(), stamp)
     }
 
-    /// Returns the write that accepts a version. It replaces the accept that this replica knows.
-    /// The store refuses the write if its entry differs from this one.
+    /// Returns the write that accepts a version. The store executes it only if the site's current
+    /// entry is the one that this replica knows.
     pub(crate) fn accept(&self, site: &str, id: &str, hash: &str, stamp: Stamp) -> Write {
         let accept = Accept { id: id.to_owned(), hash: hash.to_owned(), stamp };
         Write::Accept(site.to_owned(), accept, rev_of(&self.accepts, site))
     }
 
-    /// Returns the writes that restore the entries of this replica that the document lacks. They
-    /// get new revs, so that every replica adopts them.
+    /// Returns the writes that restore the entries that the document lacks. They get new revs, so
+    /// that every replica adopts them.
     pub(crate) fn restore(&self, document: Option<&Document>) -> Vec<Write> {
         let none = Document::default();
         let read = document.unwrap_or(&none);

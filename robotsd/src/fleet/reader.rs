@@ -2,7 +2,7 @@
 //! nothing else in the process can delay an off switch.
 //!
 //! The reader polls the epoch and the tag, and reads the whole document if one of them has changed.
-//! It does not use a subscription, because messages of a subscription can be lost.
+//! It does not subscribe to changes, because the store may lose messages to subscribers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,15 +18,16 @@ use super::document::{Document, Field};
 use super::handle::Fleet;
 use super::link::{LinkError, StoreLink};
 
-/// Maximum interval between two reads. Every replica must apply an off switch within two seconds.
-/// This time includes up to 250 ms for writing it, the wait for the next read, and the two
-/// responses of the store that a read needs.
+/// Maximum interval between two reads. Every replica must apply an off switch within two seconds of
+/// the command. These include up to 250 ms for the write, the wait for the next read, and two
+/// responses of the store to that read.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Maximum delay of the next read because of a slow disk.
+/// How long the next read waits for a slow disk.
 const DISK: Duration = Duration::from_secs(1);
 
-/// The time of the next read. It is set when a read begins, and is not postponed by anything else.
+/// Decides when the document is read next. The time is set when a read begins, and nothing else
+/// postpones it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadTimer {
     period: Duration,
@@ -34,8 +35,8 @@ pub(super) struct ReadTimer {
 }
 
 impl ReadTimer {
-    /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. Each replica has a
-    /// different share, so that replicas do not read at the same moments.
+    /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. Each replica has
+    /// another share, so that they do not all read at the same moment.
     pub(super) fn new(now: Instant, share: f64) -> Self {
         Self { period: PERIOD.mul_f64(1.0 - 0.2 * share.clamp(0.0, 1.0)), next: now }
     }
@@ -51,17 +52,18 @@ impl ReadTimer {
     }
 }
 
-/// The epoch and the tag of the document. The tag changes with each write.
+/// Epoch and tag of the document. The tag changes with each write.
 type Edition = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 pub(super) struct DocumentReader {
     fleet: Arc<Fleet>,
-    /// The sites; `None` for the first contact with the store, before the sites are opened.
+    /// The sites; `None` when the store is contacted for the first time, before the sites are
+    /// opened.
     sites: Option<Arc<dyn FleetSites>>,
     link: StoreLink,
-    /// The edition of the document that was last read.
+    /// Epoch and tag of the document that was last read.
     seen: Option<Edition>,
-    /// Whether the document contained all off switches and tombstones that this replica knows.
+    /// Whether the last document contained all off switches and tombstones that this replica knows.
     is_whole: bool,
 }
 
@@ -71,7 +73,7 @@ impl DocumentReader {
         Self { fleet, sites, link, seen: None, is_whole: false }
     }
 
-    /// Reads the document at each time of the timer and for each request, until all senders of
+    /// Reads the document whenever the timer is due or a request arrives, until all senders of
     /// requests are dropped. One read answers all requests that are in the queue when it begins.
     pub(super) async fn run(mut self, share: f64, mut rounds: UnboundedReceiver<Round>) {
         let mut timer = ReadTimer::new(Instant::now(), share);
@@ -116,8 +118,8 @@ impl DocumentReader {
         let is_changed = self.seen != now;
         let (fleet, sites) = (Arc::clone(&self.fleet), self.sites.clone());
         let saw = spawn_blocking(move || {
-            // The kill switches are set before the disk is written. If the disk hangs, it blocks
-            // only this blocking task.
+            // The kill switches are set before the disk is written. A hanging disk therefore blocks
+            // nothing but this blocking task.
             let lost = fleet.saw(read);
             let is_whole = lost.is_empty();
             if is_changed {
@@ -127,7 +129,7 @@ impl DocumentReader {
             fleet.asks.lost.send_replace(lost);
             is_whole
         });
-        // If the disk takes longer, the edition is not recorded, so that the next read applies the
+        // If the disk takes longer, the edition is not recorded. The next read then applies the
         // document again.
         if let Ok(Ok(is_whole)) = timeout(DISK, saw).await {
             (self.seen, self.is_whole) = (now, is_whole);

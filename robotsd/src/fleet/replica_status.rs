@@ -1,4 +1,4 @@
-//! The heartbeats of replicas, and the states of replicas that are derived from them.
+//! Heartbeats of replicas, and the state of each replica that follows from its heartbeat.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use super::document::Document;
 use super::member::{DocumentState, Member};
 use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 
-/// Maximum age of a heartbeat, in seconds. A replica with an older heartbeat counts as missing.
+/// Maximum age of a heartbeat, in seconds. If it is older, its replica counts as missing.
 pub(super) const SILENT: u64 = 15;
 
-/// The data that a replica writes to the store every few seconds.
+/// What a replica writes to the store every few seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Heartbeat {
-    /// Unix time by the clock of the store, in seconds.
+    /// Time of the heartbeat by the clock of the store, as Unix time in seconds.
     #[serde(skip_serializing)]
     pub(super) at: u64,
     pub(super) version: String,
-    /// A random string that identifies the process.
+    /// Random string that identifies the process.
     pub(super) process: String,
     pub(super) epoch: Option<String>,
     pub(super) state: ReplicaState,
@@ -33,7 +33,7 @@ pub(crate) struct Heartbeat {
 pub(super) type StateAndReason = (ReplicaState, Option<String>);
 
 impl DocumentState {
-    /// Returns the state of a replica that has read such a document, and the reason.
+    /// Returns the state of a replica after it has read the document, and the reason for the state.
     pub(super) fn state(&self) -> StateAndReason {
         let (state, why) = match self {
             Self::Current => return (ReplicaState::Current, None),
@@ -76,8 +76,8 @@ impl Heartbeat {
         }
     }
 
-    /// Returns a heartbeat that stands for one that cannot be parsed, because the replica runs
-    /// another version of robotsd. The replica counts as alive.
+    /// Returns a substitute for a heartbeat that cannot be parsed, because the replica runs another
+    /// version of robotsd. The replica counts as alive.
     pub(super) fn unreadable(now: u64) -> Self {
         let why = Some("its heartbeat cannot be parsed, because it runs another version of robotsd".to_owned());
         Self { at: now, state: ReplicaState::Unknown, why, ..Self::default() }
@@ -91,8 +91,7 @@ impl Heartbeat {
         self.silence(now) > SILENT
     }
 
-    /// Returns the report about the replica, after comparing its heartbeat with the current
-    /// document.
+    /// Returns the report about the replica. Its heartbeat is compared with the current document.
     pub(super) fn report(&self, replica: &str, now: u64, document: Option<&Document>) -> FleetReplica {
         let silent = self.silence(now);
         let (state, why) = if self.is_missing(now) {

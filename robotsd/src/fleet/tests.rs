@@ -32,7 +32,7 @@ fn by(name: &str) -> Stamp {
     Stamp { by: name.to_owned(), ..Stamp::default() }
 }
 
-/// Reads the store as a member, and writes back the entries that the store has lost.
+/// Lets a member read the store and write lost entries back.
 fn read(member: &mut Member, store: &mut PlayedStore) -> Seen {
     let seen = member.seen(store.0.as_ref());
     for write in &seen.write_back {
@@ -75,7 +75,7 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
     send(&a, &mut store, mark);
     assert!(read(&mut b, &mut store).changes[0].contains("site \"shop\" off"));
     let with_mark = store.clone();
-    // The store is reset to an older backup, and loses the whole document.
+    // The store is reset to an older backup, and then loses the whole document.
     for lost in [backup, PlayedStore::default()] {
         store = lost;
         read(&mut b, &mut store);
@@ -86,7 +86,7 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
     send(&b, &mut store, lift);
     read(&mut a, &mut store);
     assert!(!a.is_off("shop") && a.digest() == b.digest() && a.digest() == store.0.as_ref().unwrap().digest());
-    // A lifted off switch must not return with a backup or with a delayed request.
+    // A lifted off switch must not come back, neither from a backup nor through a delayed request.
     store = with_mark;
     read(&mut a, &mut store);
     let error = a.turn_off("m", "shop", by("alice")).unwrap_err();
@@ -178,8 +178,8 @@ fn a_document_is_read_field_by_field() {
     assert!(whole.damaged.is_empty() && document(&[("format", b"2")]).unwrap_err().contains("update it"));
 }
 
-/// Tries every kind of damage with every field. The off switches must take effect, one problem must
-/// mention the field, and no damaged number may be used.
+/// Tries every kind of damage with every field. Each time, the off switches must take effect,
+/// exactly one problem must be reported, for the damaged field, and no damaged number may be used.
 #[test]
 fn no_damaged_field_hides_another() {
     let mut before = Member::default();
@@ -188,7 +188,7 @@ fn no_damaged_field_hides_another() {
     let values = [b"\xff", far, b"-1", b"1.5", b"{", b"", br#"{"rev":18446744073709551614,"id":"1","hash":"one"}"#];
     let fields =
         KNOWN.iter().map(|(field, _)| *field).chain(["lifted:x", "off:shop:n", "off:*", "off::", "accept:news"]);
-    // This value is not damage, because it is a valid epoch of another fleet.
+    // This value is not damaged: it is a valid epoch, but of another fleet.
     let is_damage = |case: &(&str, &[u8])| *case != ("epoch", far);
     for (field, value) in fields.flat_map(|field| values.map(|value| (field, value))).filter(is_damage) {
         let others = KNOWN.into_iter().filter(|(other, _)| *other != field);
@@ -199,7 +199,8 @@ fn no_damaged_field_hides_another() {
         assert!(member.is_off("blog") && member.is_off("any"), "{field} {value:?}");
         assert!(field != "off:shop:n" || member.is_off("shop"), "{field} {value:?}");
         assert!(member.accepted("shop", "one"), "{field} {value:?}");
-        // All of the values are damage, except that any string is a valid tag.
+        // Each of the values is damage for every field except the tag, because any string is a
+        // valid tag.
         match seen.standing {
             DocumentState::Damaged(fields) => assert!(fields.len() == 1 && fields[0].contains(field), "{fields:?}"),
             standing => assert_eq!((standing, field), (DocumentState::Current, "tag"), "{value:?}"),
@@ -208,8 +209,8 @@ fn no_damaged_field_hides_another() {
     }
 }
 
-/// A client with rights for one site may know the ID of another site's off switch, and may send it
-/// to a replica that has not read that off switch.
+/// A client with rights for one site may know the ID of another site's off switch. It may use that
+/// ID on a replica that has not read the off switch.
 #[test]
 fn the_id_of_a_mark_changes_and_lifts_no_mark_of_another_scope() {
     for other in [EVERY_SITE, "news"] {

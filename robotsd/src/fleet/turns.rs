@@ -1,5 +1,5 @@
-//! Decides which replica sends a notice of the fleet. It is the replica whose name the store
-//! contains for this notice.
+//! Decides which replica sends a notice of the fleet: the one that has written its name to the
+//! notice's key in the store.
 //!
 //! ```text
 //! said:ID      "sends REPLICA" until the notice is sent, then "sent REPLICA"; kept for a day
@@ -18,11 +18,11 @@ use super::link::StoreLink;
 use crate::store::StoreConnection;
 use crate::webhooks::{Turn, TurnOf, Turns};
 
-/// Lifetime of the key that contains the sender of a notice, in seconds.
+/// Lifetime of a notice's key in the store, in seconds.
 const KEPT: u64 = 86_400;
 
-/// Maximum number of requests that are sent to the store at the same time. A process does not send
-/// more notices at the same time.
+/// Maximum number of concurrent requests to the store. A process does not send more notices at the
+/// same time.
 const AT_ONCE: usize = 32;
 
 impl Turns for Fleet {
@@ -34,12 +34,13 @@ impl Turns for Fleet {
 }
 
 impl Fleet {
-    /// Returns the missing replicas, with the Unix time of their last heartbeat, in seconds.
+    /// Returns the missing replicas, and when each sent its last heartbeat, as Unix time in
+    /// seconds.
     pub(crate) fn missing(&self) -> Vec<(String, u64)> {
         self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
     }
 
-    /// Returns the ID of the off switch that was lifted last.
+    /// Returns the ID of the most recently lifted off switch.
     pub(crate) fn lifted_last(&self) -> String {
         self.member.lock().lifted_last().unwrap_or_default().to_owned()
     }
@@ -50,9 +51,9 @@ impl Fleet {
     }
 }
 
-/// Responds to requests, several at a time. Skips requests whose sender no longer waits, because it
-/// has sent the notice itself. If the store cannot be reached, the current requests get no
-/// response.
+/// Answers the questions of hooks, several at a time. Skips hooks that no longer wait, because they
+/// have sent the notice themselves. If the store cannot be reached, the current questions are not
+/// answered.
 pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<TurnRequest>) {
     let mut link = StoreLink::new(&fleet.settings.store);
     loop {
@@ -115,7 +116,7 @@ async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf
         return Ok(Turn::Sent);
     }
     if !fleet.is_alive(holder) {
-        // The replica may have just started. A heartbeat reads the current list of replicas.
+        // The replica may have just started. The heartbeat reads a new list of replicas.
         fleet.asks.beat().await;
     }
     if fleet.is_alive(holder) {

@@ -1,4 +1,4 @@
-//! Operations on the document as a whole: creating, restoring and repairing it.
+//! Creates, restores and repairs the document as a whole.
 
 use tower_robots::internals::Attribution;
 
@@ -10,7 +10,7 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// Returns an error if the store has a document, or if a running replica has read one.
+    /// Returns an error if the store already has a document, or if a running replica has read one.
     pub(crate) async fn init(&self) -> Result<String, String> {
         self.look().await;
         let name = &self.settings.name;
@@ -40,7 +40,7 @@ impl Fleet {
         store.replicas.values().any(|beat| beat.epoch.is_some() && !beat.is_missing(store.now))
     }
 
-    /// Writes the entries of this replica back that the store has lost.
+    /// Writes entries of this replica back to the store if the store has lost them.
     ///
     /// # Errors
     ///
@@ -68,13 +68,13 @@ impl Fleet {
         })
     }
 
-    /// Repairs the damaged fields of the document, and writes the lost entries of this replica
-    /// back. Off switches stay in force.
+    /// Repairs the damaged fields of the document, and writes lost entries of this replica back.
+    /// Off switches stay in force.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store refuses the repair, or if the document is not damaged and this
-    /// replica has never read a document.
+    /// Returns an error if the store refuses the repair. Also returns an error if the document is
+    /// undamaged and this replica has never read one.
     pub(crate) async fn repair(&self, by: &Attribution) -> Result<String, String> {
         self.look().await;
         let Some(document) = self.store.lock().document.clone().filter(|document| !document.damaged.is_empty()) else {
@@ -84,8 +84,7 @@ impl Fleet {
         let epoch = self.member.lock().epoch().map(str::to_owned);
         let epoch = match epoch.or_else(|| Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) {
             Some(epoch) => epoch,
-            // The epoch is damaged, and no running replica knows it, so the document gets a new
-            // epoch.
+            // The epoch is damaged and no running replica knows it, so the document gets a new one.
             None if !self.is_remembered() => new_epoch(),
             None => {
                 return Err(format!(

@@ -1,6 +1,5 @@
-//! The listening addresses and sockets of the admin interface. They are set by the config at the
-//! start of the process, and do not change until the process ends. The clients and their rights,
-//! however, are updated by every new config.
+//! Opens the listening addresses and sockets of the admin interface. They are fixed when the
+//! process starts. A new config changes only who may use them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,23 +18,24 @@ use crate::config::{AdminListenerConfig, AdminPlace, AdminSettings, ListenerConf
 use crate::edge::LiveCertificates;
 use crate::log::{Log, LogEvent, LogLevel};
 
-/// All open sockets of the admin interface. Dropping it closes them.
+/// The open sockets of the admin interface. They close when this is dropped.
 #[derive(Debug)]
 pub(super) struct AdminPlaces {
     state: Arc<ServerState>,
     log: Log,
     socket: Option<CommandSocket>,
     addresses: Vec<AddressPlace>,
-    /// One entry per socket; empty while another process may be about to accept connections.
+    /// One entry per socket. Empty while the process does not accept connections, because another
+    /// process may be about to.
     accepting: Vec<Accepting>,
-    /// The address that commands use, and the place files that contain it.
+    /// The address that commands use. Place files contain it, so that commands can find it.
     commands: Option<AdminPlace>,
     files: Vec<PlaceFile>,
-    /// The files that contain the local token.
+    /// Files that may contain the local token.
     token_files: Vec<PathBuf>,
-    /// Connections that were accepted before this process stopped accepting.
+    /// Connections that were accepted before the process paused.
     left: Vec<Arc<ConnectionSlots>>,
-    /// The host names that clients may use for the addresses.
+    /// Host names that clients may use in requests to the addresses.
     hosts: Vec<String>,
 }
 
@@ -45,8 +45,8 @@ struct AddressPlace {
     socket: AddressSocket,
 }
 
-/// Accepts connections on a listener until this is dropped. Connections without a complete request
-/// are closed then.
+/// Accepts connections on a listener until this is dropped. Then, connections without a complete
+/// request are closed.
 #[derive(Debug)]
 struct Accepting {
     slots: Arc<ConnectionSlots>,
@@ -54,7 +54,7 @@ struct Accepting {
 }
 
 impl AdminPlaces {
-    /// Creates the admin interface without any open socket.
+    /// Creates the admin interface. No socket is open yet.
     pub(super) fn new(state: &Arc<ServerState>, log: &Log) -> Self {
         Self {
             state: Arc::clone(state),
@@ -70,8 +70,8 @@ impl AdminPlaces {
         }
     }
 
-    /// Opens the sockets of these settings. If one of them accepts the local token, the token will
-    /// be written to the first of `token_files` that is writable.
+    /// Opens the sockets of these settings. If the local token is valid on one of them, it will be
+    /// written to the first writable file of `token_files`.
     pub(super) fn open(
         &mut self,
         settings: &AdminSettings,
@@ -88,8 +88,8 @@ impl AdminPlaces {
                 let address = settings.command_listener().zip(opened.address);
                 self.addresses.extend(address.map(|(config, socket)| AddressPlace { config, socket }));
             }
-            // The config does not set this socket, it is the default. An error must not prevent
-            // sites from being served.
+            // The config does not contain this socket, because it is the default one. Sites must be
+            // served even if it cannot be opened.
             Err(error) if settings.is_usual => {
                 let message = format!(
                     "{error}; commands cannot reach this process: set socket in [admin], or set enabled = false"
@@ -117,8 +117,8 @@ impl AdminPlaces {
         self.addresses.iter().map(of_address).chain(self.socket.iter().map(CommandSocket::listen)).collect()
     }
 
-    /// Reads the local token from these files, or creates one. The state directory must be open.
-    /// Blocks.
+    /// Reads the local token from one of these files, or creates a token. The state directory must
+    /// be open. Blocks.
     pub(super) fn keep_token(&mut self, files: &[PathBuf]) {
         let rights = self.state.rights.load_full();
         let (Some(_), Some(preferred)) = (&rights.local, files.first()) else { return };
@@ -128,7 +128,7 @@ impl AdminPlaces {
                 replaced.into_iter().for_each(warn);
                 let file = files[0].clone();
                 // The first file may be unwritable, for example because there is no runtime folder.
-                // Commands then find the token through the state directory.
+                // In that case, commands look for the token in the state directory.
                 if file != *preferred {
                     warn(format!("{}; therefore, the token for changes is in {}", failures.join("; "), file.display()));
                 }
@@ -144,8 +144,8 @@ impl AdminPlaces {
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Writes the place files, which let commands find the process that runs with the config at
-    /// this path.
+    /// Writes the place files. With these, commands find the process that uses the config at this
+    /// path.
     ///
     /// # Errors
     ///
@@ -162,8 +162,8 @@ impl AdminPlaces {
         Ok(())
     }
 
-    /// Applies the tokens and users of a new config. A config that disables the interface takes
-    /// effect at the next start.
+    /// Applies the tokens and users of a new config. If the config disables the interface, it stays
+    /// open until the next start.
     pub(super) fn follow(&self, settings: Option<&AdminSettings>) {
         let Some(settings) = settings else { return };
         let mut rights = settings.rights.with_local(self.state.rights.load().local.clone());
@@ -173,14 +173,14 @@ impl AdminPlaces {
             };
             settings.all_listeners().any(is_it)
         };
-        // If an open address is no longer in the config, and the config has no tokens, this address
-        // must still require a token.
+        // An open address that is no longer in the config must still require a token, even if the
+        // new config has no tokens.
         rights.asks_for_token |= self.state.rights.load().asks_for_token && !self.addresses.iter().all(is_named);
         self.socket.iter().for_each(|socket| socket.share(rights.has_local_users()));
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Returns the certificates of these listeners and of the admin interface.
+    /// Returns the certificates of these listeners and those of the admin interface.
     pub(super) fn certificates_beside(&self, listeners: &[ListenerConfig]) -> Vec<LiveCertificates> {
         let own = self.addresses.iter().map(|place| &place.config.certificates);
         listeners.iter().map(|listener| &listener.certificates).chain(own).flatten().cloned().collect()
@@ -191,9 +191,9 @@ impl AdminPlaces {
         self.addresses.iter().map(|place| place.socket.address()).collect()
     }
 
-    /// Stops accepting connections. Requests that were already received are answered. The sockets
-    /// stay open, so that new connections wait until this process accepts again, or until another
-    /// process with the sockets does.
+    /// Stops accepting connections. Requests that were already received are still answered. The
+    /// sockets stay open: new connections wait until this process, or another process with the same
+    /// sockets, accepts them.
     pub(super) fn pause(&mut self) {
         self.left.extend(self.accepting.drain(..).map(|accepting| Arc::clone(&accepting.slots)));
     }
@@ -206,7 +206,7 @@ impl AdminPlaces {
         for listener in self.listeners() {
             match listener {
                 Ok(listener) => self.accepting.push(Accepting::begin(listener, &self.state)),
-                // This happens only if the process is out of file descriptors.
+                // This happens only if the process has no free file descriptors.
                 Err(error) => self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, error),
             }
         }
@@ -221,7 +221,7 @@ impl AdminPlaces {
     }
 
     /// Closes the sockets, because another process has taken over. Requests that were already
-    /// received are answered.
+    /// received are still answered.
     pub(super) fn leave(&mut self) {
         self.pause();
         self.socket = None;
@@ -229,12 +229,12 @@ impl AdminPlaces {
         self.files.clear();
     }
 
-    /// Removes the file of the socket when a process ends without a successor.
+    /// Removes the socket's file, because the process ends without a successor.
     pub(super) fn remove_socket_file(&self) {
         self.socket.iter().for_each(CommandSocket::remove_file);
     }
 
-    /// Returns a duplicate of every socket, with its purpose.
+    /// Returns a duplicate of each open socket, with the purpose of the socket.
     pub(super) fn sockets(&self) -> std::io::Result<HandedSockets> {
         let mut sockets = Vec::new();
         if let Some(socket) = &self.socket {

@@ -1,5 +1,5 @@
-//! Keeps the board up to date. Collects the counts of the workers every second, and writes them on
-//! a blocking thread every minute, or half a minute after a failed write.
+//! Keeps the board up to date. It collects the counts of the workers every second, and writes them
+//! on a blocking thread every minute. After a failed write, it tries again after half a minute.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use crate::sites::Sites;
 /// Interval between two collections of counts.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Maximum time that the end of the process waits for the last write, because a file system may
-/// hang.
+/// How long the end of the process waits for the last write. The wait is limited, because a file
+/// system may hang.
 const LAST: Duration = Duration::from_secs(5);
 
-/// The board, its timer, and the write in progress.
+/// The board, the timer for its counts, and the write in progress.
 pub(super) struct BoardKeeper {
     pub(super) board: Arc<Board>,
     pub(super) ticks: Interval,
     /// Whether a write is due.
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
-    /// The last logged problem, so that the same problem is logged only once.
+    /// The problem that was logged last. It is not logged again while it lasts.
     problem: Option<String>,
     log: Log,
 }
 
 impl BoardKeeper {
-    /// Creates the board; `None` if the config disables it. The files of the board are in the state
-    /// directory, if there is one. The sites are added at once, so that responses before the first
-    /// tick contain them.
+    /// Creates the board; `None` if the config disables it. Its files are in the state directory,
+    /// if there is one. The sites are added immediately, so that they appear on the board before
+    /// the first tick.
     pub(super) fn new(config: &Config, sites: &Sites, log: &Log) -> Option<Self> {
         let folder: Option<PathBuf> = sites.state.directory.as_ref().map(|state| state.path().to_owned());
         let now = seconds(SystemTime::now());
@@ -44,15 +44,14 @@ impl BoardKeeper {
         Some(Self { board, ticks: ticks(TICK), is_due, writing: None, problem: None, log: log.clone() })
     }
 
-    /// Collects the counts, and starts to write them if a write is due. Does not wait for the
-    /// write.
+    /// Collects the counts. Starts to write them if a write is due, without waiting for its end.
     pub(super) async fn tick(&mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());
         self.is_due |= self.board.add(now, sites.board_moments(now));
         if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
             self.report(writing.await.unwrap_or_else(|error| Err(format!("the board could not be written: {error}"))));
         }
-        // Only one write is in progress at a time, even if it hangs.
+        // No write is started while another one is in progress, even if that one hangs.
         if self.is_due && self.writing.is_none() {
             self.is_due = false;
             let board = Arc::clone(&self.board);
@@ -60,9 +59,9 @@ impl BoardKeeper {
         }
     }
 
-    /// Writes the current counts before another process takes over. After this, nothing is written
-    /// before the next tick or the end of the process. Later counts of this process are added to
-    /// those of the other process, because each write reads the files again.
+    /// Writes the current counts before another process takes over. The next write happens at the
+    /// next tick or at the end of the process. It adds this process's later counts to those of the
+    /// other process, because each write reads the files again.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));
@@ -78,7 +77,7 @@ impl BoardKeeper {
 
     /// Writes the last counts at the end of the process.
     pub(super) async fn finish(mut self, sites: &Sites) {
-        // This makes a write in progress stop after its current file.
+        // A write in progress now stops after its current file.
         self.board.end();
         let written = timeout(LAST, self.hand_over(sites)).await;
         self.report(written.unwrap_or_else(|_| Err("the board could not be written in time".to_owned())));
@@ -96,14 +95,14 @@ impl BoardKeeper {
     }
 }
 
-/// Returns a timer. The time between two ticks is at least `every`, even if a tick was late.
+/// Returns a timer. After a late tick, the next one still comes no sooner than `every`.
 pub(super) fn ticks(every: Duration) -> Interval {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
 
-/// Waits for the next tick; forever if there is no timer.
+/// Waits for the next tick. Without a timer, waits forever.
 pub(super) async fn next_tick(ticks: Option<&mut Interval>) {
     match ticks {
         Some(ticks) => drop(ticks.tick().await),

@@ -1,5 +1,5 @@
-//! The loop of the control thread. It handles signals, reload and upgrade requests, changes of
-//! watched files, and timers.
+//! Runs the loop of the control thread. It handles signals, requests for a reload or upgrade,
+//! changes of watched files, and timers.
 //!
 //! The loop never waits for a file: files are read on blocking threads, which send their results to
 //! the loop.
@@ -19,30 +19,31 @@ use super::watched_files;
 use crate::admin::{ControlRequests, Phase, ServerState, WatchGuard};
 use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 
-/// Maximum time that the end of the process waits for the state directory, because a file system
-/// may hang.
+/// How long the end of the process waits for the state directory. The wait is limited, because a
+/// file system may hang.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// Maximum time that the end of the process waits until clients of the admin interface have
-/// received their responses.
+/// How long the end of the process waits for responses of the admin interface to reach their
+/// clients.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// Maximum time that the end of the process waits until its heartbeat is removed from the fleet's
-/// store. If it is not removed, the replica is reported as missing for a day.
+/// How long the end of the process waits until its heartbeat is removed from the fleet's store.
+/// Otherwise, the replica is reported as missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
-/// Interval between two checks whether pages of sites are due to be read again.
+/// How often the process checks whether a site's pages must be read again.
 const PAGES: Duration = Duration::from_secs(2);
 
-/// Interval between two collections of notices.
+/// How often notices are collected.
 const NOTICES: Duration = Duration::from_secs(2);
 
-/// Interval between two checks whether the state directory is writable.
+/// How often the process checks whether the state directory is writable.
 const STATE: Duration = Duration::from_secs(10);
 
-/// The state that the control thread owns while the process serves.
+/// What the control thread owns while the process serves.
 pub(super) struct ControlLoop<'a> {
-    // This must be dropped first, because the watched event loops end with the process.
+    // This must be dropped first: when the process ends, the event loops end, and the watchdog must
+    // not report that.
     _watch: WatchGuard,
     // This must be dropped before the sites.
     _flush: FlushOnDrop,
@@ -54,19 +55,18 @@ pub(super) struct ControlLoop<'a> {
     access: Option<&'a AccessLog>,
     heartbeat: Option<Interval>,
     board: Option<BoardKeeper>,
-    /// The timer for checking the pages that gates watch, and the read of pages that is in
-    /// progress.
+    /// When to check the pages that gates need, and the read of pages in progress.
     pages: Interval,
     reading_pages: Option<AbortHandle>,
     state: Interval,
-    /// The timer for collecting notices, and the task that sends them.
+    /// When to collect notices, and the task that sends them.
     notices: Interval,
     notifying: Option<AbortHandle>,
-    /// Tasks that are aborted at the end of the process.
+    /// Tasks that end with the control loop.
     background: JoinSet<()>,
-    /// Whether a signal to stop was received.
+    /// Whether a signal to stop has been received.
     is_stopped: bool,
-    /// Whether every listener and all connections are closed.
+    /// Whether all listeners and connections are closed.
     is_drained: bool,
 }
 
@@ -105,8 +105,8 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Runs until a signal to stop is received and all connections are closed, or until a second
-    /// signal to stop is received.
+    /// Runs until the process must end: after a signal to stop, once all connections are closed, or
+    /// at a second signal to stop.
     pub(super) async fn run(mut self) -> Result<(), String> {
         let outcome = self.serve().await;
         self.upgrade.finish().await;
@@ -115,13 +115,12 @@ impl<'a> ControlLoop<'a> {
         }
         self.active.sites.finish_hooks().await;
         self.active.state.audit.finish().await;
-        // After an upgrade, the heartbeat must stay, because the new process has the same name in
-        // the fleet.
+        // After an upgrade, the heartbeat must stay, because it is now the heartbeat of the new
+        // process, which has the same name.
         if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| self.upgrade.successor.is_none()) {
             let _ = timeout(LEFT, fleet.leave()).await;
         }
-        // Requests that were received may still wait for their response, for example the request
-        // for an upgrade.
+        // Clients may still wait for a response, for example to the request for an upgrade.
         let _ = timeout(ANSWERED, self.active.admin.answered()).await;
         self.active.admin.remove_socket_file();
         outcome
@@ -136,7 +135,8 @@ impl<'a> ControlLoop<'a> {
                 self.active.log.say(LogEvent::Stopped, "every connection is closed");
                 return Ok(());
             }
-            // While another process may take over, no listener or site may be opened or closed.
+            // While another process may take over, this process must not open or close a listener
+            // or site.
             let is_serving = self.active.state.phase() == Phase::Serving && !self.upgrade.is_under_way();
             tokio::select! {
                 signal = self.signals.next() => match signal {
@@ -156,7 +156,8 @@ impl<'a> ControlLoop<'a> {
                         }
                     }
                 },
-                // While draining, no config is read. Dropping the waiter lets its request fail.
+                // No config is read while the process drains. Dropping the waiter makes its request
+                // fail.
                 Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
                 Some(waiter) = self.requests.reloads.recv() => {
@@ -186,14 +187,13 @@ impl<'a> ControlLoop<'a> {
                 }
                 () = next_tick(self.heartbeat.as_mut()) => self.report_alive(),
                 () = next_tick(self.board.as_mut().map(|board| &mut board.ticks)) => if let Some(board) = &mut self.board {
-                    // During and after an upgrade, this process must not write, because the other
-                    // process may write.
+                    // During and after an upgrade, only the new process may write the board.
                     if !self.upgrade.is_under_way() && self.upgrade.successor.is_none() {
                         board.tick(&self.active.sites).await;
                     }
                 },
                 _ = self.pages.tick() => self.refresh_pages(),
-                // This does nothing while another process has the directory.
+                // This does nothing while another process owns the directory.
                 _ = self.state.tick() => self.active.sites.state.directory.iter().for_each(StateDir::probe),
                 _ = self.notices.tick(), if is_serving => self.notify(),
                 Some(_) = self.background.join_next() => {}
@@ -209,7 +209,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Reopens the access log, because its file may have been moved away.
+    /// Reopens the access log, because a log rotation may have moved its file.
     fn reopen_log(&self) {
         self.access.iter().for_each(|access| access.reopen());
     }
@@ -226,8 +226,7 @@ impl<'a> ControlLoop<'a> {
         self.background.spawn(reload(Arc::clone(&self.active.state), self.supervisor.clone()));
     }
 
-    /// Starts to read the pages that gates watch, if they are due and no earlier read is in
-    /// progress.
+    /// Starts to read the pages that gates need, if they are due and no read is in progress.
     fn refresh_pages(&mut self) {
         let is_over = self.reading_pages.as_ref().is_none_or(AbortHandle::is_finished);
         if is_over && self.active.state.phase() == Phase::Serving {
@@ -236,8 +235,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Sends the notices for the hooks in `[[notify]]`. Files are read for this, so it runs on
-    /// another thread.
+    /// Sends notices to the hooks in `[[notify]]`. This reads files, so it runs on another thread.
     fn notify(&mut self) {
         let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
         if !self.active.config.notify.is_empty() && self.notifying.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -257,7 +255,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Closes the listeners. Requests in progress are finished.
+    /// Closes the listeners. Requests in progress may finish.
     fn drain(&mut self) {
         const DRAINING: &str = "new connections are not accepted any more; requests in progress are finished";
         self.active.log.say(LogEvent::Stopping, DRAINING);
@@ -267,11 +265,9 @@ impl<'a> ControlLoop<'a> {
         self.active.listeners.lock().drain();
     }
 
-    /// Notifies the supervisor's watchdog that the process is alive, after every worker has run a
-    /// task.
+    /// Notifies the watchdog of the supervisor once every worker has run a task.
     fn report_alive(&mut self) {
-        // After an upgrade, this process must not notify: it would hide that the new process is not
-        // alive.
+        // After an upgrade, the watchdog must depend on the new process alone.
         if self.upgrade.successor.is_some() {
             return;
         }
@@ -284,8 +280,7 @@ impl<'a> ControlLoop<'a> {
     }
 }
 
-/// Dropping this writes the state directory, so that it is written even if the process ends because
-/// of an error.
+/// Writes the state directory when this is dropped, so that it is written even after an error.
 struct FlushOnDrop {
     state: Option<StateDir>,
     log: Log,
@@ -303,14 +298,13 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// Reads everything again, and notifies the supervisor of the beginning and the end of the reload.
+/// Reads everything again, and notifies the supervisor when the reload begins and ends.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
-    // The outcome can be ignored, because it is logged. The sites that are read again below are
-    // those of the new config.
+    // The outcome is logged elsewhere. After this, the served sites are those of the new config.
     let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
-    // The result can be ignored: an error is only returned for an unknown site name.
+    // The result is ignored, because the only possible error is an unknown site name.
     let _ = serving.sites.reload(None).await;
     if let Some(serving) = state.serving().filter(|_| state.phase() == Phase::Serving) {
         supervisor.ready(&serving.summary());

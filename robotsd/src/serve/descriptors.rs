@@ -1,8 +1,8 @@
-//! Determines the number of connections that the process has file descriptors for.
+//! Determines how many connections the process can have with its file descriptors.
 //!
 //! A process without free descriptors cannot accept connections, connect to an upstream or read a
-//! robots.txt. Therefore, the limit of open files also limits the number of connections, whatever
-//! the config contains.
+//! robots.txt. Therefore, the limit of open files also limits the number of connections, even if
+//! the config allows more.
 
 use crate::admin;
 use crate::config::{self, Config};
@@ -10,37 +10,37 @@ use crate::config::{self, Config};
 /// Number of descriptors per connection: one for the client, and one for the upstream or file.
 const A_CONNECTION: u64 = 2;
 
-/// Number of descriptors that are kept free for reading robots.txt files and the registry again,
-/// and for name lookups.
+/// Number of descriptors that are kept free for name lookups, and for reading the registry and
+/// robots.txt files again.
 const SPARE: u64 = 32;
 
-/// Idle connections to upstreams are rarely all open at the same time, so at most one in
-/// `IDLE_SHARE` free descriptors is reserved for them.
+/// Share of the free descriptors that may be reserved for idle connections to upstreams: one in
+/// `IDLE_SHARE`. These connections are rarely all open at the same time.
 const IDLE_SHARE: u64 = 8;
 
-/// Minimum number of connections. The process does not start if fewer connections are possible.
+/// Minimum number of connections. If fewer are possible, the process does not start.
 const MIN_CONNECTIONS: u64 = 4;
 
-/// The limit and the number of open file descriptors of the process.
+/// How many file descriptors the process may open, and how many are open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptors {
-    /// The limit of open files; `None` if it is unknown.
+    /// Limit of open files; `None` if it is unknown.
     limit: Option<u64>,
-    /// Number of open descriptors after sites and listeners are opened.
+    /// Number of descriptors in use after the sites and listeners were opened.
     used: u64,
 }
 
-/// The maximum number of connections, and its reason.
+/// Maximum number of connections, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConnectionBound {
     pub(super) connections: usize,
-    /// The reason, for the log.
+    /// Reason for the number, for the log.
     pub(super) reason: String,
-    /// Whether the number is less than the configured one.
+    /// Whether the config allows more connections than this.
     pub(super) is_short: bool,
 }
 
-/// Raises the limit of open files as far as the system allows.
+/// Raises the limit of open files to the maximum that the system allows.
 pub(super) fn raise() -> Result<(), String> {
     rlimit::increase_nofile_limit(u64::MAX)
         .map(drop)
@@ -48,28 +48,28 @@ pub(super) fn raise() -> Result<(), String> {
 }
 
 impl Descriptors {
-    /// Counts the descriptors that are open now.
+    /// Counts the currently open descriptors.
     pub(super) fn count() -> Self {
         let limit = rlimit::Resource::NOFILE.get_soft().ok();
         let open = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd"));
         Self { limit, used: open.map_or(0, |open| open.count() as u64) }
     }
 
-    /// Returns the number of connections for a config, limited by the available descriptors.
+    /// Returns the maximum number of connections for a config and the available descriptors.
     pub(super) fn bound(self, config: &Config) -> Result<ConnectionBound, String> {
         let is_proxied = |site: &&config::SiteConfig| matches!(site.backend, Some(config::Backend::Upstreams(..)));
         let proxied = config.sites.iter().filter(is_proxied).count();
         let idle = proxied.saturating_mul(config.upstream.idle_connections);
-        // Descriptors are reserved for the admin interface, so that clients of the sites cannot use
-        // all of them.
+        // Descriptors are reserved for the admin interface. Otherwise, clients of the sites could
+        // use all of them.
         let further = config.admin.as_ref().map_or(0, |admin| admin.listeners.len());
         let admin = admin::most_connections(1 + further) as u64;
         self.connections(config.connections, config.edge.connections, idle, admin)
     }
 
-    /// Returns the configured number of connections (`usual` if none is configured), limited by the
-    /// available descriptors. Descriptors for `idle` connections to upstreams and `admin`
-    /// connections of the admin interface are reserved.
+    /// Returns the configured number of connections, or `usual` if none is configured. If there are
+    /// fewer descriptors, returns a smaller number. Descriptors for `idle` upstream connections and
+    /// for `admin` connections to the admin interface are reserved.
     fn connections(
         self,
         configured: Option<usize>,
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn connections_never_take_more_descriptors_than_there_are() {
-        // Open, spare and idle descriptors are subtracted, and each connection needs two of the
-        // remaining ones.
+        // The used, spare and idle descriptors are subtracted. Each connection needs two of the
+        // rest.
         assert_eq!(bound(1_048_576, None, 128), Ok((16_384, false)));
         assert_eq!(bound(1124, None, 128), Ok((437, false)));
         assert_eq!(bound(1124, None, 1_000_000), Ok((437, false)));

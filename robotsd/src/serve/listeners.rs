@@ -1,22 +1,21 @@
-//! The open listeners. At a reload, they are replaced by those of the new config without refusing a
-//! connection.
+//! Opens listeners, and replaces them at a reload. No connection is refused meanwhile.
 //!
-//! A listener that is the same in both configs is not changed. If the settings of an address
-//! differ, the new listener is opened on the existing sockets before the old one stops accepting.
-//! During this time, every connection is accepted by one of the two.
+//! A listener that is the same in both configs is not changed. If its settings differ, the new
+//! listener is opened on the sockets of the old one before the old one stops accepting. One of the
+//! two always accepts connections.
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on it before the old one is closed. It drops the duplicates before
 //! it closes a listener permanently. Otherwise, the kernel would still accept connections on the
 //! port, but no worker would serve them.
 //!
-//! **A listener is a task on every worker.** The control thread holds a guard of each listener.
-//! Dropping the guard closes the sockets, after their backlog has been accepted, and drains the
+//! **A listener is a task on every worker.** The control thread holds a guard for each listener.
+//! When the guard is dropped, the workers accept the backlog, close the sockets and drain the
 //! connections.
 //!
-//! **Before several sockets share a port, one socket binds it without sharing.** This detects
-//! another process that uses the port. Otherwise, the kernel would let a second process of the same
-//! user share the port, and each of the two would get half of the connections.
+//! **Before several sockets share a port, one socket binds the port without sharing.** This fails
+//! if another process uses the port. Otherwise, the kernel would let two processes of the same user
+//! share the port, and each would get half of the connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -40,27 +39,27 @@ pub(super) struct Listeners {
     open: Vec<OpenListener>,
 }
 
-/// The listeners that will replace the current ones. Their sockets are bound.
+/// A prepared change of listeners. The sockets of the new ones are already bound.
 #[derive(Debug)]
 pub(super) struct ListenerPlan {
     steps: Vec<ListenerStep>,
-    /// Descriptions of the differences, for messages.
+    /// Descriptions of the changes, for messages.
     pub(super) changes: Vec<String>,
 }
 
 #[derive(Debug)]
 enum ListenerStep {
-    /// The listener with this number stays open.
+    /// The open listener with this index stays open.
     Keep(usize),
     Open(Box<OpenListener>),
 }
 
-/// The settings used to open a listener.
+/// Settings of a listener, as they were when it was opened.
 #[derive(Clone, Debug, PartialEq)]
 struct BindSettings {
     listener: config::ListenerConfig,
-    /// The maximum number of concurrent TLS handshakes, and the maximum duration of a handshake;
-    /// `None` if the listener does not use TLS.
+    /// Maximum number of concurrent TLS handshakes, and maximum duration of one; `None` if the
+    /// listener does not use TLS.
     handshakes: Option<(NonZeroUsize, std::time::Duration)>,
 }
 
@@ -69,24 +68,25 @@ struct BindSettings {
 struct OpenListener {
     settings: BindSettings,
     local: SocketAddr,
-    /// Duplicates of the workers' sockets. Each inner list has one socket per worker. The sockets
-    /// listen until the duplicates are dropped, so that a listener with other settings can be
-    /// opened on them.
+    /// Duplicates of the workers' sockets. Each inner list belongs to one address and has one
+    /// socket per worker. A listener with other settings can be opened on the duplicates. The
+    /// sockets listen until the duplicates are dropped.
     sockets: Vec<Vec<TcpListener>>,
-    /// The guard of the listener; empty until the workers accept. This field is declared after
-    /// `sockets`, so that the duplicates are dropped before the listener closes.
+    /// Guard that keeps the workers accepting; empty before they start. It is declared after
+    /// `sockets`, so that the duplicates are dropped before it closes the listener.
     accepting: Vec<DropGuard>,
     report: ListenerReport,
-    /// Errors of decision requests; `None` for other kinds of listeners.
+    /// Counters of failed decision requests; `None` for other kinds of listeners.
     question_errors: Option<Arc<QuestionErrors>>,
-    /// The edge of this listener, derived from the common edge, if the listener has its own limits.
+    /// A separate edge for this listener, if it has its own limits.
     edge: Option<Edge>,
 }
 
 impl ListenerPlan {
     /// Checks that a starting process can bind its listeners, except those that a supervisor
-    /// opened. This is checked early. If a start failed after publishing a version, the grace
-    /// period of its rules would begin although crawlers cannot fetch them.
+    /// opened. This check comes before the sites are opened. If the start failed later, a new
+    /// version could already be published, and its grace period would begin although crawlers
+    /// cannot fetch it.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here.try_for_each(|config::ListenerConfig { address, .. }| {
@@ -94,8 +94,8 @@ impl ListenerPlan {
         })
     }
 
-    /// Plans the listeners of a starting process. Uses sockets that were passed instead of binding
-    /// their addresses again.
+    /// Plans the listeners of a starting process. If sockets were passed for a listener, uses them
+    /// instead of binding its address.
     pub(super) fn first(
         config: &Config,
         passed: &mut InheritedSockets,
@@ -109,8 +109,8 @@ impl ListenerPlan {
             let mut sockets = Vec::new();
             let inherited = passed.for_listener(listener);
             if are_one_a_worker(&inherited, workers) {
-                // The sockets are from a process with the same number of workers, so each worker
-                // gets one, and the kernel spreads connections over them.
+                // The previous process had the same number of workers, so each worker gets one of
+                // its sockets. The kernel spreads connections over them.
                 sockets.push(inherited);
             } else {
                 for socket in inherited {
@@ -134,12 +134,12 @@ impl ListenerPlan {
 }
 
 impl Listeners {
-    /// Plans the change to the listeners of a new config. Binds the sockets of new listeners.
+    /// Plans how the listeners change for a new config, and binds the sockets of new listeners.
     pub(super) fn plan(&self, config: &Config, workers: NonZeroUsize) -> Result<ListenerPlan, String> {
         let mut left: Vec<usize> = (0..self.open.len()).collect();
         // Several listeners may have port 0, so the address alone does not identify a listener.
-        // Therefore, listeners with identical settings are matched first. Changes of certificate
-        // files are followed separately.
+        // Therefore, listeners with identical settings are matched first. The content of
+        // certificate files is not compared, because it is watched separately.
         let mut take = |fits: &dyn Fn(&OpenListener) -> bool| {
             let found = left.iter().position(|place| fits(&self.open[*place]))?;
             Some(left.remove(found))
@@ -175,8 +175,8 @@ impl Listeners {
         Ok(plan)
     }
 
-    /// Opens the new listeners, and then closes the removed ones, whose requests in progress are
-    /// finished. Returns the new addresses.
+    /// Opens the new listeners, and then closes the removed ones. Requests in progress may finish.
+    /// Returns the newly opened addresses.
     pub(super) fn apply(
         &mut self,
         plan: ListenerPlan,
@@ -203,7 +203,7 @@ impl Listeners {
         failure.map_or(Ok(news), Err)
     }
 
-    /// Returns a duplicate of every socket, with the configured address of its listener.
+    /// Returns a duplicate of every socket, with the listener's address from the config.
     pub(super) fn sockets(&self) -> io::Result<HandedSockets> {
         let mut sockets = Vec::new();
         for OpenListener { settings, sockets: open, .. } in &self.open {
@@ -215,7 +215,7 @@ impl Listeners {
         Ok(sockets)
     }
 
-    /// Drops the duplicates of the sockets, so that the ports are closed when the workers close
+    /// Drops the duplicates of the sockets. A port is then closed as soon as the workers close
     /// their sockets.
     pub(super) fn let_go(&mut self) {
         self.open.iter_mut().for_each(|opened| opened.sockets.clear());
@@ -226,7 +226,8 @@ impl Listeners {
         self.open.iter_mut().for_each(|opened| opened.accepting.clear());
     }
 
-    /// Sets the limits for new connections of listeners with limits of their own.
+    /// Updates the limits of listeners that have limits of their own. They apply to new
+    /// connections.
     pub(super) fn set_limits(&self, limits: &EdgeLimits) {
         for edge in self.open.iter().filter_map(|opened| opened.edge.as_ref()) {
             edge.set_limits(decision::limits(limits.clone()));
@@ -280,7 +281,7 @@ impl OpenListener {
         Ok(Self { settings, local, sockets, accepting: Vec::new(), report, question_errors: None, edge: None })
     }
 
-    /// Makes the workers accept connections on the listener.
+    /// Makes the workers accept connections.
     fn open(&mut self, workers: &mut Workers, edge: &Edge, log: &Log) -> Result<(), String> {
         let label = self.report.name.clone().unwrap_or_else(|| self.local.to_string());
         let local = self.local;
@@ -307,14 +308,16 @@ impl OpenListener {
     }
 }
 
-/// Reports whether these are the sockets of one address as the workers need them: one per worker,
-/// over which the kernel spreads connections, or a single one on other systems than Linux.
+/// Reports whether these sockets of one address can be distributed to the workers: one socket per
+/// worker on Linux, where the kernel spreads connections over them, or a single socket on other
+/// systems.
 fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
     let is_shared = |socket| socket2::SockRef::from(socket).reuse_port().unwrap_or(false);
     sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
 }
 
-/// Returns each distinct socket once. A socket that workers share is in `open` once per worker.
+/// Returns each distinct socket once. If workers share a socket, `open` contains it once per
+/// worker.
 fn unshared(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
     let identity = |socket: &TcpListener| rustix::fs::fstat(socket).ok().map(|found| (found.st_dev, found.st_ino));
     let mut seen = std::collections::HashSet::new();
@@ -329,22 +332,22 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     format!("{address}: cannot listen here: {error}")
 }
 
-/// Maximum number of connections that wait to be accepted. The kernel's own limit is often lower.
+/// Maximum number of connections that wait to be accepted. The kernel often has a lower limit.
 const BACKLOG: i32 = 4096;
 
-/// Whether the kernel spreads connections over the sockets of an address.
+/// Whether the kernel can spread connections over several sockets with the same address.
 const SPREADS: bool = cfg!(target_os = "linux");
 
-/// Listens on an address with one socket for each worker, so that the kernel spreads connections
-/// over the workers. If the kernel cannot do this, the workers share one socket.
+/// Listens on an address with one socket per worker, so that the kernel spreads connections over
+/// the workers. On systems that cannot do this, the workers share one socket.
 ///
 /// With port 0, all sockets get the port of the first one.
 pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     if workers.get() == 1 || !SPREADS {
         return share(listen(address, Sharing::Alone)?, workers);
     }
-    // The port is first bound without sharing, to detect another process that uses it. See the
-    // module documentation.
+    // The port is first bound without sharing. This fails if another process uses it (see the
+    // module documentation).
     if address.port() != 0 {
         drop(listen(address, Sharing::Alone)?);
     }
@@ -357,8 +360,8 @@ pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec
     Ok(sockets)
 }
 
-/// Returns duplicates of one socket for all workers, for example of a socket that was passed to the
-/// process. Any free worker accepts a connection.
+/// Returns duplicates of one socket for all workers, so that any free worker can accept a
+/// connection.
 pub(super) fn share(socket: TcpListener, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     let mut sockets = (1..workers.get()).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>()?;
     sockets.push(socket);
@@ -374,8 +377,8 @@ enum Sharing {
 fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Without this option, closing connections of an earlier process would prevent binding the
-    // address.
+    // Without this option, the address could not be bound while connections of an earlier process
+    // are being closed.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(sharing == Sharing::Shared)?;
     socket.bind(&address.into())?;
@@ -404,7 +407,7 @@ mod tests {
 
     #[test]
     fn a_port_is_not_shared_with_another_process() {
-        // `refusing` reserves the port, so that no other process can bind it after the sockets are
+        // `refusing` reserves the port, so that no other process can bind it once the sockets are
         // closed.
         let (_reserve, address) = refusing();
         let sockets = bind(address, TWO).unwrap();

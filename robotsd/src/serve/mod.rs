@@ -1,5 +1,5 @@
-//! The command `robotsd serve`, which serves sites on listeners, with the robots layer between edge
-//! and upstream.
+//! Implements the command `robotsd serve`. It serves sites on listeners; the robots layer decides
+//! about each request before it is forwarded.
 //!
 //! [`startup`] prepares the process and opens what a config names. [`control_loop`] then waits for
 //! signals and requests to change something. [`router`] passes each request to the layer and the

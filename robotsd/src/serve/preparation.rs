@@ -1,8 +1,8 @@
 //! Reads a config and opens everything that is new in it, on a blocking thread.
 //!
-//! A preparation never returns to an earlier stage. Until it begins to apply settings, it can be
-//! abandoned, which closes its bound sockets at once. After that, it is always completed, so that
-//! all sites have the settings of the same config.
+//! A preparation never returns to an earlier stage. It can be abandoned until it begins to apply
+//! settings; the sockets that it has bound are then closed. After that, it is always completed, so
+//! that all sites have the settings of the same config.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -19,22 +19,22 @@ use super::watched_files::WatchedFiles;
 use crate::config::{Config, ConfigError, ConfigFile, RobotsSource, SettingChange, setting_changes};
 use crate::sites::{Renewal, Sites};
 
-/// Minimum time since the last change of a file before the file is read. It is needed because a
-/// reload may be requested while a file is being written.
+/// How long a file must be unchanged before it is read, because a reload may be requested while a
+/// file is being written.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// Maximum time to wait for files that keep changing.
+/// How long to wait for files that keep changing.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A usable config whose new listeners and sources are open.
+/// A usable config. Its new listeners are bound and its new sources are open.
 #[derive(Debug)]
 pub(super) struct PreparedConfig {
     pub(super) config: Arc<Config>,
-    /// The files of the config that were not watched for the previous config.
+    /// Files of the config that were not watched before, with their watches.
     pub(super) watched: Vec<(PathBuf, Watched)>,
     pub(super) plan: ListenerPlan,
     pub(super) renewal: Renewal,
-    /// The settings that differ from the previous config.
+    /// Settings that differ from the previous config.
     pub(super) changes: Vec<SettingChange>,
 }
 
@@ -42,15 +42,15 @@ pub(super) struct PreparedConfig {
 #[derive(Debug)]
 pub(super) struct RejectedConfig {
     pub(super) why: String,
-    /// The settings that the config would change; `None` if it cannot be parsed.
+    /// Settings that the config would change; `None` if the config cannot be parsed.
     pub(super) changes: Option<Vec<SettingChange>>,
 }
 
-/// The result of a preparation.
+/// Result of a preparation.
 type Prepared = Result<PreparedConfig, RejectedConfig>;
 
-/// A config that is being prepared. Dropping this abandons the preparation: its thread ends without
-/// changing anything, as soon as its file system responds.
+/// A config that is being prepared on a thread. Dropping this abandons the preparation: the thread
+/// ends without changing anything, even if that has to wait for a hanging file system.
 #[derive(Debug)]
 pub(super) struct Preparation {
     thread: JoinHandle<Prepared>,
@@ -58,7 +58,7 @@ pub(super) struct Preparation {
     stage: Stage,
 }
 
-/// The progress of a preparation, shared by its thread and the control thread. It is locked only
+/// Progress of a preparation. Its thread and the control thread share this. It is locked only
 /// briefly, or while sockets are bound.
 #[derive(Clone, Debug, Default)]
 struct Stage(Arc<Mutex<StageState>>);
@@ -77,8 +77,8 @@ enum StageState {
 }
 
 impl Preparation {
-    /// Starts to read the config file and its included files, after waiting until they have not
-    /// changed for [`QUIET`]. `before` is the served config.
+    /// Waits until the config file and its included files have not changed for [`QUIET`], and then
+    /// starts to read them. `before` is the served config.
     pub(super) fn begin(
         path: PathBuf,
         before: Arc<Config>,
@@ -119,14 +119,14 @@ impl Preparation {
         Self { thread: spawn_blocking(move || work(&of_thread)), began: Instant::now(), stage }
     }
 
-    /// Reports whether the config file has been opened. If it has, later changes of the file may
-    /// not be included.
+    /// Reports whether the config file has already been opened. If so, later changes of the file
+    /// may be missing from the preparation.
     pub(super) fn is_reading(&self) -> bool {
         !matches!(*self.stage.0.lock(), StageState::Waiting)
     }
 
-    /// Waits for the end of the preparation; `None` if it took longer than the limit and was
-    /// abandoned.
+    /// Waits for the end of the preparation. Returns `None` if this took longer than `limit` and
+    /// the preparation was abandoned.
     pub(super) async fn end_within(&mut self, limit: Option<Duration>) -> Option<Prepared> {
         let stage = self.stage.clone();
         let late = async {
@@ -134,8 +134,8 @@ impl Preparation {
                 Some(limit) => sleep_until(self.began + limit).await,
                 None => std::future::pending().await,
             }
-            // If settings are already being applied, this waits for the end, which is near: no
-            // files are read any more.
+            // Settings are already being applied. This does not read files any more, so its end is
+            // near.
             if !stage.abandon() {
                 std::future::pending().await
             }
@@ -158,8 +158,8 @@ impl Drop for Preparation {
 }
 
 impl Stage {
-    /// Enters the stage `Reading`. Returns an error if the preparation was abandoned, because a
-    /// file may have hung until a newer preparation replaced this one.
+    /// Enters the stage `Reading`. Returns an error if the preparation was abandoned, which can
+    /// happen if a file hangs and a newer preparation begins.
     fn read(&self) -> Result<(), String> {
         self.enter(|| Ok(StageState::Reading)).map(drop)
     }
@@ -168,7 +168,7 @@ impl Stage {
         self.enter(|| plan().map(StageState::Bound)).map(drop)
     }
 
-    /// Enters the stage `Applying`, and returns the plan with the bound sockets. From now on, the
+    /// Enters the stage `Applying`, and returns the plan with the bound sockets. After this, the
     /// preparation cannot be abandoned.
     fn apply(&self) -> Result<ListenerPlan, String> {
         match self.enter(|| Ok(StageState::Applying))? {
@@ -188,7 +188,7 @@ impl Stage {
         can_be
     }
 
-    /// Enters a stage, and returns the previous one. Returns an error if the preparation was
+    /// Enters a stage, and returns the previous stage. Returns an error if the preparation was
     /// abandoned.
     fn enter(&self, next: impl FnOnce() -> Result<StageState, String>) -> Result<StageState, String> {
         let mut state = self.0.lock();
@@ -200,8 +200,8 @@ impl Stage {
 }
 
 /// Reads the config of a process that replaces another one. The process may start while files are
-/// being replaced, so this waits until the config files and the folders of robots.txt files no
-/// longer change. Otherwise, a host whose file is missing for a moment would have no rules.
+/// being replaced, so this waits until the config files and the folders of robots.txt files stop
+/// changing. Otherwise, a host whose robots.txt is missing for a moment would have no rules.
 pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     let config = Config::load(path);
     let mut paths = vec![path];
@@ -215,8 +215,8 @@ pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     if wait_until_quiet(&paths) { Config::load(path) } else { config }
 }
 
-/// Returns the paths of the config, of its included files, and of the folders that may get new
-/// included files.
+/// Returns the paths of the config, of its included files, and of the folders where included files
+/// may be added.
 fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
     let folders = config.included.patterns.iter().map(|pattern| &*pattern.folder);
     config.included.paths.iter().map(PathBuf::as_path).chain(folders).chain([path]).collect()
@@ -226,19 +226,19 @@ fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
 /// whether it had to wait.
 fn wait_until_quiet(paths: &[&Path]) -> bool {
     let modified = |path: &Path| std::fs::metadata(path)?.modified();
-    // While a file is being replaced, it may be missing for a moment. In this case, the time of its
-    // folder counts.
+    // A file may be missing for a moment while it is being replaced. The time of its folder is used
+    // then.
     let of_folder = |path: &Path| {
         let folder = path.parent()?;
         modified(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()
     };
-    // The time may be in the future if the clock of a file server is ahead.
+    // The time may be in the future, because the clock of a file server may be ahead.
     let age = |path: &Path| match modified(path).ok().or_else(|| of_folder(path))?.elapsed() {
         Ok(age) => Some(age),
         Err(ahead) => (ahead.duration() < MAX_WAIT).then_some(Duration::ZERO),
     };
     let unrest = || paths.iter().filter_map(|path| QUIET.checked_sub(age(path)?)).max();
-    // The wait is limited, because a file may be written all the time.
+    // The wait is limited, because some files change all the time.
     let end = SystemTime::now() + MAX_WAIT;
     let mut has_waited = false;
     while let Some(rest) = unrest().filter(|_| SystemTime::now() < end) {
@@ -270,7 +270,7 @@ mod tests {
         let mut preparation = Preparation::of(move |stage| {
             stage.read().unwrap();
             begins.send(()).unwrap();
-            // This simulates a file system that hangs until the test releases it.
+            // Acts like a file system that hangs until the test releases it.
             let _ = hanging.recv();
             let _ = ended.send(stage.read().is_err());
             Err(rejected("the end"))
@@ -285,7 +285,7 @@ mod tests {
     const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
                           robots.text = \"User-agent: *\"\n";
 
-    /// A config whose sites are open, and which another config will replace.
+    /// A config whose sites are open. Another config will replace it.
     struct Served {
         folder: tempfile::TempDir,
         config: Arc<Config>,
@@ -310,7 +310,8 @@ mod tests {
         }
     }
 
-    /// Simulates `mv robotsd.toml old; mv new robotsd.toml`, and the same with the file of a host.
+    /// Acts like `mv robotsd.toml old; mv new robotsd.toml`, and does the same with the file of a
+    /// host.
     #[test]
     fn a_process_that_takes_the_place_of_another_waits_for_the_end_of_a_replacement() {
         let folder = tempfile::tempdir().unwrap();
@@ -318,7 +319,7 @@ mod tests {
         std::fs::create_dir(&hosts).unwrap();
         let directory = "robots = { source = \"directory\", path = \"hosts\" }";
         std::fs::write(&aside, CONFIG.replace("robots.text = \"User-agent: *\"", directory)).unwrap();
-        // The time is in the future, so that the test does not fail if the machine pauses here.
+        // The time is in the future, so that the test does not fail if the machine is slow.
         let changes_soon = |folder: &Path| {
             std::fs::File::open(folder).unwrap().set_modified(SystemTime::now() + 3 * QUIET).unwrap();
         };
@@ -335,7 +336,7 @@ mod tests {
         });
     }
 
-    /// A pipe like the one that a shell creates for `<(…)`. Reading it hangs until its writer is
+    /// A pipe like the one that a shell creates for `<(…)`. A read hangs until the writer is
     /// dropped.
     struct Pipe(PipeReader);
 
@@ -365,16 +366,16 @@ mod tests {
     async fn a_config_is_read_once_and_no_file_that_hangs_is_looked_at() {
         let served = Served::start();
         let (pipe, mut writer) = Pipe::new();
-        // The config is valid except for an address that cannot be bound. Reading the pipe a second
-        // time would return nothing.
+        // The config is valid, but an address cannot be bound. The file must be read only once,
+        // because a second read of the pipe would return nothing.
         let mut reading = served.preparation(&pipe.path());
         write!(writer, "mode = \"tag\"\n{}", CONFIG.replace("127.0.0.1:0", "192.0.2.1:1")).unwrap();
         drop(writer);
         let rejected = reading.end_within(None).await.unwrap().unwrap_err();
         assert!(rejected.why.contains("192.0.2.1:1"), "{}", rejected.why);
         assert!(rejected.changes.unwrap().iter().any(|change| change.setting == "mode"));
-        // The robots.txt is a FIFO, which would hang if the warning about the unknown name in
-        // `agents.ignore` required reading it.
+        // The robots.txt is a FIFO. The warning about the unknown name in `agents.ignore` must not
+        // require reading it, because that would hang.
         let fifo = served.folder.path().join("robots.txt");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let config =
@@ -410,7 +411,7 @@ mod tests {
             stage.read().unwrap();
             stage.bind(|| Ok(plan_of(&address))).unwrap();
             bound.send(()).unwrap();
-            // This simulates a robots.txt on a file system that hangs.
+            // Acts like a robots.txt on a file system that hangs.
             let _ = hanging.recv();
             Err(rejected("the end"))
         });
@@ -435,7 +436,8 @@ mod tests {
             Err(rejected("applied to the end"))
         });
         applies.recv_timeout(Duration::from_secs(60)).unwrap();
-        // The limit has passed, but `end_within` must still wait for the end.
+        // The time limit has passed, but `end_within` must still wait for the end of the
+        // preparation.
         let ending = preparation.end_within(Some(Duration::ZERO));
         let mut ending = std::pin::pin!(ending);
         assert!(tokio::time::timeout(Duration::from_millis(50), &mut ending).await.is_err());

@@ -1,5 +1,5 @@
-//! Replaces the served config with a new one without a restart, and answers the requests that wait
-//! for the outcome.
+//! Replaces the served config without a restart, and responds to the requests that wait for the
+//! outcome.
 //!
 //! A [`Preparation`] reads and checks the config, binds new listeners and opens new sources, on a
 //! blocking thread. If all of this succeeds, all sites and listeners are swapped. Otherwise, the
@@ -7,7 +7,7 @@
 //!
 //! **A reload that is requested during another reload joins it** if the config file has not been
 //! opened yet. Otherwise, the config is read again afterwards. In both cases, the outcome includes
-//! all changes since the request.
+//! every change that was made before the request.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -35,10 +35,10 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
 
-/// Interval between two attempts to use a source, or a whole config, that could not be used.
+/// How often a rejected config, or an unusable source, is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The served config, and everything that is needed to replace it.
+/// The served config, and everything that is needed to replace it with another one.
 pub(super) struct ActiveConfig {
     pub(super) path: PathBuf,
     pub(super) config: Arc<Config>,
@@ -51,37 +51,37 @@ pub(super) struct ActiveConfig {
     pub(super) watches: WatchedFiles,
     pub(super) state: Arc<ServerState>,
     pub(super) admin: AdminPlaces,
-    /// The text of the config at the start of the process. Some settings keep their values from the
+    /// The text of the config when the process started. Some settings keep their values from the
     /// start.
     pub(super) started: Arc<str>,
     pub(super) log: Log,
     pub(super) change: PendingChange,
 }
 
-/// A change that is being prepared, and the requests that wait for it.
+/// The change of the config that is being prepared, and the requests that wait for its outcome.
 #[derive(Debug, Default)]
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
-    /// The time when a rejected config, or unusable sources, are tried again.
+    /// When a rejected config, or unusable sources, will be tried again.
     again: Option<Instant>,
-    /// The sources that were last logged as unusable.
+    /// The unusable sources that were last logged.
     logged: Vec<UnusableSource>,
-    /// The time and the changes of the last successful reload.
+    /// When the last successful reload was, and what it changed.
     last: Option<String>,
 }
 
-/// The next step of a change.
+/// What the control loop must do next about a change of the config.
 pub(super) enum ChangeStep {
     Swap(Result<Box<PreparedConfig>, RejectedConfig>),
     /// The preparation hangs, and a newer request is waiting.
     Abandon,
-    /// A source or config that could not be used must be tried again.
+    /// Try a rejected config, or unusable sources, again.
     TryAgain,
 }
 
 impl PendingChange {
-    /// Waits until the change needs an action.
+    /// Waits until the control loop must do something about the change.
     pub(super) async fn next(&mut self) -> ChangeStep {
         match (&mut self.preparing, self.again) {
             (Some(preparing), _) => {
@@ -99,8 +99,8 @@ impl PendingChange {
 }
 
 impl ActiveConfig {
-    /// Starts to read the config file, or joins a read that has not opened the file yet. The waiter
-    /// gets the outcome.
+    /// Starts to read the config file, or joins a preparation that has not opened the file yet. The
+    /// waiter receives the outcome.
     pub(super) fn request(&mut self, waiter: Option<ReloadWaiter>) {
         match &self.change.preparing {
             None => {
@@ -140,14 +140,16 @@ impl ActiveConfig {
             },
             Err(RejectedConfig { why, changes }) => {
                 // The config is tried again automatically, because the cause may be outside the
-                // file: a key file that does not exist yet, or a port that another program uses.
+                // file. For example, a key file may not exist yet, or another program may use a
+                // port.
                 self.change.again = Some(Instant::now() + AGAIN);
                 is_known = !self.state.config.reject(&why, changes);
                 ("kept", format!("{why}; the previous config stays in force"))
             }
         };
         match outcome {
-            // An unchanged config is logged only for a request, or when a rejection ends.
+            // An unchanged outcome is logged only if somebody requested the reload, or if the
+            // config was rejected before.
             "kept" if self.change.waiters.now.is_empty() && is_known => {}
             "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
             "unchanged" if self.change.waiters.now.is_empty() && !was_rejected => {}
@@ -155,7 +157,8 @@ impl ActiveConfig {
         }
         let refused = &self.config.included.refused;
         let (outcome, message) = match outcome {
-            // A requested reload also reports the included files that are still rejected.
+            // If somebody requested the reload, the outcome also contains the included files that
+            // are still rejected.
             "published" | "unchanged" if !refused.is_empty() => {
                 ("partly", refused.iter().fold(message, |message, refused| format!("{message}\n{refused}")))
             }
@@ -171,12 +174,12 @@ impl ActiveConfig {
         self.change.preparing.is_some()
     }
 
-    /// Starts a new process of the program, and hands it all listening sockets.
+    /// Starts a new process of the program, and hands it every listening socket.
     pub(super) fn start_successor(&self) -> Result<Successor, String> {
         Successor::start(self.sockets()?, self.config.upgrade)
     }
 
-    /// Returns a duplicate of every listening socket, with its purpose.
+    /// Returns a duplicate of every listening socket, with the socket's purpose.
     fn sockets(&self) -> Result<HandedSockets, String> {
         let listeners = self.listeners.lock().sockets();
         let sockets = listeners.and_then(|mut sockets| {
@@ -186,8 +189,8 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Leaves the service to the process that has replaced this one: makes clients reconnect to it,
-    /// closes the sockets, and stops announcing versions and sending heartbeats.
+    /// Leaves the service to the process that has replaced this one. Clients are made to reconnect,
+    /// sockets are closed, and versions and heartbeats are no longer sent.
     pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();
         self.sites.stop_announcing();
@@ -196,15 +199,15 @@ impl ActiveConfig {
         self.admin.leave();
     }
 
-    /// Accepts commands again after a failed upgrade, and writes the place files again.
+    /// After a failed upgrade, writes the place files again, and accepts commands again.
     pub(super) fn go_on(&mut self) {
-        // The result can be ignored: the same error was logged at the start.
+        // The result is ignored, because the same error was logged at the start.
         let _ = self.admin.leave_place(&self.path, self.sites.state.directory.as_ref());
         self.admin.resume();
     }
 
     /// Drops the duplicates of the sockets and the pending change, because the process is about to
-    /// end. Waiting requests fail.
+    /// end. Requests that wait for the change fail.
     pub(super) fn let_go(&mut self) {
         self.change = PendingChange::default();
         self.listeners.lock().let_go();
@@ -235,9 +238,8 @@ impl ActiveConfig {
         self.admin.follow(config.admin.as_ref());
         let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
         self.certificates.follow(serving.certificates.clone());
-        // New included files are known only after the config was read, so they may have changed
-        // after they were read and before they were watched. In this case, the config is read
-        // again.
+        // New included files are watched only after they were read, so a change in between would be
+        // missed. For this reason, the config is read again.
         let is_watched_late = watched.iter().any(|(path, _)| config.included.paths.contains(path));
         self.watches.follow(&config, watched);
         self.state.is_serving(serving);
@@ -250,12 +252,12 @@ impl ActiveConfig {
     fn replace_sites(&mut self, sites: Arc<Sites>, settings: &[SettingChange]) {
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
-        // This must be called after these sites answer requests, and before the board collects
+        // This must come after these sites answer requests, and before the board next collects
         // counts.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
-        // The new settings of the gate may let a pending version pass.
+        // A pending version may pass the gate with its new settings.
         if settings.iter().any(|change| change.setting.starts_with("gate.")) {
             tokio::spawn(Arc::clone(&self.sites).follow(BTreeSet::new()));
         }
@@ -264,13 +266,13 @@ impl ActiveConfig {
         }
     }
 
-    /// Opens and closes listeners. Returns an error if a listener cannot be opened.
+    /// Opens and closes listeners. Returns the error if a listener cannot be opened.
     fn replace_listeners(&mut self, plan: ListenerPlan, config: &Config) -> Option<String> {
         let opened = self.listeners.lock().apply(plan, &mut self.workers, &self.edge, &self.log);
         self.listeners.lock().set_limits(&config.edge);
         match opened {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
-            // The socket is already bound, so this happens only if the process is out of
+            // The socket is already bound. This happens only if the process has no free file
             // descriptors.
             Err(error) => return Some(error),
         }
@@ -285,7 +287,7 @@ impl ActiveConfig {
         }
     }
 
-    /// Returns the outcome of a swap as a keyword and as a sentence.
+    /// Returns the outcome of a change, as a keyword and as a sentence.
     fn outcome(
         &mut self,
         mut changes: Vec<String>,
@@ -300,8 +302,8 @@ impl ActiveConfig {
         let message = match &self.change.last {
             _ if !changes.is_empty() => changes.join("; "),
             _ if is_deferred => "no change takes effect now".to_owned(),
-            // The watcher may already have applied the change that the operator requests to reload.
-            // Therefore, the last change is mentioned.
+            // The watcher may have applied the operator's change before the operator requested the
+            // reload. For this reason, the last change is mentioned.
             Some(last) => format!("the config has not changed; last change: {last}"),
             None => "the config has not changed".to_owned(),
         };
@@ -309,8 +311,8 @@ impl ActiveConfig {
             self.change.last = Some(format!("{}: {message}", rfc3339(SystemTime::now())));
         }
         let mut message = format!("{}: {message}", self.path.display());
-        // Settings that wait for the next start are reported at each reload, not only when the file
-        // was changed.
+        // Settings that take effect only at the next start are reported at every reload, not just
+        // once.
         let mut next_start = setting_changes(&self.started, &self.config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);
         if !next_start.is_empty() {
@@ -322,7 +324,7 @@ impl ActiveConfig {
         (outcome, message)
     }
 
-    /// Applies the limits of a config to new connections. Returns a description if they have
+    /// Applies the limits of a config to new connections. Returns a description if the limits have
     /// changed.
     fn limit(&self, config: &Config) -> Option<String> {
         let (before, bound) = (self.edge.connections(), self.descriptors.bound(config));
@@ -333,15 +335,15 @@ impl ActiveConfig {
             self.edge.set_places(before, connections);
         }
         self.edge.set_limits(EdgeLimits { connections, ..config.edge.clone() });
-        // Only configured changes are reported. Adding or removing a listener changes the limit
-        // slightly, because it changes the number of free descriptors.
+        // The limit also changes slightly when a listener is added or removed, because that changes
+        // the number of free descriptors. Only a change of the config is reported.
         let is_other = self.config.edge != config.edge || self.config.connections != config.connections;
         is_other.then(|| "the limits for new connections have changed".to_owned())
     }
 }
 
-/// Returns the sites and listeners in service, for the responses of the admin interface. Also
-/// prevents webhooks from being sent to the admin interface.
+/// Returns the served sites and listeners, for the admin interface. Also tells the webhooks the
+/// addresses of the admin interface, so that they send nothing there.
 pub(super) fn serving(
     sites: &Arc<Sites>,
     listeners: &Listeners,
@@ -362,8 +364,8 @@ pub(super) fn serving(
     }
 }
 
-/// Logs each value of the config that is probably a mistake. Does not wait, because files are read
-/// on a blocking thread.
+/// Logs each value of the config that is probably a mistake. This reads files on a blocking thread,
+/// and does not wait for it.
 pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     let (config, log) = (Arc::clone(config), log.clone());
     tokio::task::spawn_blocking(move || {
@@ -373,8 +375,8 @@ pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     });
 }
 
-/// Logs the included files that are newly rejected, and those that are no longer rejected. Saves
-/// the contents of the included files that are in use. Blocks.
+/// Logs which included files are newly rejected, and which ones are not rejected any more. Saves
+/// the contents of the included files in use. Blocks.
 pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log: &Log) {
     let refused = &config.included.refused;
     let words = |refused: &[RefusedFile]| refused.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -392,11 +394,10 @@ pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log:
     });
 }
 
-/// Maximum number of settings in the summary of a config change. Each setting is also logged on its
-/// own line.
+/// Maximum number of changed settings in a summary. Each setting also has its own log line.
 const NAMED: usize = 8;
 
-/// Logs each setting whose value has changed.
+/// Logs each setting that has a new value.
 pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[UnusableSource]) {
     for change in changes {
         let is_unusable = || unusable.iter().any(|source| change.site.as_ref() == Some(&source.site));
@@ -419,8 +420,8 @@ pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[Unusable
     }
 }
 
-/// Returns the settings for the summary of a config change. Added and removed tables, and settings
-/// that wait for the next start, are left out, because the message describes them separately.
+/// Returns the changed settings for the summary, except added and removed tables and settings that
+/// take effect at the next start. The message describes these separately.
 pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     let is_named = |change: &&SettingChange| !change.is_of_whole_table() && !change.is_for_start();
     let mut named: Vec<_> = changes.iter().filter(is_named).map(ToString::to_string).collect();
@@ -432,20 +433,20 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     named
 }
 
-/// The requests that wait for the current read of the config, and those that wait for the next one.
-/// A request waits for the next one if the current one may have read the file before the request.
+/// Requests that wait for the outcome of reading the config. A request that arrives when the file
+/// may already have been read waits for the next read.
 #[derive(Debug, Default)]
 pub(super) struct ConfigWaiters {
     now: Vec<ReloadWaiter>,
-    /// The requests that wait for the next read; `Some`, even if empty, if another read is
-    /// required.
+    /// Requests that wait for the next read. `Some`, even if empty, if another read is required.
     next: Option<Vec<ReloadWaiter>>,
-    /// The change that the previous read has published after the current requests were made.
+    /// A change that the previous read published after the requests in `now` had been made.
     published: Option<String>,
 }
 
 impl ConfigWaiters {
-    /// Adds a request to the current read. There is no waiter if the watcher requests the read.
+    /// Adds a request that waits for the current read. There is none if the file watcher started
+    /// the read.
     pub(super) fn join(&mut self, waiter: Option<ReloadWaiter>) {
         self.now.extend(waiter);
     }
@@ -455,9 +456,9 @@ impl ConfigWaiters {
         self.next.get_or_insert_default().extend(waiter);
     }
 
-    /// Sends the outcome of the current read to its requests. If it found no change, but the
-    /// previous read has published one after these requests were made, that change is the outcome.
-    /// Returns whether another read is required.
+    /// Sends the outcome of the current read to the requests that wait for it. If this read found
+    /// no change, but the previous read published one after the requests had been made, sends that
+    /// change instead. Returns whether another read is required.
     pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
         let (sent, text) = match self.published.take() {
             Some(published) if outcome == "unchanged" => ("published", published),
@@ -494,7 +495,7 @@ mod tests {
         assert!(waiters.answer("published", "site \"a\" is new"));
         assert!(!waiters.answer("unchanged", "the config has not changed"));
         assert_eq!(outcome(waiting), ("published".to_owned(), "site \"a\" is new".to_owned()));
-        // A later request must not get the earlier change as its outcome.
+        // A later request must not receive the earlier change as its outcome.
         let (waiter, waiting) = oneshot::channel();
         waiters.join(Some(waiter));
         assert!(!waiters.answer("unchanged", "the config has not changed"));

@@ -1,8 +1,8 @@
-//! Routes a request to its site, and to the site's backend if it is forwarded.
+//! Routes each request to the site of its host.
 //!
 //! **The router of a worker is one pointer**, which is loaded once per request. Replacing the sites
-//! stores a new pointer, which open connections use for their next request, too. A request uses the
-//! same sites from its beginning to its end.
+//! stores a new pointer. Open connections use it from their next request on; a request in progress
+//! continues with the old sites.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -22,26 +22,27 @@ use crate::http_common::{ClientRequest, EdgeService, RequestBody, plain_answer};
 use crate::request::{RobotsTxtFrom, SiteJudge};
 use crate::sites::{SiteBackend, SiteName, Sites};
 
-/// Passes each request to the site of its host. Clones are cheap, and always serve the same sites
-/// as the original.
+/// Passes each request to the site of its host. Clones are cheap, and share their sites.
 #[derive(Clone, Debug)]
 pub(super) struct Router<B = SiteBackend> {
     sites: Arc<ArcSwap<RouteTable<B>>>,
-    /// The response counters of the listener.
+    /// Response counters of the listener on this worker.
     counts: Arc<ResponseCounts>,
 }
 
-/// The outcome counters of one worker, by site.
+/// Outcome counters of one worker, by site.
 pub(super) type WorkerOutcomes = HashMap<SiteName, Arc<OutcomeCounts>>;
 
 #[derive(Debug)]
 struct RouteTable<B> {
     hosts: HostMap<Arc<SiteRoute<B>>>,
-    /// The backends by site. They are needed when the table is replaced, to keep connections.
+    /// Backends by site. When the table is replaced, the new one takes over the connections of
+    /// these backends.
     backends: HashMap<SiteName, B>,
 }
 
-/// The layer and the backend of a site on one worker.
+/// A site on one worker: the layer that decides about its requests, and the backend that receives
+/// the allowed ones.
 #[derive(Debug)]
 struct SiteRoute<B> {
     judge: SiteJudge,
@@ -49,20 +50,20 @@ struct SiteRoute<B> {
 }
 
 impl Router {
-    /// Creates the router of one worker. The router shares no values with other workers that are
-    /// written for each request.
+    /// Creates the router of one worker. Nothing that is written for each request is shared with
+    /// other workers.
     pub(super) fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) -> Self {
         let table = RouteTable::new(sites, workers, outcomes, None);
         Self { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() }
     }
 
-    /// Returns a clone of the router with the counters of a listener on this worker.
+    /// Returns a clone of the router that uses the counters of a listener.
     pub(super) fn of_listener(&self, counts: Arc<ResponseCounts>) -> Self {
         Self { sites: Arc::clone(&self.sites), counts }
     }
 
-    /// Replaces the sites, beginning with the next request. Requests in progress continue to use
-    /// the previous sites. Upstreams that are the same in both keep their connections.
+    /// Replaces the sites for all later requests. Requests in progress continue with the previous
+    /// sites. An upstream that has not changed keeps its connections.
     pub(super) fn replace(&self, sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) {
         let before = self.sites.load();
         self.sites.store(Arc::new(RouteTable::new(sites, workers, outcomes, Some(&before))));
@@ -79,8 +80,8 @@ impl RouteTable<SiteBackend> {
             let judge = site.judge(&counts, sites.rate_store.as_ref(), site.wait());
             let route = Arc::new(SiteRoute { judge, backend: backend.clone() });
             for host in site.host_patterns() {
-                // The result can be ignored: a config with an invalid host, or with the same host
-                // in two sites, was already rejected.
+                // The result is ignored: a config with an invalid host, or with one host in two
+                // sites, was already rejected.
                 let _ = map.hosts.insert(host, Arc::clone(&route));
             }
             map.backends.insert(site.name.clone(), backend);
@@ -105,7 +106,7 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
         if matches!(answer.outcome, Outcome::Respond(_)) {
-            // The record is not needed, because no outer layer reads it from the response.
+            // The record is dropped, because no outer layer reads it from the response.
             answer.record = None;
         }
         let response = match answer.respond(&mut request) {
@@ -172,7 +173,7 @@ mod tests {
     async fn a_request_is_judged_once_and_counted_then_and_not_when_the_upstream_answers() {
         let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
         let live = LiveRobots::text("User-agent: GPTBot\nCrawl-delay: 1\n").policy(policy).open().unwrap();
-        // No store listens at this address, so this process counts each request without waiting.
+        // No store listens at this address, so this process counts alone and does not wait.
         let store = StoreSettings::new(StoreUrl::new("redis://127.0.0.1:1").unwrap());
         let store = SharedRate::start(store, |_| {}).unwrap();
         let store = || PaceStore { store: store.clone(), site: SiteName::from("site"), has_directory: false };
@@ -201,7 +202,7 @@ mod tests {
             let request = Request::get("/").header("user-agent", agent).body(RequestBody::empty()).unwrap();
             let mut response = Box::pin(router.answer(request.into()));
             assert!(response.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-            // Dropping the future simulates a client that disconnects.
+            // Dropping the future acts like a client that disconnects.
             drop(response);
             let mut totals = SiteTotals::default();
             counts.add_to(&mut totals);

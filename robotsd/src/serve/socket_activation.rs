@@ -1,8 +1,8 @@
-//! Sockets that were opened before the process started. They are passed by a supervisor
-//! (`sd_listen_fds(3)`), or by the process that this one replaces.
+//! Takes over sockets that were opened before the process started. A supervisor passes them
+//! (`sd_listen_fds(3)`), or the process that this one replaces.
 //!
-//! The sockets stay open while one process ends and the next one starts. Therefore, new connections
-//! wait during a restart and are not refused.
+//! These sockets stay open while one process ends and the next one starts, so new connections wait
+//! instead of being refused.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use super::upgrade::{HandedSockets, SocketPlace};
 use crate::admin::InheritedSocket;
 use crate::config;
 
-/// Name of the socket of the admin interface.
+/// Name that a supervisor must give to the socket of the admin interface.
 const ADMIN: &str = "admin";
 
-/// The passed sockets that are not used by a listener yet.
+/// The passed sockets that nothing uses yet.
 #[derive(Debug, Default)]
 pub(super) struct InheritedSockets {
     sockets: Vec<PassedSocket>,
@@ -22,19 +22,19 @@ pub(super) struct InheritedSockets {
 
 #[derive(Debug)]
 struct PassedSocket {
-    /// The name of the socket: `FileDescriptorName=` in its systemd unit.
+    /// Name of the socket, from `FileDescriptorName=` in its systemd unit.
     name: Option<String>,
-    /// The address or path that the socket listens on, for messages.
+    /// Address or path of the socket, for messages.
     place: String,
     /// The address; `None` for a Unix socket.
     address: Option<SocketAddr>,
-    /// The purpose of the socket in the previous process; `None` if a supervisor passed it.
+    /// What the previous process used the socket for; `None` if a supervisor passed it.
     before: Option<SocketPlace>,
     socket: InheritedSocket,
 }
 
 impl InheritedSockets {
-    /// Creates the list from the sockets of the process that this one replaces.
+    /// Creates the list of sockets that the replaced process has handed over.
     pub(super) fn of_predecessor(passed: HandedSockets) -> Result<Self, String> {
         let mut sockets = Vec::new();
         for (before, socket) in passed {
@@ -56,9 +56,9 @@ impl InheritedSockets {
         Ok(Self { sockets })
     }
 
-    /// Takes the sockets that a supervisor has passed to this process. It removes their environment
-    /// variables, so that no child process uses the sockets, and must therefore be called before
-    /// any thread starts.
+    /// Takes the sockets that a supervisor has passed to this process. Must be called before any
+    /// thread starts, because it removes the environment variables about the sockets. Otherwise, a
+    /// child process could use them.
     pub(super) fn take() -> Result<Self, String> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
@@ -99,19 +99,19 @@ impl InheritedSockets {
         Ok(Self { sockets })
     }
 
-    /// Reports whether a supervisor passed no sockets.
+    /// Reports whether there are no sockets from a supervisor.
     pub(super) fn is_empty(&self) -> bool {
         self.sockets.iter().all(|socket| socket.before.is_some())
     }
 
-    /// Reports whether a socket was passed for a listener.
+    /// Reports whether a socket was passed for this listener.
     pub(super) fn has_for(&self, listener: &config::ListenerConfig) -> bool {
         let is_meant = self.meant_for(listener);
         self.sockets.iter().any(is_meant)
     }
 
-    /// Takes the sockets for a listener: those with its name, or, if there are none, those on its
-    /// address. There may be several.
+    /// Takes the sockets for a listener: all with its name, or, if none has its name, all with its
+    /// address.
     pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
         let is_meant = self.meant_for(listener);
         let taken = self.sockets.extract_if(.., |socket| is_meant(socket));
@@ -130,14 +130,14 @@ impl InheritedSockets {
         }
     }
 
-    /// Takes the socket of the previous process for an additional address of the admin interface.
+    /// Takes the previous process's socket for an additional address of the admin interface.
     pub(super) fn for_admin_listener(&mut self, address: SocketAddr) -> Option<TcpListener> {
         let is_meant = |socket: &PassedSocket| socket.before == Some(SocketPlace::Admin(address));
         let at = self.sockets.iter().position(is_meant)?;
         self.sockets.remove(at).tcp()
     }
 
-    /// Takes the sockets for the admin interface: those with the name `admin`, and the one at its
+    /// Takes the sockets for the admin interface: all with the name `admin`, and the one at the
     /// configured path.
     pub(super) fn for_admin(&mut self, settings: &config::AdminSettings) -> Vec<InheritedSocket> {
         let path = settings.socket.as_ref().map(|path| path.display().to_string());
@@ -154,8 +154,8 @@ impl InheritedSockets {
         self.sockets.extract_if(.., |socket| meant(socket)).map(|socket| socket.socket).collect()
     }
 
-    /// Returns the files of Unix sockets that the previous process created but that this process
-    /// does not use.
+    /// Returns the files of Unix sockets that the previous process created and this process does
+    /// not use.
     pub(super) fn unused_files(&self) -> Vec<PathBuf> {
         let file = |socket: &PassedSocket| match &socket.before {
             Some(SocketPlace::AdminSocket { path, is_made: true }) => Some(path.clone()),
@@ -164,8 +164,8 @@ impl InheritedSockets {
         self.sockets.iter().filter_map(file).collect()
     }
 
-    /// Returns an error if a supervisor passed a socket that is not used, because connections to it
-    /// would be accepted by the kernel but never answered. Closes unused sockets of a previous
+    /// Returns an error if a supervisor passed a socket that nothing uses: the kernel would accept
+    /// connections to it, and nobody would answer them. Closes unused sockets of a previous
     /// process.
     pub(super) fn finish(self) -> Result<(), String> {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! The command `robotsd serve`. A start sets up the following, in this order: signal handlers,
-//! admin interface, sites, workers, listeners.
+//! Starts `robotsd serve`. A start sets up, in this order: signal handlers, admin interface, sites,
+//! workers, listeners.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,19 +30,19 @@ use crate::exit::{FAILED, fail};
 use crate::log::{AccessLog, Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::sites::Sites;
 
-/// Message about a clock that hyper cannot format as an HTTP date, which it does for every HTTP/1
-/// response.
+/// Warning about a clock whose time cannot be formatted as an HTTP date. hyper needs such a date
+/// for every HTTP/1 response.
 const CLOCK: &str = "the clock is before 1970 or after 9999, so responses have a wrong date or none, and \
      the admin interface and some HTTP/1 requests (with a body, with `Connection: close`) get no answer: correct the clock";
 
-/// Maximum wait for a killed process, whose admin socket accepts connections until the system has
-/// removed the process.
+/// How long to wait for a killed process to disappear, because its admin socket accepts connections
+/// until then.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Message if a signal ends the process during the start.
+/// Message for a signal that ends the process before it serves.
 const STOPPED: &str = "a signal was received before anything was served";
 
-/// The parameters of a start of the process.
+/// What a start of the process needs.
 struct Start<'a> {
     path: &'a Path,
     strict: bool,
@@ -56,8 +56,8 @@ impl Start<'_> {
     /// Serves the config until the process ends.
     async fn serve(&self, mut inherited: InheritedSockets) -> Result<(), String> {
         let Self { path, config, log, access, .. } = *self;
-        // Signal handlers are installed first, so that a signal during the start does not kill the
-        // process at an arbitrary point.
+        // Signal handlers come first, so that a signal cannot kill the process in the middle of the
+        // start.
         let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
         let supervisor = Supervisor::new(log.clone());
         self.prepare_process();
@@ -86,8 +86,8 @@ impl Start<'_> {
         inherited.finish()?;
         let (edge, descriptors) = self.edge()?;
         let mut listeners = Listeners::default();
-        // The addresses are logged when all listeners are open, because a program that reads the
-        // first line may connect to another listener.
+        // The addresses are logged when all listeners are open: a program that reads the first
+        // address may connect to another listener immediately.
         for address in listeners.apply(plan, &mut workers, &edge, log)? {
             log.say(LogEvent::Listening, address);
         }
@@ -113,7 +113,7 @@ impl Start<'_> {
         ControlLoop::new(active, signals, requests, supervisor, access, board, watch).run().await
     }
 
-    /// Raises the limit of descriptors, and logs problems of the machine and of the config.
+    /// Raises the limit of descriptors, and logs problems of the machine and the config.
     fn prepare_process(&self) {
         if let Err(message) = descriptors::raise() {
             self.log.say(LogEvent::Descriptors, message);
@@ -124,7 +124,7 @@ impl Start<'_> {
         log_warnings(self.config, self.log);
     }
 
-    /// Asks the previous process to hand over its resources, and waits until this is done.
+    /// Asks the previous process to release its resources, and waits until it has.
     async fn take_place(&self, predecessor: &Arc<Predecessor>, signals: &mut Signals) -> Result<(), String> {
         let asking = Arc::clone(predecessor);
         let taken = tokio::task::spawn_blocking(move || asking.take());
@@ -141,8 +141,8 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// Opens the admin interface, and writes the place files, so that `robotsd status` works during
-    /// the start.
+    /// Opens the admin interface and writes the place files, so that `robotsd status` already works
+    /// during the start.
     async fn open_admin(
         &self,
         state: &Arc<ServerState>,
@@ -158,14 +158,14 @@ impl Start<'_> {
             admin.open(settings, token_files, inherited)?;
         }
         if self.predecessor.is_none() {
-            // The place file in the state directory is not written here, because the directory may
-            // still belong to another process.
+            // No place file is written to the state directory yet, because the directory may still
+            // belong to another process.
             let _ = admin.leave_place(self.path, None);
         }
         Ok(admin)
     }
 
-    /// Opens the sites, and watches their files. Returns `None` if a signal ends the start.
+    /// Opens the sites and watches their files. Returns `None` if a signal ends the start.
     async fn open_sites(&self, signals: &mut Signals) -> Result<Option<(Arc<Sites>, WatchedFiles)>, String> {
         let (path, config, strict, log) =
             (self.path.to_owned(), Arc::clone(self.config), self.strict, self.log.clone());
@@ -190,7 +190,7 @@ impl Start<'_> {
         }
     }
 
-    /// Creates the edge, whose number of connections is limited by the available descriptors.
+    /// Creates the edge. The available descriptors limit its number of connections.
     fn edge(&self) -> Result<(Edge, Descriptors), String> {
         let Self { config, log, access, .. } = *self;
         let descriptors = Descriptors::count();
@@ -202,8 +202,8 @@ impl Start<'_> {
         Ok((edge, descriptors))
     }
 
-    /// Announces that this process serves: sets the state of the admin interface, starts the
-    /// threads of the fleet, and notifies the supervisor and the previous process.
+    /// Announces that this process serves: to the admin interface, the fleet, the supervisor and
+    /// the previous process.
     async fn announce(
         &self,
         active: &mut ActiveConfig,
@@ -214,14 +214,14 @@ impl Start<'_> {
     ) -> Result<(), String> {
         let ActiveConfig { sites, state, admin, .. } = active;
         let summary = serving.summary();
-        // Changes by operators must wait: the previous process would not know about changes that
-        // are made before it is notified that this process serves.
+        // Changes by operators must wait: until the previous process knows that this one serves, it
+        // may still take over again, and would miss such changes.
         let _changes = state.changes.write().await;
         if let Err(message) = admin.leave_place(self.path, sites.state.directory.as_ref()) {
             self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
         }
-        // The board must be set before the sites, because the admin interface would otherwise
-        // report that the board is disabled.
+        // The board is set before the sites. Otherwise, the admin interface would report for a
+        // moment that the board is disabled.
         if let Some(keeper) = board {
             let _ = state.board.set(Arc::clone(&keeper.board));
         }
@@ -237,8 +237,8 @@ impl Start<'_> {
         if let Some(predecessor) = self.predecessor {
             predecessor.serves(&summary);
             for file in unused_files {
-                // The file of a socket that is not used any more is removed, because clients cannot
-                // connect to it.
+                // The socket is not used any more, so its file is removed. Clients could not
+                // connect through it.
                 let _ = std::fs::remove_file(file);
             }
         }
@@ -246,28 +246,27 @@ impl Start<'_> {
     }
 }
 
-/// Waits until a killed process no longer accepts connections on the admin socket.
+/// Waits until the admin socket of a killed process no longer accepts connections.
 async fn wait_for_end(socket: &Path) {
     let ended = async {
         while connect_now(socket).is_ok() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    // The result can be ignored: if the process is still running, opening the socket returns an
-    // error.
+    // The result is ignored: if the process still runs, opening the socket returns an error.
     let _ = timeout(PATIENCE, ended).await;
 }
 
-/// Waits for a signal to stop. Ignores other signals, because a start reads everything anyway.
+/// Waits for a signal to stop. Ignores a signal to reload, because a start reads everything anyway.
 async fn stop_signal(signals: &mut Signals) {
     while signals.next().await != Signal::Stop {}
 }
 
-/// Returns a listener that logs problems with connections. The edge reports them at most once per
-/// second and kind.
+/// Returns a function that logs problems with connections. The edge calls it at most once per
+/// second for each kind of problem.
 pub(super) fn problem(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
     move |problem| {
-        // The detail may contain bytes that a client sent, which the log escapes.
+        // The detail may contain bytes from a client. The log escapes them.
         let detail = &problem.detail;
         log.write(&LogEntry {
             level: level(problem.kind),
@@ -282,16 +281,16 @@ pub(super) fn problem(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError
     }
 }
 
-/// Returns the log level of an error. Errors that a single client causes are normal. Errors that
-/// affect other clients are warnings.
+/// Returns the log level of a problem. Problems that affect only the client that causes them are
+/// normal; all others are warnings.
 const fn level(kind: ConnectionErrorKind) -> LogLevel {
     use ConnectionErrorKind::{
         Aborted, Accept, Broken, Flood, Full, Handshake, Protocol, ProxyHeader, Recycled, Slow, Untrusted,
     };
     match kind {
         Accept => LogLevel::Error,
-        // A client that is not trusted or sends no PROXY header is probably the operator's own
-        // proxy. If so, all of its connections are refused.
+        // A client that is not trusted, or that sends no PROXY header, is probably the operator's
+        // own proxy. In that case, all of the proxy's connections are refused.
         Full | Recycled | Flood | Untrusted | ProxyHeader | Aborted => LogLevel::Warn,
         Slow | Handshake | Protocol | Broken => LogLevel::Info,
     }
@@ -309,7 +308,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
-    // This must be called before any thread starts, because it changes the environment.
+    // This comes before any thread starts, because it changes the environment.
     let (inherited, predecessor) = match inherit() {
         Ok(inherited) => inherited,
         Err(message) => return fail(&message),
@@ -329,8 +328,8 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     let served = || {
         let start = |settings| AccessLog::start(settings, LogPrivacy::new(&config.log), log.clone());
         let access = config.log.access.as_ref().map(start).transpose()?;
-        // This runtime is only for the control loop and the admin interface. Requests are served by
-        // the threads of the workers.
+        // This runtime serves only the control loop and the admin interface. Worker threads serve
+        // the sites.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("the runtime cannot be started: {error}"))?;
         let start = Start {
@@ -342,7 +341,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
             access: access.as_ref(),
         };
         let served = runtime.block_on(start.serve(inherited));
-        // This does not wait for blocking threads, which may still be reading a file.
+        // This does not wait for blocking threads, because they may still be reading a file.
         runtime.shutdown_background();
         access.iter().for_each(AccessLog::flush);
         served
@@ -359,7 +358,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
 }
 
 /// Returns the sockets that were opened before this process started, and the process that this one
-/// replaces, if there is one.
+/// replaces, if any.
 fn inherit() -> Result<(InheritedSockets, Option<Arc<Predecessor>>), String> {
     if let Some((predecessor, sockets)) = Predecessor::find()? {
         return Ok((InheritedSockets::of_predecessor(sockets)?, Some(Arc::new(predecessor))));

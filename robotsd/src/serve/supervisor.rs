@@ -1,5 +1,5 @@
-//! Receives signals, and notifies a supervisor such as systemd with the protocol of `sd_notify(3)`.
-//! Without a supervisor, no notifications are sent.
+//! Receives signals, and sends notifications to a supervisor such as systemd (`sd_notify(3)`).
+//! Without a supervisor, nothing is sent.
 
 use std::io;
 use std::time::Duration;
@@ -17,13 +17,13 @@ impl Supervisor {
         Self { log }
     }
 
-    /// Notifies that the process serves. `status` is a summary.
+    /// Notifies the supervisor that the process serves. `status` summarises what it serves.
     pub(super) fn ready(&self, status: &str) {
         self.notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// Notifies that a reload has begun. [`Supervisor::ready`] notifies of its end. The time lets
-    /// systemd distinguish this reload from an earlier one.
+    /// Notifies the supervisor that a reload has begun; [`Supervisor::ready`] ends it. The time
+    /// lets systemd distinguish this reload from an earlier one.
     pub(super) fn reloading(&self) {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {
@@ -32,11 +32,11 @@ impl Supervisor {
         }
     }
 
-    /// Notifies that another process is the main process of the service from now on.
+    /// Notifies the supervisor that another process is now the main process of the service.
     pub(super) fn succeeded_by(&self, process: u32, status: &str) {
         use sd_notify::NotifyState::{MainPid, Ready, Status, Watchdog};
-        // `Watchdog` is included, because systemd has ignored the watchdog notifications of the new
-        // process until now.
+        // `Watchdog` is sent for the new process, because systemd has ignored its own watchdog
+        // notifications until now.
         self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 
@@ -44,13 +44,14 @@ impl Supervisor {
         self.notify(&[sd_notify::NotifyState::Stopping, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// Notifies that the process is alive.
+    /// Notifies the watchdog that the process is alive.
     pub(super) fn alive(&self) {
         self.notify(&[sd_notify::NotifyState::Watchdog]);
     }
 
-    /// Returns the interval of watchdog notifications: half of the supervisor's timeout, so that
-    /// one late notification does not end the process. `None` if the supervisor has no watchdog.
+    /// Returns the interval between watchdog notifications; `None` if the supervisor has no
+    /// watchdog. It is half of the watchdog's timeout, so that one late notification does not end
+    /// the process.
     pub(super) fn pulse() -> Option<Duration> {
         sd_notify::watchdog_enabled().map(|most| most / 2).filter(|most| !most.is_zero())
     }
@@ -62,14 +63,15 @@ impl Supervisor {
     }
 }
 
-/// The meaning of a signal.
+/// What a signal asks the process to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// SIGTERM or SIGINT: stop after requests in progress. A second signal stops at once.
+    /// SIGTERM or SIGINT: stop when the requests in progress have finished. A second signal stops
+    /// immediately.
     Stop,
     /// SIGHUP: read every robots.txt and certificate again.
     Reload,
-    /// SIGUSR2: start a new process of the program, which replaces this one.
+    /// SIGUSR2: start a new process of the program that replaces this one.
     Upgrade,
 }
 

@@ -16,33 +16,35 @@ use crate::date;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::UpgradeReport;
 
-/// Maximum time that an upgrade waits for each of: a change by an operator, the board, and the
-/// state directory.
+/// How long an upgrade waits for an operator's change that is in progress. The same limit applies
+/// to writing the board and to writing the state directory.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
-/// The lock that makes changes by operators wait during an upgrade.
+/// Lock that is held during an upgrade, so that operators cannot make changes.
 type ChangesHeld = OwnedRwLockWriteGuard<()>;
 
-/// The state of upgrades of this process.
+/// Whether this process is being, or has been, replaced by a new one.
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,
-    /// Requests for an upgrade that wait until the current reload of the config has ended.
+    /// Requests for an upgrade that arrived while a new config was being prepared. They wait for
+    /// the end of the preparation.
     put_off: Vec<Option<UpgradeWaiter>>,
-    /// The process that has replaced this one, and serves instead.
+    /// ID of the process that has replaced this one and now serves.
     pub(super) successor: Option<u32>,
-    /// The task that takes back the resources that were released for an abandoned upgrade.
+    /// Task that takes the released resources back after an upgrade was abandoned.
     taking_back: Option<JoinHandle<()>>,
 }
 
-/// The action of the control loop after a step of an upgrade.
+/// What the control loop must do after a step of an upgrade.
 #[derive(Debug)]
 pub(super) enum AfterStep {
     Nothing,
-    /// The new process with this ID serves, with this summary, so this process must drain.
+    /// The new process with this ID serves, so this process must drain. The second value is a
+    /// summary from the new process.
     Leave(u32, String),
-    /// The upgrade has failed, so this process continues, and must make up for a reload that was
-    /// delayed.
+    /// The upgrade has failed, so this process continues. A reload was delayed and must be done
+    /// now.
     Reload,
 }
 
@@ -51,9 +53,8 @@ struct UpgradeUnderWay {
     successor: Successor,
     stage: UpgradeStage,
     waiter: Option<UpgradeWaiter>,
-    /// Whether a reload was requested during the upgrade. If the upgrade fails, this process
-    /// reloads. If it succeeds, the new process does, because it may have read the files before the
-    /// request.
+    /// Whether a reload was requested during the upgrade. It is done by the process that serves
+    /// after the upgrade, because the new process may have read the files before the request.
     is_reload_due: bool,
 }
 
@@ -65,12 +66,12 @@ enum UpgradeStage {
     HandingOver(JoinHandle<Result<ChangesHeld, String>>),
     /// The new process is opening its sites and listeners.
     Opening(ChangesHeld),
-    /// The new process has failed for this reason, and the released resources are being taken back.
-    /// Changes by operators wait until then.
+    /// The new process has failed for this reason. The released resources are being taken back;
+    /// changes by operators wait until then.
     TakingBack(String, JoinHandle<Result<(), String>>, Option<ChangesHeld>),
 }
 
-/// The next step of an upgrade.
+/// What has happened in an upgrade.
 #[derive(Debug)]
 pub(super) enum UpgradeStep {
     Successor(SuccessorEvent),
@@ -95,7 +96,7 @@ impl UpgradeUnderWay {
 }
 
 impl UpgradeKeeper {
-    /// Waits for the next step of the upgrade; forever if no upgrade is in progress.
+    /// Waits for the next step of the upgrade. Waits forever if no upgrade is in progress.
     pub(super) async fn next(&mut self) -> UpgradeStep {
         match &mut self.under_way {
             Some(upgrade) => upgrade.next().await,
@@ -103,13 +104,14 @@ impl UpgradeKeeper {
         }
     }
 
-    /// Reports whether an upgrade is in progress, so that this process must not open or close
+    /// Reports whether an upgrade is in progress. If so, this process must not open or close
     /// anything.
     pub(super) const fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
 
-    /// Reports whether a reload must wait for the end of an upgrade. If so, records the reload.
+    /// Reports whether a reload must wait for the end of an upgrade. If so, notes that a reload is
+    /// due.
     pub(super) fn puts_reload_off(&mut self) -> bool {
         if let Some(upgrade) = &mut self.under_way {
             upgrade.is_reload_due = true;
@@ -117,8 +119,7 @@ impl UpgradeKeeper {
         self.under_way.is_some()
     }
 
-    /// Starts an upgrade: starts a new process that will replace this one. The waiter gets the
-    /// outcome.
+    /// Starts a new process that will replace this one. The waiter receives the outcome.
     pub(super) fn begin(&mut self, active: &ActiveConfig, waiter: Option<UpgradeWaiter>) {
         if self.under_way.is_none() && active.is_changing() {
             return self.put_off.push(waiter);
@@ -148,8 +149,8 @@ impl UpgradeKeeper {
                 let message = format!("no upgrade: {why}");
                 active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
                 let report = report("failed", None, &message);
-                // A refused request must not replace the report of an upgrade that is in progress
-                // or done.
+                // The refusal of a request must not replace the report about an upgrade that is in
+                // progress or complete.
                 if self.under_way.is_none() && is_serving {
                     active.state.note_upgrade(report.clone());
                 }
@@ -158,7 +159,7 @@ impl UpgradeKeeper {
         }
     }
 
-    /// Starts delayed upgrades if no config is being read any more.
+    /// Starts the delayed upgrades, unless a config is still being prepared.
     pub(super) fn resume(&mut self, active: &ActiveConfig) {
         if !active.is_changing() {
             std::mem::take(&mut self.put_off).into_iter().for_each(|waiter| self.begin(active, waiter));
@@ -174,7 +175,7 @@ impl UpgradeKeeper {
         let Some(mut upgrade) = self.under_way.take() else { return AfterStep::Nothing };
         match step {
             UpgradeStep::Successor(SuccessorEvent::Prepared) => {
-                // From now on, requests of operators wait until it is known which process
+                // From now on, operators' requests wait until it is decided which process
                 // continues.
                 active.admin.pause();
                 upgrade.stage = UpgradeStage::HandingOver(hand_over(active, board));
@@ -205,7 +206,7 @@ impl UpgradeKeeper {
     }
 
     /// Kills the new process, because this process is ending. [`Self::finish`] waits until the
-    /// released resources are taken back.
+    /// released resources have been taken back.
     pub(super) fn abandon(&mut self, active: &mut ActiveConfig) {
         let Some(UpgradeUnderWay { mut successor, stage, waiter, .. }) = self.under_way.take() else { return };
         successor.stop();
@@ -215,7 +216,7 @@ impl UpgradeKeeper {
             let taken = match stage {
                 UpgradeStage::TakingBack(_, taking, _held) => taking.await,
                 UpgradeStage::HandingOver(handing) => {
-                    // Resources that are still being released cannot be taken back yet.
+                    // The resources cannot be taken back before they have been released.
                     let _held = handing.await;
                     spawn_blocking(move || take_back(state)).await
                 }
@@ -232,8 +233,8 @@ impl UpgradeKeeper {
         answer(waiter, report("failed", Some(successor.id()), message));
     }
 
-    /// Waits for a limited time until the resources of an abandoned upgrade are taken back, because
-    /// pending changes must still be written.
+    /// Waits until the resources of an abandoned upgrade have been taken back, because pending
+    /// changes must still be written. The wait is limited.
     pub(super) async fn finish(&mut self) {
         if let Some(taking_back) = self.taking_back.take() {
             let _ = timeout(4 * HOLD_UP, taking_back).await;
@@ -241,7 +242,7 @@ impl UpgradeKeeper {
     }
 }
 
-/// Completes the upgrade: leaves new connections to the new process, which serves now.
+/// Completes the upgrade: from now on, the new process receives new connections.
 fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
     if upgrade.is_reload_due {
         upgrade.successor.reload();
@@ -252,12 +253,12 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
     let report = report("done", Some(process), &message);
     active.state.note_upgrade(report.clone());
     answer(upgrade.waiter, report);
-    // The successor must be recorded before the lock is released, so that waiting changes are
-    // refused.
+    // The successor is recorded before the lock is released, so that changes that wait for the lock
+    // are refused.
     active.leave_to_successor();
 }
 
-/// Continues to serve after a failed upgrade, because the new process has ended before it served.
+/// Continues to serve after a failed upgrade. The new process has already ended.
 fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active: &mut ActiveConfig) -> AfterStep {
     let process = upgrade.successor.id();
     let problem = taken.err().map(|problem| format!("{problem}; ")).unwrap_or_default();
@@ -295,7 +296,7 @@ fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHand
     })
 }
 
-/// Takes the state directory back, whether or not the new process has written to it.
+/// Takes the state directory back, even if the new process has written to it.
 fn take_back(state: Option<StateDir>) -> Result<(), String> {
     state.map_or(Ok(()), |state| state.take_back().map_err(|error| error.to_string()))
 }
@@ -311,7 +312,7 @@ fn report(state: &str, process: Option<u32>, message: &str) -> UpgradeReport {
 
 fn answer(waiter: Option<UpgradeWaiter>, report: UpgradeReport) {
     if let Some(waiter) = waiter {
-        // Sending fails if the client has disconnected. The outcome is also logged.
+        // Sending fails if the client has disconnected. The outcome is logged anyway.
         let _ = waiter.send(report);
     }
 }

@@ -1,5 +1,5 @@
 //! Watches files other than robots.txt files: the config and its included files, the registry, the
-//! files of gates, and templates of refusals. This module also checks certificates for changes.
+//! files of gates, and the templates of refusals. Also checks certificates for changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,30 +16,31 @@ use crate::config::{Config, IncludePattern};
 use crate::edge::{CertificateEvent, CertificateEventKind, LiveCertificates};
 use crate::log::{Log, LogEvent};
 
-/// The watched files, and the notifications about their changes.
+/// The config and its files, which are watched for changes.
 #[derive(Debug)]
 pub(super) struct WatchedFiles {
     pub(super) watch: FileWatch,
-    /// Notified when the config has changed.
+    /// Notified when the config file has changed.
     pub(super) config: Arc<Notify>,
     _config: Watched,
-    /// The watched files other than the config.
+    /// Watches of the other files.
     others: Vec<(PathBuf, Watched)>,
 }
 
-/// Watches files other than the config. Clones are cheap and share their state.
+/// Watches the files of a config, except the config file itself. Clones are cheap and share their
+/// state.
 #[derive(Clone, Debug)]
 pub(super) struct FileWatch {
     watcher: Watcher,
     /// Notified when one of these files has changed.
     pub(super) notify: Arc<Notify>,
-    /// The files that have changed since the last call of [`WatchedFiles::changed`].
+    /// Files that have changed since the last call of [`WatchedFiles::changed`].
     changed: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 impl WatchedFiles {
-    /// Watches the config at this path and the files of the config. Blocks while a file system
-    /// hangs.
+    /// Watches the config file at this path, and the files that the config names. Blocks while a
+    /// file system hangs.
     pub(super) fn of(path: &Path, config: &Config, watcher: &Watcher) -> Self {
         let notify = Arc::new(Notify::new());
         let changed = Arc::clone(&notify);
@@ -49,20 +50,20 @@ impl WatchedFiles {
         Self { watch, config: notify, _config, others }
     }
 
-    /// Watches the files of a new config from now on. `added` are its files that were not watched
-    /// before. Files that are not in the new config are no longer watched.
+    /// Watches the files of a new config. `added` are those that were not watched before. Files
+    /// that the new config does not name are no longer watched.
     pub(super) fn follow(&mut self, config: &Config, added: Vec<(PathBuf, Watched)>) {
         let named = files(config);
         self.others.retain(|(path, _)| named.contains(path));
         self.others.extend(added);
     }
 
-    /// Returns the files that are watched, except the config.
+    /// Returns the watched files, except the config file.
     pub(super) fn paths(&self) -> BTreeSet<PathBuf> {
         self.others.iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// Returns the files, except the config, that have changed since the last call.
+    /// Returns the files that have changed since the last call, except the config file.
     pub(super) fn changed(&self) -> BTreeSet<PathBuf> {
         std::mem::take(&mut self.watch.changed.lock())
     }
@@ -92,45 +93,47 @@ impl FileWatch {
     }
 }
 
-/// Returns the files of a config that are watched: the additional registry, the files of gates, and
-/// the files that are read together with the config.
+/// Returns the files of a config that must be watched: the additional registry, the files of gates,
+/// and the files that belong to the config.
 fn files(config: &Config) -> BTreeSet<PathBuf> {
     let of_gates =
         config.sites.iter().flat_map(|site| site.expectations.as_deref().into_iter().chain(site.gate_basis.paths()));
     config.registry.extra.iter().cloned().chain(of_gates.map(Path::to_owned)).chain(of_config(config)).collect()
 }
 
-/// Returns the files that are read together with the config: templates of refusals, included files,
-/// and the patterns of included files.
+/// Returns the files whose content becomes part of the config: templates of refusals, included
+/// files, and the patterns that name included files.
 fn of_config(config: &Config) -> impl Iterator<Item = PathBuf> {
     let templates = config.sites.iter().filter_map(|site| site.refusal.as_ref()?.file.clone());
     let included = config.included.paths.iter().cloned();
     templates.chain(included).chain(config.included.patterns.iter().map(IncludePattern::path))
 }
 
-/// Reports whether one of the changed files is read together with the config, so that the config
-/// must be read again.
+/// Reports whether the config must be read again, because the content of a changed file is part of
+/// it.
 pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> bool {
     of_config(config).any(|path| changed.contains(&path))
 }
 
-/// Interval between two checks of certificates. A check is cheap, because the files are small.
+/// How often certificates are checked. A check is cheap, because the files are small.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Minimum time that changed certificate files must stay the same before they are used.
+/// How long changed certificate files must stay the same before they are used.
 const SETTLING: Duration = Duration::from_millis(400);
 
-/// Follows the certificates of all listeners. Clones are cheap and share their state.
+/// Loads the certificates of listeners again when their files change. Clones are cheap and share
+/// their state.
 ///
-/// The files of each listener are read on their own blocking thread, one read at a time. Therefore,
-/// a hanging file system blocks only one thread, and does not delay other listeners.
+/// The files of each listener are read on a separate blocking thread, and never by two threads at
+/// once. Therefore, a hanging file system blocks only one thread, and other listeners are not
+/// delayed.
 #[derive(Clone, Debug)]
 pub(super) struct CertificateWatch {
     followed: Arc<Mutex<Vec<FollowedCertificates>>>,
     log: Log,
 }
 
-/// The certificates of one listener.
+/// Certificates of one listener.
 #[derive(Clone, Debug)]
 struct FollowedCertificates {
     live: LiveCertificates,
@@ -139,14 +142,14 @@ struct FollowedCertificates {
 }
 
 impl CertificateWatch {
-    /// Starts to follow the certificates, and logs them.
+    /// Starts to watch these certificates, and logs them.
     pub(super) fn introduce(all: Vec<LiveCertificates>, log: &Log) -> Self {
         let certificates = Self { followed: Arc::default(), log: log.clone() };
         certificates.follow(all);
         certificates
     }
 
-    /// Follows these certificates from now on, and logs new ones. Does not read files.
+    /// Watches these certificates from now on, and logs the new ones. Does not read files.
     pub(super) fn follow(&self, all: Vec<LiveCertificates>) {
         let before = self.followed.lock().clone();
         let now = SystemTime::now();
@@ -163,7 +166,7 @@ impl CertificateWatch {
         *self.followed.lock() = followed;
     }
 
-    /// Reads the certificates again, for a requested reload.
+    /// Reads the certificates again, because a reload was requested.
     pub(super) fn reload(&self) {
         for FollowedCertificates { live, order } in self.followed.lock().clone() {
             let log = self.log.clone();
@@ -178,15 +181,15 @@ impl CertificateWatch {
         }
     }
 
-    /// Checks the files periodically, until the runtime ends.
+    /// Checks the files periodically until the runtime ends.
     pub(super) async fn watch(self) {
         loop {
             tokio::time::sleep(EVERY).await;
             for FollowedCertificates { live, order } in self.followed.lock().clone() {
-                // If the previous check of the files has not ended, this check is skipped.
+                // If the previous check of these files is still running, this one is skipped.
                 let Ok(order) = order.try_lock_owned() else { continue };
                 let log = self.log.clone();
-                // The result can be ignored: the panic hook reports a panic.
+                // The result is ignored: if the check panics, the panic hook reports it.
                 drop(spawn_blocking(move || {
                     let _order = order;
                     log_news(&log, live.look(SystemTime::now(), SETTLING));

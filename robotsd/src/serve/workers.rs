@@ -1,19 +1,18 @@
-//! The worker threads, which serve requests. Each worker has its own single-threaded runtime,
+//! Runs the worker threads, which serve requests. Each worker has its own single-threaded runtime,
 //! sockets and upstream connections.
 //!
-//! A connection stays on the thread that accepted it, with its requests and their upstream
-//! connections. Tasks do not move between threads, and threads do not wait for each other's locks.
-//! A request only reads data that is shared between threads: the snapshot and its policy. The
-//! layer, its settings, the map of hosts and the connection pools are created once per worker
-//! ([`Router::new`]), because cloning a shared object would write to a shared reference counter.
+//! A connection and its requests stay on the thread that accepted the connection, and use upstream
+//! connections of that thread. Tasks do not move between threads, and threads do not wait for each
+//! other's locks. A request reads some data that threads share: the snapshot and its policy. Each
+//! worker has its own layer, settings, map of hosts and connection pools ([`Router::new`]), because
+//! cloning a shared object would write to a shared reference counter.
 //!
-//! The following data is shared between workers and written: the slots and numbers of connections,
-//! once per connection; the cache of recognised agents, for each new header; the queue of the log,
-//! for each line; and the state of upstream addresses.
+//! Workers write to few shared values: the slots and numbers of connections (once per connection),
+//! the cache of recognised agents (for each new header), the queue of the log (for each line), and
+//! the state of upstream addresses.
 //!
-//! All functions of this module are called by the control thread. It spawns tasks on the runtime of
-//! a worker through its handle, so no messages are needed to open and close listeners. It replaces
-//! the sites of a worker by storing one pointer.
+//! The control thread calls all functions of this module. It opens and closes listeners by spawning
+//! tasks on the runtimes of the workers, and replaces the sites of a worker by storing one pointer.
 
 use std::collections::HashMap;
 use std::io;
@@ -36,15 +35,15 @@ use crate::edge::{Edge, ListenerSettings, ResponseCounts};
 use crate::http_common::EdgeService;
 use crate::sites::{ServedSite, Sites};
 
-/// Maximum number of threads for blocking file reads of all workers together.
+/// Maximum number of threads, of all workers together, that read files.
 const FILE_THREADS: usize = 256;
 
-/// All workers of the process. Dropping this ends the workers, whatever they are doing.
+/// All workers of the process. Dropping this ends them, even if they are serving requests.
 #[derive(Debug)]
 pub(super) struct Workers {
     workers: Vec<Worker>,
-    /// The tasks of the listeners, one per listener and worker. A task ends when the listener is
-    /// closed and its last connection has ended.
+    /// One task per listener and worker. A task ends once its listener is closed and the last
+    /// connection has ended.
     serving: JoinSet<()>,
 }
 
@@ -55,12 +54,12 @@ pub(super) struct Worker {
     pub(super) decision_sites: SiteTable,
     outcomes: WorkerOutcomes,
     agent_lookups: Arc<AgentLookups>,
-    // Dropping this guard ends the thread.
+    // Dropping this ends the thread.
     _alive: DropGuard,
 }
 
 impl Workers {
-    /// Starts the threads with these sites. They have no listeners yet.
+    /// Starts the threads with these sites. There are no listeners yet.
     pub(super) fn start(count: NonZeroUsize, sites: &Sites) -> io::Result<Self> {
         let start = |number| Worker::start(number, count, sites);
         let workers = (0..count.get()).map(start).collect::<io::Result<_>>()?;
@@ -71,10 +70,9 @@ impl Workers {
         NonZeroUsize::new(self.workers.len()).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// Opens a listener: serves the service of each worker on one of `sockets`, which must contain
-    /// one socket per worker. `label` identifies the listener in metrics. Dropping the guard closes
-    /// the listener on every worker. Its requests in progress may still finish within the drain
-    /// time of the edge.
+    /// Opens a listener. `sockets` must contain one socket per worker. `label` identifies the
+    /// listener in metrics. Dropping the returned guard closes the listener on every worker.
+    /// Requests in progress may still finish within the drain time of the edge.
     pub(super) fn open<S: EdgeService>(
         &mut self,
         sockets: Vec<TcpListener>,
@@ -85,7 +83,7 @@ impl Workers {
     ) -> io::Result<DropGuard> {
         let mut ready = Vec::new();
         for (worker, socket) in self.workers.iter().zip(sockets) {
-            // The socket must be registered with the event loop of its worker.
+            // A socket must be registered with the event loop of its own worker.
             let _in_runtime = worker.runtime.enter();
             socket.set_nonblocking(true)?;
             ready.push(tokio::net::TcpListener::from_std(socket)?);
@@ -102,8 +100,7 @@ impl Workers {
         Ok(closing.drop_guard())
     }
 
-    /// Makes every worker serve these sites, beginning with the next request, even on open
-    /// connections.
+    /// Makes every worker serve these sites, from the next request on, even on open connections.
     pub(super) fn replace(&mut self, sites: &Sites) {
         let count = self.count();
         for worker in &mut self.workers {
@@ -113,22 +110,22 @@ impl Workers {
         }
     }
 
-    /// Returns the thread name and the event loop of each worker.
+    /// Returns each worker's thread name and event loop.
     pub(super) fn event_loops(&self) -> impl Iterator<Item = (String, Handle)> {
         self.workers.iter().enumerate().map(|(number, worker)| (thread_name(number), worker.runtime.clone()))
     }
 
-    /// Returns the counts of each worker's lookups of agents.
+    /// Returns the counters of agent lookups, one per worker.
     pub(super) fn agent_lookups(&self) -> Vec<Arc<AgentLookups>> {
         self.workers.iter().map(|worker| Arc::clone(&worker.agent_lookups)).collect()
     }
 
-    /// Completes when every worker has run a task.
+    /// Completes when every worker has run a task, which shows that none of them hangs.
     pub(super) fn answer(&self) -> impl Future<Output = ()> + Send + 'static {
         join_all(self.workers.iter().map(|worker| worker.runtime.spawn(async {}))).map(drop)
     }
 
-    /// Waits until a listener has ended on a worker; `None` if no listener is left.
+    /// Waits until a listener has ended on a worker; `None` if there is no listener any more.
     pub(super) async fn ended(&mut self) -> Option<Result<(), JoinError>> {
         self.serving.join_next().await
     }
@@ -146,7 +143,7 @@ impl Worker {
         let ended = alive.clone();
         let run = move || {
             runtime.block_on(ended.cancelled());
-            // The process does not wait for a file that is still being read.
+            // A file that is still being read does not delay the end of the process.
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name(thread_name(number)).spawn(run)?;
@@ -162,14 +159,14 @@ fn thread_name(number: usize) -> String {
     format!("robotsd-{number}")
 }
 
-/// Returns the outcome counters of one worker for these sites. The counters of sites that the
-/// worker has served before are kept.
+/// Returns one worker's outcome counters for these sites. Sites that the worker already serves keep
+/// their counters.
 fn outcomes(sites: &Sites, before: &WorkerOutcomes, agent_lookups: &Arc<AgentLookups>) -> WorkerOutcomes {
     let of = |site: &ServedSite| before.get(&site.name).cloned().unwrap_or_else(|| site.outcome_counts(agent_lookups));
     sites.iter().map(|site| (site.name.clone(), of(site))).collect()
 }
 
-/// Returns the sites for the decision service of one worker.
+/// Returns the sites that one worker's decision service decides about.
 fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> DecisionSites {
     let mut table = DecisionSites::default();
     for site in sites.iter() {
@@ -195,7 +192,7 @@ mod tests {
     use crate::log::Log;
     use crate::serve::listeners;
 
-    /// Opens a site whose robots.txt consists of this line.
+    /// Opens one site. Its robots.txt consists of this line.
     fn sites(robots: &str) -> Sites {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("robotsd.toml");
@@ -231,7 +228,7 @@ mod tests {
         let mut workers = Workers::start(NonZeroUsize::new(3).unwrap(), &sites("# one")).unwrap();
         let (address, _open) = open(&mut workers);
         let mut clients = Vec::new();
-        // This number is large enough that every worker gets some connections.
+        // With this many connections, every worker gets some.
         for _ in 0..32 {
             let mut client = Raw::connect(address).await;
             assert_eq!(robots_txt(&mut client).await, "# one");

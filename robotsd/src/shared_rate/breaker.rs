@@ -1,37 +1,37 @@
-//! Decides whether requests use the store. This is a state machine that gets the time as an
-//! argument.
+//! Decides whether requests use the store or only the buckets of their own process. This is a state
+//! machine that gets the time as an argument.
 //!
 //! While the breaker is closed, requests use the store. Three consecutive questions without an
-//! answer, or a broken connection, open it. While it is open, requests do not use the store, and a
-//! probe is sent every second. It closes at the first probe that is answered after the hold time.
-//! The hold time is one second at first, so a store that recovers is used again within two seconds.
-//! If the store answers probes but fails under load, the hold time doubles each time, up to 30
-//! seconds.
+//! answer, or a broken connection, open the breaker. While it is open, requests do not use the
+//! store, and a probe is sent every second. The breaker closes when a probe is answered after the
+//! hold time. At first, the hold time is one second, so a store that recovers is used again within
+//! two seconds. If the store answers probes but fails under load, the hold time doubles each time,
+//! up to 30 seconds.
 //!
 //! All nodes of a cluster share one breaker, because the cluster client does not report which node
 //! has a key.
 
 use std::time::{Duration, Instant};
 
-/// Number of consecutive unanswered questions that opens the breaker.
+/// Number of consecutive unanswered questions that open the breaker.
 const FAILURES: u32 = 3;
 
-/// How often a probe is sent while the breaker is open.
+/// Interval between probes while the breaker is open.
 pub(super) const PROBE: Duration = Duration::from_secs(1);
 
-/// How long the breaker stays open: minimum and maximum.
+/// Minimum and maximum time that the breaker stays open.
 const MIN_HOLD: Duration = Duration::from_secs(1);
 const MAX_HOLD: Duration = Duration::from_secs(30);
 
-/// If the store has answered for this long, it counts as recovered, and the hold time is reset to
-/// the minimum.
+/// A store that has answered for this long counts as recovered. The hold time is then reset to the
+/// minimum.
 const RECOVERED: Duration = Duration::from_secs(10);
 
-/// Whether requests use the store.
+/// Decides whether requests use the store.
 #[derive(Debug)]
 pub(super) struct StoreBreaker {
     state: BreakerState,
-    /// How long the breaker stays open the next time.
+    /// How long the breaker will stay open the next time.
     hold: Duration,
 }
 
@@ -42,7 +42,7 @@ enum BreakerState {
 }
 
 impl StoreBreaker {
-    /// Creates a breaker that is open until a first probe is answered.
+    /// Creates an open breaker. The first answered probe closes it.
     pub(super) const fn new(now: Instant) -> Self {
         Self { state: BreakerState::Open { until: now }, hold: MIN_HOLD }
     }
@@ -62,7 +62,7 @@ impl StoreBreaker {
         }
     }
 
-    /// Records that the store has not answered a question in time.
+    /// Records that the store did not answer a question in time.
     pub(super) fn unanswered(&mut self, now: Instant) {
         if let BreakerState::Closed { failures, .. } = &mut self.state {
             *failures += 1;
@@ -72,7 +72,8 @@ impl StoreBreaker {
         }
     }
 
-    /// Records that the connection broke, or that the store reported that it cannot be used.
+    /// Records that the connection broke, or that the store reported an error that makes it
+    /// unusable.
     pub(super) fn broken(&mut self, now: Instant) {
         if let BreakerState::Closed { since, .. } = self.state {
             if now.saturating_duration_since(since) >= RECOVERED {
@@ -110,7 +111,7 @@ mod tests {
         assert!(breaker.is_closed());
         breaker.unanswered(now);
         assert!(!breaker.is_closed());
-        // Questions that were in progress when the breaker opened have no further effect.
+        // Questions that were sent before the breaker opened must not affect it any more.
         breaker.unanswered(now);
         breaker.broken(now);
         breaker.answered(now);

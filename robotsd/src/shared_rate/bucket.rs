@@ -1,10 +1,10 @@
-//! A rate-limit bucket that replicas share: its rate, its key in the store, and the script that the
-//! store runs for it, with the arguments and the answer of the script.
+//! Defines a rate-limit bucket that replicas share: its rate, its key, and the script that updates
+//! it in the store.
 //!
-//! **A TAT (theoretical arrival time) further ahead than the bucket allows was written with another
-//! clock** or for another delay. The script then treats the bucket as full. If it treated the
-//! bucket as empty, requests would be refused because a clock jumped. So no request waits longer
-//! than one interval, which is also the maximum for a bucket within the process.
+//! The store contains a TAT (theoretical arrival time) per bucket. **A TAT further ahead than the
+//! bucket allows was written by another clock** (such as that of a former primary), or for another
+//! delay. The script then treats the bucket as full, so that requests are not refused because of
+//! the clock. No request waits longer than one interval, as with a bucket within the process.
 
 use std::time::Duration;
 
@@ -22,23 +22,23 @@ pub struct SharedBucket {
 pub enum SharedVerdict {
     /// The request passes.
     Allow,
-    /// The request does not pass, because requests to this or other replicas have used up the
+    /// The request must be refused, because requests to this or other replicas have used up the
     /// bucket.
     Deny {
-        /// Time until the next request may pass, at most one interval.
+        /// Time until the next request may pass. It is at most one interval.
         wait: Duration,
     },
-    /// The store gave no answer, so the process's own bucket decides.
+    /// The store did not answer, so the process's own bucket decides.
     Unknown,
 }
 
-/// The script that updates a bucket. It uses a single key, so it can run on any cluster.
+/// The script that updates a bucket. It uses only one key, so it can run on any cluster.
 pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
 impl SharedBucket {
-    /// Maximum interval. Longer intervals are reduced to it.
+    /// Maximum interval. `new` reduces a longer one to it.
     pub const MAX_INTERVAL: Duration = Duration::from_secs(3600);
-    /// Maximum burst. Larger bursts are reduced to it.
+    /// Maximum burst. `new` reduces a larger one to it.
     pub const MAX_BURST: u32 = 10_000;
 
     /// Creates a bucket for one request per interval, with up to `burst` requests at once.
@@ -53,7 +53,8 @@ impl SharedBucket {
         [interval, interval * u128::from(self.burst)].map(|micros| micros.to_string())
     }
 
-    /// Interprets the script's answer. Returns `None` if the answer is not valid for this bucket.
+    /// Converts the script's answer to a verdict; `None` if a script cannot give this answer for
+    /// this bucket.
     pub(super) fn verdict(self, micros: u64) -> Option<SharedVerdict> {
         match Duration::from_micros(micros) {
             Duration::ZERO => Some(SharedVerdict::Allow),
@@ -63,8 +64,8 @@ impl SharedBucket {
     }
 }
 
-/// The key of a bucket. It is a hash, so that site names and addresses are not stored in plain
-/// text.
+/// Key of a bucket. It is a hash, so that the store does not contain site names and addresses in
+/// plain text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedKey([u8; 16]);
 
@@ -74,8 +75,8 @@ impl SharedKey {
     pub fn new(parts: &[&[u8]]) -> Self {
         let mut hash = hmac_sha256::Hash::new();
         for part in parts {
-            // Lengths are hashed as well, so that different lists of parts never hash the same
-            // bytes.
+            // Lengths are hashed as well, so that two different lists of parts cannot result in the
+            // same hashed bytes.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -122,7 +123,7 @@ mod tests {
         let denied = |micros| Some(SharedVerdict::Deny { wait: Duration::from_micros(micros) });
         assert_eq!(bucket.verdict(0), Some(SharedVerdict::Allow));
         assert_eq!([1, 10_000_000].map(|micros| bucket.verdict(micros)), [denied(1), denied(10_000_000)]);
-        // These are not valid answers of the script.
+        // The script cannot give these answers for this bucket.
         assert_eq!([10_000_001, 3_600_000_000, u64::MAX].map(|micros| bucket.verdict(micros)), [None; 3]);
     }
 }

@@ -1,5 +1,5 @@
-//! The thread that communicates with a store. It sends questions as they arrive, and sends probes
-//! to a store that is out of use or idle.
+//! Runs the thread that communicates with a store. It sends questions as they arrive, and probes a
+//! store that is idle or out of use.
 
 use std::cell::Cell;
 use std::io;
@@ -17,19 +17,19 @@ use super::bucket::{SCRIPT, SharedBucket, SharedKey, SharedVerdict};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreProblem, StoreScript};
 
-/// Maximum number of questions in progress. For further questions, the process's own bucket
-/// decides.
+/// Maximum number of questions in progress. Any further question is left to the process's own
+/// bucket.
 const UNDER_WAY: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
     pub(super) key: SharedKey,
     pub(super) bucket: SharedBucket,
-    /// Where to send the answer. `None` if no request waits for it.
+    /// Where to send the answer; `None` if no request waits for it.
     pub(super) answer: Option<oneshot::Sender<SharedVerdict>>,
 }
 
-/// The thread calls this when requests start or stop using the store.
+/// Called on the thread when requests start or stop using the store.
 pub(super) type ChangeObserver = Box<dyn Fn(StoreReport) + Send>;
 
 struct StoreKeeper {
@@ -37,13 +37,13 @@ struct StoreKeeper {
     script: StoreScript,
     changed: ChangeObserver,
     under_way: Cell<usize>,
-    /// Whether the store has answered since the last tick of the timer.
+    /// Whether the store has answered anything since the last tick of the timer.
     heard: Cell<bool>,
-    /// The usage of the store that was last reported.
+    /// The value that the [`ChangeObserver`] last received.
     said: Cell<Option<StoreUsage>>,
 }
 
-/// Starts the thread, which ends when all senders of questions have been dropped.
+/// Starts the thread. It ends once all senders of questions have been dropped.
 pub(super) fn start(
     shared: Arc<StoreState>,
     questions: mpsc::Receiver<PendingQuestion>,
@@ -61,7 +61,7 @@ pub(super) fn start(
             said: Cell::new(None),
         };
         runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).serve(questions, StoreAddresses::new(lookup))));
-        // This does not wait for a name lookup that is still in progress.
+        // This does not wait for a name lookup in progress.
         runtime.shutdown_background();
     };
     std::thread::Builder::new().name("rate-store".to_owned()).spawn(thread).map(drop)
@@ -77,7 +77,7 @@ impl StoreKeeper {
                 question = questions.recv() => match (question, &connection) {
                     (None, _) => return,
                     (Some(question), Some(connection)) => self.send(connection, question),
-                    // The connection was lost in the meantime, so the question is dropped.
+                    // The connection was lost meanwhile, so the question is dropped.
                     (Some(_), None) => {}
                 },
                 _ = ticks.tick() => connection = self.renewed(connection.take(), &mut addresses).await,
@@ -85,9 +85,9 @@ impl StoreKeeper {
         }
     }
 
-    /// Sends a probe to a store that is out of use, or that has not answered since the last tick,
-    /// so that the status and the log are correct even without traffic. If the store does not
-    /// answer, connects again.
+    /// Probes a store that is out of use, or that has not answered since the last tick. This keeps
+    /// the status and the log correct even without traffic. If the store does not answer, connects
+    /// again.
     async fn renewed(
         self: &Rc<Self>,
         connection: Option<StoreConnection>,
@@ -101,14 +101,14 @@ impl StoreKeeper {
                 }
                 Some(connection)
             }
-            // A cluster connection is kept if the probe is answered, because the node in the URL
-            // may not belong to the cluster any more.
+            // If the probe is answered, the connection to the cluster is kept, because the node in
+            // the URL may not belong to the cluster any more.
             Some(cluster) if cluster.mends_itself() && self.probe(cluster.clone()).await => Some(cluster),
             _ => self.connect(addresses).await,
         }
     }
 
-    /// Connects and sends a probe. Returns the connection if the store answers.
+    /// Connects to the store and sends a probe. Returns the connection if the probe is answered.
     async fn connect(self: &Rc<Self>, addresses: &mut StoreAddresses) -> Option<StoreConnection> {
         let keeper = Rc::clone(self);
         let probe = move |mut connection: StoreConnection| {
@@ -128,7 +128,7 @@ impl StoreKeeper {
         }
     }
 
-    /// Sends a probe to the store. Returns whether the store answers.
+    /// Sends a probe to the store. Returns whether the probe is answered.
     async fn probe(&self, mut connection: StoreConnection) -> bool {
         match self.run_probe(&mut connection).await {
             Ok(()) => {
@@ -142,7 +142,7 @@ impl StoreKeeper {
         }
     }
 
-    /// Runs the script once, for a bucket that is full again immediately.
+    /// Runs the script once as a probe, with a bucket that is full again immediately.
     async fn run_probe(&self, connection: &mut StoreConnection) -> Result<(), StoreProblem> {
         let bucket = SharedBucket::new(Duration::from_micros(1), 1);
         self.run(connection, SharedKey::new(&[b"probe"]), bucket).await.map(drop)
@@ -161,11 +161,11 @@ impl StoreKeeper {
         }
     }
 
-    /// Sends a question without waiting for its answer.
+    /// Sends a question. The answer is handled by a separate task.
     fn send(self: &Rc<Self>, connection: &StoreConnection, pending: PendingQuestion) {
         if pending.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
-            // The request has been decided without the store, so it must not use up the bucket
-            // there.
+            // The request has already been decided without the store, so it must not use up the
+            // bucket there.
             return;
         }
         if self.under_way.get() >= UNDER_WAY || self.shared.usage() == StoreUsage::Out {
@@ -178,7 +178,7 @@ impl StoreKeeper {
             if let Some(verdict) = keeper.ask(&mut connection, key, bucket).await
                 && let Some(answer) = answer
             {
-                // This fails if the request does not wait any more.
+                // Sending fails if the request no longer waits.
                 let _ = answer.send(verdict);
             }
             keeper.under_way.set(keeper.under_way.get() - 1);

@@ -1,14 +1,13 @@
 //! Rate-limit buckets that replicas share, stored in Valkey or Redis.
 //!
-//! For each limited request, the store is asked; it runs one script that uses its own clock
-//! (`bucket`, `gcra.lua`). `denials` contains denials that this process repeats without asking, so
-//! a crawler that exceeds its rate causes no calls until its next request may pass. `breaker`
-//! decides whether the store is used at all. If anything fails, the answer is
-//! [`SharedVerdict::Unknown`] within the deadline, and the process's own bucket decides. So no
-//! request is refused because the store fails. The requests that pass are at most those that the
-//! shared rate allows, and those that processes allowed while they counted alone.
+//! For each limited request, the store runs one script with its own clock (`bucket`, `gcra.lua`).
+//! `denials` repeats a denial without asking the store, so a crawler that exceeds its rate causes
+//! no calls until its next request may pass. `breaker` decides whether the store is used at all. If
+//! anything fails, the answer is [`SharedVerdict::Unknown`] within the deadline, and the process's
+//! own bucket decides. A failing store therefore never causes a refusal. At most, it lets more
+//! requests pass: those that each process allows on its own.
 //!
-//! This module does not know crawlers or sites. A bucket has only a key and a rate.
+//! Crawlers and sites are unknown to this module. A bucket has only a key and a rate.
 
 mod breaker;
 mod bucket;

@@ -1,4 +1,4 @@
-//! The state that requests share with the thread of a store, and the counts for the status.
+//! State that requests share with the thread of a store, and the counts that the status shows.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
@@ -38,7 +38,7 @@ impl StoreState {
         self.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records a failure, to be shown in the status.
+    /// Records why the store failed, for the status.
     pub(super) fn failed(&self, why: &str) {
         *self.problem.lock() = Some((SystemTime::now(), why.to_owned()));
     }
@@ -51,38 +51,38 @@ impl StoreState {
 }
 
 word_enum! {
-    /// A kind of event that is counted since the process began to use the store.
+    /// An event that is counted from the moment when the process began to use the store.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum StoreCount {
-        /// How often requests stopped using the store.
+        /// Requests stopped using the store.
         Outages = "outages",
-        /// Calls of the script that were sent to the store.
+        /// A call of the script was sent to the store.
         Calls = "calls",
-        /// Calls that were answered.
+        /// A call was answered.
         Answered = "answered",
-        /// Calls that were not answered in time.
+        /// A call was not answered in time.
         Late = "late",
-        /// Calls that failed for another reason.
+        /// A call failed for another reason.
         Failed = "failed",
-        /// Requests that the store allowed.
+        /// The store allowed a request.
         Allowed = "allowed",
-        /// Requests that the store denied.
+        /// The store denied a request.
         Denied = "denied",
-        /// Requests that were denied without a call, because an earlier denial of the store was
-        /// still in force.
+        /// A request was denied without a call, because an earlier denial of the store was still in
+        /// force.
         KnownDenied = "known-denied",
-        /// Requests that the process's own bucket decided, because the store could not be reached
-        /// or did not answer.
+        /// The process's own bucket decided a request, because the store did not answer or was out
+        /// of use.
         Alone = "alone",
     }
 }
 
-/// The counts at one point in time.
+/// The counts of all events at one point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreCounts([u64; StoreCount::ALL.len()]);
 
 impl StoreCounts {
-    /// Returns the count of an outcome.
+    /// Returns how often an event has occurred.
     pub fn of(&self, outcome: StoreCount) -> u64 {
         self.0[outcome as usize]
     }
@@ -94,20 +94,20 @@ word_enum! {
     pub enum StoreUsage {
         /// Requests use the store.
         Used = "used",
-        /// Requests do not use the store, and the process counts alone.
+        /// Requests do not use the store; each process counts alone.
         Out = "out",
     }
 }
 
-/// The state of the store, and the counts since the process began to use it.
+/// State of the store, and counts since the process began to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreReport {
     /// The address of the store, without secrets.
     pub place: String,
     /// Whether requests use the store.
     pub usage: StoreUsage,
-    /// Time and description of the last failure.
+    /// When the store last failed, and why.
     pub problem: Option<(SystemTime, String)>,
-    /// The counts by outcome.
+    /// How often each event has occurred.
     pub counts: StoreCounts,
 }

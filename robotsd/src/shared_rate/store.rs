@@ -1,8 +1,7 @@
-//! The interface that requests use to reach the store. A separate thread communicates with the
-//! store.
+//! Lets requests ask the store. A separate thread communicates with the store.
 //!
-//! A request sends its question through a bounded queue and waits no longer than the deadline for
-//! the answer. If anything fails, the verdict is `Unknown`, and the process's own bucket decides.
+//! A request sends its question through a bounded queue, and waits for the answer until the
+//! deadline. If anything fails, the verdict is `Unknown`, and the process's own bucket decides.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,12 +16,12 @@ use super::keeper::{self, PendingQuestion};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{StoreSettings, of_system};
 
-/// Maximum number of questions that wait to be sent. For further questions, the process's own
-/// bucket decides.
+/// Maximum number of questions in the queue. Any further question is left to the process's own
+/// bucket.
 const QUEUE: usize = 1024;
 
-/// Buckets that replicas share. Clones use the same store, whose thread ends when the last clone is
-/// dropped.
+/// Handle to the buckets that replicas share. All clones use the same store and thread. The thread
+/// ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct SharedRate {
     shared: Arc<StoreState>,
@@ -30,7 +29,8 @@ pub struct SharedRate {
 }
 
 impl SharedRate {
-    /// Begins to use a store, on a separate thread. The store does not have to be reachable yet.
+    /// Starts the thread that communicates with the store. The store does not have to be reachable
+    /// yet.
     ///
     /// # Errors
     ///
@@ -39,8 +39,7 @@ impl SharedRate {
         Self::start_resolving(settings, of_system, changed)
     }
 
-    /// Like [`start`](Self::start), with another resolver than the system's. The resolver may
-    /// block.
+    /// Like [`start`](Self::start), but resolves names with `lookup`, which may block.
     ///
     /// # Errors
     ///
@@ -75,8 +74,8 @@ impl SharedRate {
         verdict
     }
 
-    /// Makes the store count a request that passes whatever the answer is, so the answer is not
-    /// awaited. Returns a denial if one is already known.
+    /// Makes the store count a request that passes in any case. The answer is not awaited. Returns
+    /// a denial if one is already known.
     pub fn note(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         self.known(key, bucket).unwrap_or_else(|| {
             self.ask(key, bucket, None);
@@ -84,8 +83,7 @@ impl SharedRate {
         })
     }
 
-    /// Returns the verdict if it is known without asking the store, or `None` if the store must be
-    /// asked.
+    /// Returns the verdict if it is known without asking the store; otherwise `None`.
     fn known(&self, key: SharedKey, bucket: SharedBucket) -> Option<SharedVerdict> {
         if self.shared.usage() == StoreUsage::Out {
             self.shared.count(StoreCount::Alone);
@@ -96,8 +94,8 @@ impl SharedRate {
         Some(SharedVerdict::Deny { wait })
     }
 
-    /// Sends a question. If the queue is full, the sender for the answer is dropped, so that the
-    /// caller does not wait.
+    /// Sends a question. If the queue is full, drops the sender for the answer, so that the caller
+    /// does not wait.
     fn ask(&self, key: SharedKey, bucket: SharedBucket, answer: Option<oneshot::Sender<SharedVerdict>>) {
         let _ = self.questions.try_send(PendingQuestion { key, bucket, answer });
     }

@@ -1,6 +1,6 @@
-//! Keeps the parts up to date that are appended to the robots.txt of a site: watches files and
-//! polls URLs. The published registry is followed in the same way, so its code is in this module,
-//! too.
+//! Reads the parts that are appended to a site's robots.txt, and keeps them up to date: watches
+//! their files and polls their URLs. The published registry is polled in the same way, so its code
+//! is in this module, too.
 //!
 //! If a part cannot be read or is not a valid list, its last good version stays in use.
 
@@ -30,11 +30,11 @@ use crate::log::{Log, LogEvent, LogLevel};
 use crate::render::plural;
 use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
-/// Maximum total time that a start waits for parts that were never fetched. Without them, crawlers
-/// that are disallowed only by these parts are allowed.
+/// Maximum time that a start waits for all parts together that were never fetched. Without such a
+/// part, crawlers are allowed that only this part disallows.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 
-/// The parts of a site. They are watched until the last clone is dropped.
+/// The parts of a site. They are kept up to date until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct AppendedParts {
     pub(super) appendix: Appendix,
@@ -66,8 +66,8 @@ struct PartState {
     problem: Option<String>,
 }
 
-/// Returns a separate fetcher that trusts only these authorities; without authorities, the fetcher
-/// that all sites share.
+/// Returns a separate fetcher that trusts only these authorities. Without authorities, returns the
+/// fetcher that all sites share.
 pub(super) fn fetcher_trusting(
     ca: Option<&Authorities>,
     shared: impl FnOnce() -> std::io::Result<Fetcher>,
@@ -75,8 +75,8 @@ pub(super) fn fetcher_trusting(
     ca.map_or_else(shared, |ca| Fetcher::builder().trust_only(&ca.pem).and_then(FetcherBuilder::start))
 }
 
-/// Returns the parts that are available locally, for a command, and the reasons why parts are
-/// missing or incomplete. Fetches nothing.
+/// Returns the parts that are available without fetching, for a command. Also returns why parts are
+/// missing or incomplete.
 pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
     let (mut fragments, mut problems) = (Vec::new(), Vec::new());
     for part in settings {
@@ -91,7 +91,7 @@ pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<
     (fragments, problems)
 }
 
-/// Returns a message if the list has rules that are not appended.
+/// Returns a message if the part has rules that are not appended.
 fn left_out(fragment: &Fragment) -> Option<&'static str> {
     let is_left = fragment.robots.groups().any(|group| group.is_global() && group.rules().len() > 0);
     is_left.then_some("the rules for User-agent: * in this list are not appended: write them into the site's own file")
@@ -113,7 +113,8 @@ fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
 }
 
 impl AppendedParts {
-    /// Loads the parts that are available locally, for sites that are opened but not served.
+    /// Loads the parts that are available without fetching, for sites that are opened but not
+    /// served.
     pub(super) fn at_hand(site: &str, settings: &[AppendSettings]) -> Self {
         let appendix = Appendix::new(settings.iter().map(|part| part.title.as_str()));
         let parts = settings.iter().enumerate().map(|(place, settings)| {
@@ -125,8 +126,8 @@ impl AppendedParts {
         Self { appendix, parts }
     }
 
-    /// Starts to keep the parts of a site up to date. Blocks while it reads files and, until
-    /// `until`, while it waits for parts that were never fetched.
+    /// Reads the parts of a site, and starts to keep them up to date. Blocks while it reads files.
+    /// Also waits for parts that were never fetched, at most until `until`.
     pub(super) fn open(
         site: &str,
         settings: &[AppendSettings],
@@ -140,7 +141,8 @@ impl AppendedParts {
         for (place, settings) in settings.iter().enumerate() {
             parts.push(PartReader::new(place, site, settings, &appendix, log).follow(watcher, &fetcher)?);
         }
-        // `missing` is checked, because a fetched part is appended a moment after it was fetched.
+        // `missing` must be checked as well, because a part is appended a moment after it was
+        // fetched.
         let waits = |part: &AppendedPart| {
             let has_no_problem = part.followed.is_some() && part.reader.state.lock().problem.is_none();
             has_no_problem && appendix.missing().contains(&part.reader.settings.title)
@@ -148,7 +150,7 @@ impl AppendedParts {
         while parts.iter().any(waits) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
-        // Parts with a known problem are left out, because the problem is already logged.
+        // A part with a known problem is skipped, because that problem is already logged.
         let is_unread = |state: &PartState| state.hash.is_none() && state.problem.is_none();
         for part in parts.iter().filter(|part| is_unread(&part.reader.state.lock())) {
             part.reader.say(LogLevel::Error, NOT_AT_HAND);
@@ -156,8 +158,7 @@ impl AppendedParts {
         Ok(Self { appendix, parts: parts.into() })
     }
 
-    /// Reads the files of all parts again, and fetches the parts with a URL again. Blocks; must run
-    /// on a thread of a runtime.
+    /// Reads all parts again, from files and URLs. Blocks; must run on a thread of a runtime.
     pub(super) fn read_again(&self) {
         self.parts.iter().for_each(|part| part.reader.read_file());
         let fetching = self.parts.iter().filter_map(|part| part.followed.as_ref()).map(FollowedDocument::fetch_again);
@@ -168,8 +169,7 @@ impl AppendedParts {
         self.parts.iter().map(|part| part.reader.report()).collect()
     }
 
-    /// Returns messages about parts that are missing, and about parts that are older than their
-    /// source.
+    /// Returns messages about parts that are missing, or older than their source.
     pub(super) fn problems(&self) -> Vec<String> {
         let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.problem?));
         self.report().into_iter().filter_map(said).collect()
@@ -208,8 +208,8 @@ impl PartReader {
                         _ => reader.recovered(),
                     });
                 let builder = saved_in.into_iter().fold(builder, |builder, folder| builder.saved_in(folder));
-                // The saved copy must be applied before the first fetch can end. After a failed
-                // fetch, it would remove the problem as if the fetch had succeeded.
+                // The saved copy must be applied before the first fetch ends. If the fetch fails,
+                // applying the copy afterwards would hide that problem.
                 if let Ok(fragment) = part_at_hand(&self.settings) {
                     self.take(Ok((fragment, None)));
                 }
@@ -228,8 +228,8 @@ impl PartReader {
         }
     }
 
-    /// Applies a part that was read. If it cannot be used, logs the reason, unless it was already
-    /// logged.
+    /// Applies a part that was read, or logs why it cannot be used. A reason that was already
+    /// logged is not logged again.
     fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
         match read {
             Ok((fragment, modified)) => {
@@ -292,11 +292,11 @@ impl PartReader {
     }
 }
 
-/// Message about a part that was never read since the process started and has no saved copy.
+/// Message about a part that this process has never read and that has no saved copy.
 const NOT_AT_HAND: &str = "this part is not available and not appended: crawlers that only this part disallows \
     are allowed, unless the live version still contains the part";
 
-/// Reads a regular file of at most 8 MiB.
+/// Reads a part from a regular file of at most 8 MiB.
 fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), String> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -311,13 +311,14 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
     Ok((fragment, found.modified().ok()))
 }
 
-/// A published registry that is followed until the last clone is dropped. Cheap to clone.
+/// A registry that is published at a URL. It is kept up to date until the last clone is dropped.
+/// Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct FollowedRegistry(FollowedDocument<Registry>);
 
 impl FollowedRegistry {
-    /// Starts to follow a registry. Notifies `changed` when a new version is in use, and logs
-    /// problems.
+    /// Starts to poll a registry. Notifies `changed` whenever a new version comes into use, and
+    /// logs problems.
     ///
     /// # Errors
     ///
@@ -352,25 +353,25 @@ impl FollowedRegistry {
         Ok(Self(registry))
     }
 
-    /// Returns the current registry; the built-in registry if no version was fetched yet.
+    /// Returns the current registry, or the built-in one if none has been fetched yet.
     pub(super) fn registry(&self) -> Arc<Registry> {
         self.0.current().unwrap_or_else(|| Registry::builtin().clone())
     }
 
-    /// Fetches the registry again. Returns the reason why the fetched version is not in use; `None`
-    /// if it is in use.
+    /// Fetches the registry again. Returns the reason why the fetched version is not used; `None`
+    /// if it is used.
     pub(super) async fn fetch_again(&self) -> Option<String> {
         self.0.fetch_again().await;
         self.problem()
     }
 
-    /// Returns the reason why the fetched version is not in use; `None` if it is.
+    /// Returns the reason why the fetched version is not used; `None` if it is used.
     pub(super) fn problem(&self) -> Option<String> {
         let PublishedRegistryReport { waiting, problem, .. } = self.report();
         waiting.map(|waiting| waiting.why).or(problem)
     }
 
-    /// Replaces the list of versions that are accepted even if they change a lot.
+    /// Sets the versions that are accepted even if they differ a lot from the current one.
     pub(super) fn accept(&self, hashes: &[VersionHashPrefix]) {
         self.0.accept(hashes.iter().cloned());
     }

@@ -1,4 +1,4 @@
-//! The backend of a site: upstreams, or a folder of static files.
+//! Defines the backend of a site: upstream servers, or a folder of static files.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ impl EdgeService for SiteBackend {
         match self {
             Self::Upstream(upstream) => upstream.answer(request).await.map(Either::Left),
             Self::Files(files) => {
-                // The future is boxed, because it is large. Otherwise, futures that wait for an
-                // upstream would be as large, too.
+                // The future is boxed, because it is large. Otherwise, the future of a request to
+                // an upstream would be equally large.
                 let Ok(response) = Box::pin(files.oneshot(*request)).await;
                 response.map(Either::Right)
             }
@@ -40,7 +40,7 @@ impl EdgeService for SiteBackend {
     }
 }
 
-/// The source of a backend: upstream servers with their settings, or static files.
+/// What the workers' backends are made from: upstream servers with their settings, or static files.
 #[derive(Clone, Debug)]
 pub(super) enum BackendSource {
     Upstreams { origins: Origins, opened_with: Arc<(OriginsSettings, UpstreamLimits)> },
@@ -48,8 +48,8 @@ pub(super) enum BackendSource {
 }
 
 impl BackendSource {
-    /// Opens the backend in the settings of a site. If the upstreams of `before` are the same, it
-    /// shares their state.
+    /// Opens the backend that the settings of a site describe. If `before` has the same upstreams,
+    /// the new backend shares their state.
     pub(super) fn open(
         site: &SiteName,
         settings: &Backend,
@@ -76,8 +76,9 @@ impl BackendSource {
         Ok(Self::Upstreams { origins, opened_with: Arc::new((settings.clone(), limits.clone())) })
     }
 
-    /// Returns a backend for one worker. The workers share the state of the servers. If the
-    /// worker's previous backend `before` has the same servers, its connections are kept.
+    /// Returns the backend for one worker. All workers share the state of the servers. `before` is
+    /// the previous backend of this worker; if its servers are the same, their connections are
+    /// kept.
     pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
         match (self, before) {
             (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream))) if upstream.leads_to(origins) => {
@@ -88,7 +89,7 @@ impl BackendSource {
         }
     }
 
-    /// Returns the upstream servers, if the backend is not a folder.
+    /// Returns the upstream servers; `None` if the backend is a folder.
     pub(super) const fn origins(&self) -> Option<&Origins> {
         match self {
             Self::Upstreams { origins, .. } => Some(origins),
@@ -96,7 +97,7 @@ impl BackendSource {
         }
     }
 
-    /// Reports whether both use the same servers or files.
+    /// Reports whether both have the same servers or files.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Upstreams { origins, .. }, Self::Upstreams { origins: others, .. }) => origins.are(others),

@@ -1,4 +1,4 @@
-//! A dry run, which finds the problems that would occur if a config were served.
+//! Makes a dry run: finds the problems that serving a config would cause.
 
 use std::fmt::Display;
 use std::io::{self, Read};
@@ -27,39 +27,39 @@ use crate::log::Log;
 use crate::pages::{MAX_BYTES, OwnHosts, SitemapSource, SitemapWalk};
 use crate::render::{Diagnostic, FoundProblem, shell_word, young_rules};
 
-/// A problem that would occur if the config were served.
+/// A problem that serving the config would cause.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// A site cannot be served from its source. The diagnostic is at the line of the source in the
+    /// The site cannot be served from its source. The diagnostic points to the source in the
     /// config.
     At(Diagnostic),
-    /// Nothing would be enforced for the site, or for any site, although no operator switched
-    /// enforcement off.
+    /// Nothing would be enforced, although no operator has switched enforcement off. This concerns
+    /// one site or all sites.
     Unenforced(Diagnostic),
-    /// A robots.txt has an error.
+    /// The check found an error in a robots.txt.
     Error(FoundProblem),
-    /// A warning of the check, which would be logged.
+    /// The check found something to warn about in a robots.txt.
     Warning(FoundProblem),
-    /// Some rules of the site would not be enforced yet, because of the grace period.
+    /// Some rules of a site would not be enforced yet, because their grace period has not ended.
     Note(Diagnostic),
-    /// A version would be held by the gate. Contains the first objection as a diagnostic at the
-    /// line of the source in the config, and the other objections.
+    /// The gate would hold a version. The diagnostic contains its first objection and points to the
+    /// source in the config. The other objections follow.
     Waits(Diagnostic, Vec<String>),
 }
 
-/// The versions that a dry run compares the sources with.
+/// What a dry run compares the sources with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DryRun<'a> {
-    /// The versions in the state directory, as at the next start.
+    /// The versions in the state directory, as the next start would.
     AsServed,
-    /// The baseline of each site, for `config check --gate`. The state directory is not used. The
-    /// pages of these sitemaps must stay allowed, too.
+    /// The baseline of each site, for `config check --gate`. Pages in these sitemaps must stay
+    /// allowed, too. The state directory is not used.
     AtGate(&'a [SitemapSource]),
 }
 
-/// Opens or fetches every robots.txt, as a start of the process would. Returns the problems of the
-/// sources, and the errors and warnings of the check. The state directory is read but never
-/// written. With [`DryRun::AtGate`], it is not read either.
+/// Opens or fetches every robots.txt, as a start of the process would. Returns problems with the
+/// sources, and errors and warnings of the check. The state directory is never written. With
+/// [`DryRun::AtGate`], it is not read either.
 pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let diagnostic = |span: &Range<usize>, message: &str| config.diagnostic(Severity::Error, span, message);
     let state = match run {
@@ -84,8 +84,8 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     of_config.chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
-/// Returns a message if the switch of all sites is off. The message is an error if the switch only
-/// counts as off because it cannot be read.
+/// Returns a message if the switch for all sites is off. The message is an error if nobody switched
+/// it off, and it counts as off because it cannot be read.
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
     Some(match directory.switch_problem() {
@@ -120,12 +120,12 @@ impl DrySite<'_> {
             Gate::open()
         });
         let when_missing = match site.robots {
-            // With `Fail`, opening waits for the first response.
+            // `Fail` makes the opening wait for the first response.
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
             _ => WhenMissing::Unavailable,
         };
-        // With `AtGate`, the version is opened without a gate, because there is no other version to
-        // serve instead. The version is examined below.
+        // With `AtGate`, the version is opened without a gate, because no other version could be
+        // served instead. The gate examines it below.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
@@ -150,8 +150,8 @@ impl DrySite<'_> {
         found
     }
 
-    /// Returns the problems of files that the gate needs but cannot read. An unreadable list of
-    /// URLs is an error. An unreadable baseline is only a warning, because it may not exist yet.
+    /// Returns the problems with files that the gate cannot read. An unreadable list of URLs is an
+    /// error. An unreadable baseline is only a warning, because the file may not exist yet.
     fn unread(&self, settings: &GateSettings) -> Vec<Problem> {
         let urls = self.site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
         let urls = urls.map(|(file, note)| self.at_span(&file.span(), note));
@@ -159,8 +159,8 @@ impl DrySite<'_> {
         urls.into_iter().chain(baseline.map(|note| self.warning(note))).collect()
     }
 
-    /// Reads the given sitemaps for the gate of the site. Sitemaps on the upstreams are not
-    /// requested, because CI cannot reach upstreams.
+    /// Reads the given sitemaps for the gate of the site. Sitemaps on the upstreams are not read,
+    /// because a CI machine cannot reach the upstreams.
     fn read_for_gate(&self, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
         if !settings.is_on() {
             return vec![self.warning("its gate is off, so every version goes live")];
@@ -171,8 +171,8 @@ impl DrySite<'_> {
                 "it has no baseline to compare with, so only the conditions for a first version apply: write baseline = \
                  \"robots.accepted.txt\" in [site.robots]",
             )),
-            // This is an error, because with only a warning, a misspelled path would disable the
-            // gate permanently.
+            // This is an error. If it were a warning, a misspelled path could disable the gate
+            // unnoticed.
             (Some(path), Some(_)) => found.push(self.error(format!(
                 "the baseline cannot be read: copy the accepted version to {}, and commit it",
                 path.display()
@@ -196,8 +196,8 @@ impl DrySite<'_> {
         found
     }
 
-    /// Returns the reasons why the gate would hold the version in the source; `None` if it would
-    /// not.
+    /// Returns the gate's objections to the version in the source; `None` if the gate would let it
+    /// pass.
     fn waits(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
         let content = live.robots.with(|snapshot| snapshot.content.clone())?;
         let (report, places) = (content.report(), content.places.as_deref());
@@ -207,7 +207,7 @@ impl DrySite<'_> {
         Some(Problem::Waits(self.at(&live.name, first), texts.collect()))
     }
 
-    /// Returns the problem with the site's own switch; `None` if it is on.
+    /// Returns the problem if the site's own switch is off.
     fn switch_of(&self, live: &LiveSite) -> Option<Problem> {
         let (name, status) = (&live.name, live.robots.status());
         if status.switch == Enforcement::On {
@@ -227,8 +227,8 @@ impl DrySite<'_> {
     }
 
     fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
-        // If fetching failed, this is only a warning, because the site would start with its version
-        // in the state directory, and fetch later.
+        // A failed fetch is only a warning, because the site would start with the version in the
+        // state directory, and fetch the source later.
         let last = live.robots.status().last_reload.outcome;
         if matches!(&last, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched) {
             let _ = live.robots.reload_blocking();
@@ -242,7 +242,7 @@ impl DrySite<'_> {
                 _ => at_place(&status.last_reload),
             }];
         };
-        // With `AtGate`, there is no state, and therefore no version with a grace period.
+        // With `AtGate`, no state is read, so no version has a grace period.
         let is_strict = || self.site.is_strict(SystemTime::now()) && matches!(self.run, DryRun::AsServed);
         let grace = status.grace_end.filter(|_| status.grace_rules > 0 && is_strict()).map(|end| {
             let why = "grace begins when robotsd first sees a rule";
@@ -250,15 +250,15 @@ impl DrySite<'_> {
             let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &of_site(&live.name, text));
             Problem::Note(note.of_site(Some(live.name.clone())))
         });
-        // If the source was not accepted, the version in the state directory would be served
-        // instead.
+        // If the version in the source was not accepted, the version in the state directory would
+        // be served instead.
         let untaken = match &status.last_reload.outcome {
             ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => Some(at_place(&status.last_reload)),
             _ => None,
         };
         let origin = &status.last_reload.origin;
-        // The origin must show which of the two versions findings are about, because their line
-        // numbers differ.
+        // Line numbers differ between the two versions, so the origin must show which one a finding
+        // is about.
         let origin =
             if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
         let problem = |finding: &Finding| {
@@ -271,8 +271,8 @@ impl DrySite<'_> {
             }
         };
         let findings = content.report().findings.iter().filter_map(problem);
-        // Sitemaps on other hosts are reported only if the gate reads sitemaps. An operator who
-        // uses another host on purpose can turn this off.
+        // A sitemap on another host is reported only if the gate reads sitemaps. If the other host
+        // is intended, the operator can turn that off.
         let elsewhere = OwnHosts::of(&self.site.hosts).sitemap_elsewhere(content.robots());
         let elsewhere = elsewhere.filter(|_| self.site.gate_basis.sitemaps);
         let texts = snapshot.overrides_without_rule().into_iter().chain(elsewhere);
@@ -287,7 +287,7 @@ impl DrySite<'_> {
         Problem::Error(FoundProblem::new(Severity::Error, problem.to_string()).of_site(&self.site.name))
     }
 
-    /// Returns a diagnostic about the robots.txt with this name, at the line of the source in the
+    /// Returns a diagnostic about the robots.txt with this name. It points to the source in the
     /// config.
     fn at(&self, name: &str, problem: impl Display) -> Diagnostic {
         (self.diagnostic)(&self.site.robots_span, &of_site(name, problem)).of_site(Some(name.to_owned()))
@@ -303,8 +303,7 @@ fn of_site(name: &str, problem: impl Display) -> String {
     format!("site {name:?}: {problem}")
 }
 
-/// Opens a sitemap that was given on the command line. The HTTP client is created when the first
-/// sitemap is fetched.
+/// Opens a sitemap that was given on the command line. The first fetch creates the HTTP client.
 pub(crate) fn open_sitemap(
     source: &SitemapSource,
     retriever: &mut Option<Retriever>,

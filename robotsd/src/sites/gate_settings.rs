@@ -1,5 +1,5 @@
-//! The gate of one site. It is created from the config and from the files with expectations, URLs
-//! and the baseline.
+//! Creates the gate of a site from the config, and from the files with expectations, URLs and the
+//! baseline.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::fleet::Fleet;
 use crate::input;
 use crate::pages::read_urls;
 
-/// The gate of the config for one site, and the files that it reads: expectations, a baseline,
+/// Settings of a site's gate, and what was last read from its files: expectations, a baseline,
 /// pages.
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
@@ -32,9 +32,9 @@ pub(super) struct GateSettings {
     hosts: Vec<String>,
     pub(super) pages: Arc<SitePages>,
     watcher: Watcher,
-    /// The last gate with usable expectations.
+    /// The last gate whose expectations were usable.
     pub(super) last: Arc<Mutex<Option<Gate>>>,
-    /// The last baseline that could be read, with its path.
+    /// The last readable baseline, with its path.
     baseline: Arc<Mutex<Option<(PathBuf, RobotsTxt)>>>,
 }
 
@@ -61,9 +61,9 @@ impl GateSettings {
         }
     }
 
-    /// Returns the gate with the current content of its files. Returns an error only if the
-    /// expectations cannot be used. If a list of pages or a baseline cannot be read, the gate works
-    /// without it, and a note reports this. Blocks.
+    /// Reads the gate's files and returns the gate. Returns an error only if the expectations
+    /// cannot be used. If a list of pages or a baseline cannot be read, the gate works without it,
+    /// and a note reports this. Blocks.
     pub(super) fn gate(&self, registry: &Arc<Registry>) -> Result<Gate, String> {
         let Some(gate) = &self.gate else { return Ok(Gate::open()) };
         self.read_urls();
@@ -77,7 +77,7 @@ impl GateSettings {
         Ok(gate)
     }
 
-    /// Adds the note that the new expectations cannot be used and the previous ones stay in use.
+    /// Adds a note that the new expectations cannot be used, so that the previous ones stay in use.
     pub(super) fn reject_expectations(&self, why: &str) {
         self.pages.note(NoteAbout::Expectations, Some(format!("{why}; the previous expectations stay in use")));
     }
@@ -88,7 +88,7 @@ impl GateSettings {
         files.filter(|path| self.gate.is_some() && changed.contains(*path)).collect()
     }
 
-    /// Reports whether the gate watches the pages of sitemaps.
+    /// Reports whether the gate protects the pages in sitemaps.
     pub(super) const fn reads_sitemaps(&self) -> bool {
         self.basis.sitemaps && self.gate.is_some()
     }
@@ -102,7 +102,7 @@ impl GateSettings {
         self.basis.baseline.as_ref().filter(|_| self.is_on()).map(|file| &**file.get_ref())
     }
 
-    /// Reports whether the last attempt to read a file of the gate succeeded.
+    /// Reports whether the gate could last read this file.
     pub(super) fn has_read(&self, path: &Path) -> bool {
         let is = |file: &Option<Spanned<PathBuf>>| file.as_ref().is_some_and(|file| file.get_ref() == path);
         let is_noted = |about| self.pages.note_about(about).is_some();
@@ -122,8 +122,8 @@ impl GateSettings {
         }
     }
 
-    /// Returns the baseline in its file, or the last one that could be read if the file cannot be
-    /// read.
+    /// Returns the baseline from its file. If the file cannot be read, returns the last readable
+    /// baseline.
     fn baseline(&self) -> Option<RobotsTxt> {
         let mut held = self.baseline.lock();
         let Some(file) = &self.basis.baseline else {
@@ -153,8 +153,8 @@ impl GateSettings {
     }
 }
 
-/// Reads a baseline. It is opened like a served robots.txt, so that files which could not be served
-/// are rejected.
+/// Reads a baseline. The file is opened like a served robots.txt, so that a file that could not be
+/// served is rejected.
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
     let live = opened.map_err(|rejection| match rejection.kind {
@@ -165,7 +165,7 @@ fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     content.ok_or_else(|| format!("{} cannot be read", path.display()))
 }
 
-/// Reads the expectations in a file.
+/// Reads the expectations from a file.
 fn expectations(path: &Path, registry: &Arc<Registry>) -> Result<check::Expectations, String> {
     ExpectationsFile::read(path, input::read_configured, registry)
         .map(|file| file.expectations)

@@ -1,20 +1,20 @@
-//! The state that a new site inherits from previous sites. Renaming a site, or moving a host to a
-//! new site, does not bypass the gate, because the new robots.txt is still compared with the
-//! earlier versions.
+//! The state that new sites inherit from previous sites. Without it, a renamed site, or a new site
+//! with an old host, could bypass the gate, because there would be no earlier version to compare
+//! its robots.txt with.
 //!
-//! 1. A site with a new name inherits the versions of at most one previous site. The hosts of the
-//!    new site are examined in order, and the first one that a previous site had determines this
-//!    previous site. The previous site may still exist; it keeps its own versions. A previous site
-//!    had a host if it lists the same pattern. If it only has a wider pattern or serves all other
-//!    hosts, it counts only if both sites have the same robots.txt (file or URL). Otherwise, the
-//!    host may be new, so the site starts without versions.
-//! 2. Enforcement of a new site is off if it is off for any previous site that had one of the new
-//!    site's hosts. In doubt, requests are not refused.
+//! 1. A site with a new name inherits the versions of at most one previous site: the first host of
+//!    the new site that a previous site had decides which one. The previous site may still exist,
+//!    and then keeps its own versions. A previous site had a host if it listed the same pattern. A
+//!    wider pattern, or a site for all hosts, counts only if both sites have the same robots.txt
+//!    (file or URL). Otherwise, the host may be new. If no host decides, the site starts without
+//!    versions.
+//! 2. Enforcement of a new site is off if it was off for any previous site that had one of the new
+//!    site's hosts. If in doubt, no request is refused.
 //!
-//! The previous sites are those of the previous config. At a reload, the previous sites are open.
-//! At a start, and for a command, their states are read from the state directory, which contains
-//! the state and the hosts of each site. The hosts are written by the last process that served, or
-//! by the last command that accepted or rolled back a version while no process served.
+//! The previous sites are those of the previous config. At a reload, they are open. At a start, and
+//! for a command, their states and hosts are read from the state directory. The hosts are written
+//! by the last process that served, and by a command that accepts or rolls back a version while no
+//! process serves.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -32,10 +32,10 @@ use crate::report::is_of;
 /// Name of the file in the state directory with the hosts of the last served sites.
 const KEPT: &str = "hosts.json";
 
-/// The hosts of each site, by its name.
+/// The hosts of each site, by the name of the site.
 pub(super) type HostsBySite = BTreeMap<String, HostsOfSite>;
 
-/// The hosts of a site, and the file or URL of its robots.txt if all hosts have the same one.
+/// The hosts of a site, and the file or URL of the robots.txt that they share, if they do.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct HostsOfSite {
     pub(super) hosts: Vec<String>,
@@ -52,14 +52,13 @@ impl HostsOfSite {
     }
 }
 
-/// For each new site, by its name, the previous sites that had its hosts, in the order of these
-/// hosts.
+/// For each new site, the previous sites that had its hosts. They are in the order of these hosts.
 #[derive(Debug, Default)]
 pub(super) struct Inheritance(HashMap<String, Vec<(String, FormerSite)>>);
 
 impl Inheritance {
-    /// Creates the inheritance from the previous sites `before`. `find` returns the state of a
-    /// previous site by its name.
+    /// Determines what new sites inherit. `before` contains the hosts of the previous sites, and
+    /// `find` returns the state of a previous site by its name.
     pub(super) fn new(config: &Config, before: &HostsBySite, find: impl Fn(&str) -> FormerSite) -> Self {
         let named: HashMap<&str, &String> = patterns(before).collect();
         let answered = owners(patterns(before));
@@ -78,8 +77,7 @@ impl Inheritance {
         Self(former.collect())
     }
 
-    /// Creates the inheritance from the last served sites, which are read from the state directory.
-    /// Blocks.
+    /// Determines what new sites inherit from the sites in the state directory. Blocks.
     pub(super) fn kept(state: Option<&StateDir>, config: &Config) -> Self {
         let Some(state) = state else { return Self::default() };
         let names = state.site_names();
@@ -89,43 +87,42 @@ impl Inheritance {
         })
     }
 
-    /// Returns the site whose versions a new site inherits.
+    /// Returns the previous site whose versions a new site inherits.
     pub(super) fn predecessor(&self, site: &str) -> Option<&str> {
         self.0.get(site)?.first().map(|(name, _)| name.as_str())
     }
 
-    /// Returns the state that the robots.txt with this name inherits. A robots.txt for the whole
-    /// site does not inherit from a file in a folder, and a file in a folder does not inherit from
-    /// a robots.txt for the whole site.
+    /// Returns the state that the robots.txt with this name inherits. A robots.txt for a whole site
+    /// does not inherit from a host's file in a folder, nor the other way round.
     pub(super) fn robots(&self, site: &str, name: &str) -> Option<&Remembered> {
         let before = self.0.get(site)?.first()?.1.get(name.strip_prefix(site)?);
         before.filter(|before| before.kept().next().is_some())
     }
 
-    /// Reports whether a new site inherits the versions or the switch of the previous robots.txt
-    /// with this name.
+    /// Reports whether a new site inherits versions or the switch from the previous robots.txt with
+    /// this name.
     pub(super) fn has_heir(&self, name: &str) -> bool {
         self.0.values().flatten().any(|(site, _)| is_of(site, name))
     }
 
-    /// Switches enforcement off for each robots.txt of a new site that replaces one whose
-    /// enforcement is off. Blocks while it writes to the state directory.
+    /// Switches enforcement off for each robots.txt of a new site if it was off for the previous
+    /// one. Blocks while it writes to the state directory.
     pub(super) fn turn_off(&self, site: &str, robots: &SiteRobots) {
         for live in robots.lives("", &[]) {
             if self.was_off(site, &live.name) {
-                // The result can be ignored: the status reports that the switch could not be
+                // The result is ignored, because the status reports that the switch could not be
                 // written.
                 let _ = live.robots.set_enforcement(Enforcement::Off);
             }
         }
     }
 
-    /// Reports whether enforcement is off for a previous robots.txt that the new site replaces.
-    /// `file` is the part of the name of the robots.txt after the name of its site.
+    /// Reports whether enforcement was off for the robots.txt that this one replaces. `file` is the
+    /// name of the robots.txt without the name of its site.
     fn was_off(&self, site: &str, file: &str) -> bool {
         let is_off = |robots: &Remembered| robots.switch() == Enforcement::Off;
-        // If the previous site had no robots.txt with the same host, enforcement is off if it is
-        // off for any robots.txt of the previous site.
+        // If the previous site had no robots.txt for the same host, enforcement is off if it was
+        // off for any host of that site.
         let was_off = |(_, before): &(String, FormerSite)| match before.get(file) {
             Some(same) => is_off(same),
             None => before.values().any(is_off),
@@ -133,8 +130,8 @@ impl Inheritance {
         self.0.get(site).is_some_and(|former| former.iter().any(was_off))
     }
 
-    /// Describes a new site with its inherited versions, and whether its enforcement is off because
-    /// of the previous site.
+    /// Describes a new site: which versions it inherits, and whether its enforcement is off because
+    /// of a previous site.
     pub(super) fn arrival(&self, made: &ServedSite) -> String {
         let name = &*made.name;
         let Some(from) = self.predecessor(name) else { return format!("site {name:?} is new") };
@@ -162,12 +159,12 @@ fn kept_hosts(state: &StateDir) -> HostsBySite {
 
 /// Saves the hosts of the served sites for the next start. Blocks.
 pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
-    // The result can be ignored: the state directory itself reports that it cannot be written.
+    // The result is ignored, because the state directory itself reports that it cannot be written.
     let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));
 }
 
-/// Records in the state directory that a site has its hosts, and that no other site has them. After
-/// this, decisions that are made while no process serves belong to this site. Blocks.
+/// Records in the state directory that these hosts belong to this site and to no other. This is
+/// needed for a decision that is made while no process serves. Blocks.
 pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     let own = HostsOfSite::of(site);
     let others = kept_hosts(state).into_iter().map(|(name, other)| {
@@ -179,14 +176,14 @@ pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     keep(state, &hosts);
 }
 
-/// Reports whether the state under a site's name belongs to the site. It does if the site was in
-/// the last served config, or if no config was served yet.
+/// Reports whether the state that is stored under a site's name belongs to this site. It does if
+/// the last served config had the site, or if no config was served yet.
 pub(crate) fn is_settled(state: &StateDir, site: &str) -> bool {
     let hosts = kept_hosts(state);
     hosts.is_empty() || hosts.contains_key(site)
 }
 
-/// Returns each host pattern of all sites with the name of its site.
+/// Returns all host patterns, each with the name of its site.
 pub(super) fn patterns(sites: &HostsBySite) -> impl Iterator<Item = (&str, &String)> {
     sites.iter().flat_map(|(name, hosts)| hosts.patterns().map(move |pattern| (pattern, name)))
 }

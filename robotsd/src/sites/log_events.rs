@@ -1,5 +1,5 @@
-//! Writes the log lines of a site about disallowed requests, reloads, upstreams and files. Also
-//! suggests the next steps for operators.
+//! Writes a site's log lines about disallowed requests, reloads, upstreams and files. Also suggests
+//! next steps to operators.
 
 use std::path::{Path, absolute};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::report::NextStep;
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 use crate::webhooks::{HookEvent, HookEventKind};
 
-/// Returns an observer that logs each request that robots.txt disallows or that exceeds its crawl
-/// delay, and each request of an impostor that is tagged or refused.
+/// Returns an observer that logs requests that robots.txt disallows, requests that exceed their
+/// crawl delay, and requests of impostors that are tagged or refused.
 pub(super) fn request(
     site: SiteName,
     policy: Policy,
@@ -71,8 +71,8 @@ pub(super) fn request(
     }
 }
 
-/// Adds fields about a request to its line in the access log, with `done` as the action if
-/// robots.txt disallows the request.
+/// Adds fields about a request to its line in the access log. `done` is the action that was taken
+/// if robots.txt disallows the request.
 fn note(event: &Event<'_>, done: Option<&'static str>) {
     let (Some(notes), record) = (ClientRequest::access_of(event.request.extensions), event.record) else { return };
     notes.add("agent", record.name());
@@ -95,8 +95,8 @@ fn note(event: &Event<'_>, done: Option<&'static str>) {
     note_any(notes, "grpc_status", done.and(event.grpc_status).map(usize::from));
 }
 
-/// Logs an allowed request if it is from an impostor. Other allowed requests only appear in the
-/// access log.
+/// Logs an allowed request if an impostor sent it. Other allowed requests appear only in the access
+/// log.
 fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     note(event, None);
     let record = event.record;
@@ -108,17 +108,17 @@ fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     });
 }
 
-/// Returns the path form that decided about the request; `None` if it is the standard form.
+/// Returns the form of the path that decided about the request; `None` for the standard form.
 fn shown_form(record: &Record) -> Option<&'static str> {
     Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str)
 }
 
-/// Returns the name of the verdict. A request that was not checked against rules counts as allowed.
+/// Returns the name of the verdict. A request that no rules were applied to counts as allowed.
 fn decision(record: &Record) -> &'static str {
     record.access.unwrap_or(Access::Allow).as_str()
 }
 
-/// Returns the name of the outcome of an identity check; `claimed` if claims are not checked.
+/// Returns the result of checking a claim, as it is logged; `claimed` if claims are not checked.
 fn identity_outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome())
 }
@@ -130,7 +130,7 @@ fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<se
 }
 
 /// Returns the log entry for a request of a recognised agent, with the result of checking its
-/// identity.
+/// claim.
 fn of_request<'e>(
     event: LogEvent,
     site: &'e str,
@@ -158,8 +158,8 @@ fn of_request<'e>(
     }
 }
 
-/// Returns a listener that logs each reload, and the errors and warnings of the check about a
-/// published version.
+/// Returns a listener that logs each reload. For a newly published version, it also logs the errors
+/// and warnings of the check.
 pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
         let (event, hash) = match &reload.outcome {
@@ -205,8 +205,8 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
     }
 }
 
-/// Formats a finding with its line. If the line belongs to an appended part, adds the line number
-/// in that part.
+/// Formats a finding with its line number. If the line is from an appended part, adds the line
+/// number in that part.
 pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding) -> String {
     let line = finding_line(origin, finding);
     match content.places.as_ref().and_then(|places| places.of(finding.line)) {
@@ -215,8 +215,7 @@ pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding)
     }
 }
 
-/// Returns a listener that logs the outcomes of webhooks, which are sent when a version goes live
-/// or an event occurs.
+/// Returns a listener that logs whether webhooks were delivered.
 pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 'static {
     move |HookEvent { notice, kind, status, message }| {
         let event = if notice.event.is_some() { LogEvent::Notify } else { LogEvent::OnPublish };
@@ -235,8 +234,8 @@ pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 
     }
 }
 
-/// Returns a listener that logs each change of an upstream's health, and unanswered requests.
-/// Unanswered requests of one kind are logged at most once per second.
+/// Returns a listener that logs when an upstream becomes healthy or unhealthy, and when requests
+/// are not answered. Unanswered requests of one kind are logged at most once per second.
 pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Send + Sync + 'static {
     move |event| {
         let detail = &event.detail;
@@ -257,8 +256,8 @@ pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Se
     }
 }
 
-/// Returns a listener that logs problems with the evidence or the state directory, when they begin
-/// and when they end.
+/// Returns a listener that logs when a problem with the evidence or the state directory begins and
+/// when it ends.
 pub(super) fn problem(log: Log, of: LogEvent) -> impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static {
     move |event| {
         log.write(&LogEntry {
@@ -270,7 +269,7 @@ pub(super) fn problem(log: Log, of: LogEvent) -> impl Fn(&ProblemEvent<'_>) + Se
     }
 }
 
-/// Logs that a file of a directory was removed or is ignored, or that the directory cannot be read.
+/// Logs that a file of a directory was removed or is ignored, or that a directory cannot be read.
 pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
     let level = match event {
         DirectoryEvent::Removed { .. } => LogLevel::Info,
@@ -280,7 +279,7 @@ pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
     log.say_of(site, level, LogEvent::Directory, format!("{site}: {event}"));
 }
 
-/// Logs that the switch of a site is off. This is called when the site is opened.
+/// Logs that a site's switch is off, when the site is opened.
 pub(super) fn switched_off(log: &Log, site: &str) {
     let word = shell_word(site);
     let message = format!("OFF for site {site:?}: `robotsd enforce on --site {word}` turns it on");
@@ -290,11 +289,11 @@ pub(super) fn switched_off(log: &Log, site: &str) {
 /// The name of a site. Cheap to clone.
 pub(crate) type SiteName = Arc<str>;
 
-/// Message about an expired override. `config check` prints the same message.
+/// Message about an expired override, for the log and for `config check`.
 const ENDED: &str = "this override has expired: it has no effect any more; remove it, or write a later day";
 
-/// Returns the next steps for an operator, the most urgent one first; empty if nothing needs
-/// attention.
+/// Returns the next steps for an operator, the most urgent one first. Returns none if the site
+/// needs no attention.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {
     let [of_decision, of_switch] = flags;
     let mut steps = Vec::new();
@@ -339,16 +338,16 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
     steps
 }
 
-/// Additional arguments of a command.
+/// Options that are added to a suggested command.
 pub(super) type CommandFlags = &'static [&'static str];
 
-/// Returns a command with additional arguments.
+/// Returns a command with these options.
 pub(super) fn command<'a>(words: &[&'a str], flags: CommandFlags) -> Vec<&'a str> {
     [&["robotsd"][..], words, flags].concat()
 }
 
-/// Describes why a site lacks a robots.txt, and what to do if a version is pending. The message has
-/// one line. `/readyz`, the status and the log contain this line.
+/// Describes a site without a robots.txt, and what to do if a version is pending. The message has
+/// one line; `/readyz`, the status and the log contain it.
 pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     let none = format!("site {name:?} has no robots.txt: nothing is enforced");
     let Some(pending) = pending else { return none };
@@ -361,14 +360,15 @@ pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     )
 }
 
-/// Returns the steps that copy the accepted version to the baseline in version control, if the gate
-/// has one. Otherwise, the next version would be compared with the old baseline.
+/// Returns the steps that copy the accepted version to the baseline in version control, if there is
+/// a baseline. Without these steps, the next version would be compared with the old baseline.
 pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option<&Path>) -> Vec<NextStep> {
     let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
     let shown = baseline.display().to_string();
     let hash = status.live.map(|hash| hash.short()).unwrap_or_default();
     match file(&status.last_reload.origin) {
-        // The source cannot be copied, because the served version also contains the appended parts.
+        // The source cannot be copied, because it lacks the appended parts that the served version
+        // contains.
         Some(_) if has_parts => vec![NextStep::say(format!(
             "to accept it in version control too, save /robots.txt as it is served now, with the appended parts, as {shown} and \
              commit that: versions are compared with it"
@@ -384,7 +384,8 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
     }
 }
 
-/// Returns the absolute path of a source file, so that the command works in any folder.
+/// Returns the absolute path of a source file, so that a command with this path works in any
+/// folder.
 fn file(origin: &str) -> Option<String> {
     if origin == "inline" || origin.contains("://") {
         return None;

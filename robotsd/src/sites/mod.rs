@@ -7,7 +7,7 @@
 //! - [`reload`] reads files again.
 //! - [`operator_changes`] contains the changes that an operator makes.
 //! - [`site_report`] reports the status and the history, [`site_metrics`] writes the same data as
-//!   metrics, and [`notices`] determines the events that operators are notified of.
+//!   metrics, and [`notices`] finds events to notify operators about.
 //!
 //! Listeners, workers and the admin interface are in other modules.
 

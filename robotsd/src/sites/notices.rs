@@ -1,9 +1,9 @@
-//! Collects the notices for everything that operators are notified of: pending versions, decisions
-//! of operators, switches that are off, a rejected config, and missing replicas.
+//! Collects notices for operators: about pending versions, decisions of other operators, switches
+//! that are off, a rejected config, and missing replicas.
 //!
-//! The notices are derived from the current state every few seconds, and the hooks store which of
-//! them were sent. Therefore, an event is reported whatever its cause, and is not reported again
-//! after a restart. There is no notice about a pending version that an operator has rolled back.
+//! The notices are derived from the current state every few seconds. The hooks store which notices
+//! they have sent, so an event is not reported again after a restart. No notice is sent about a
+//! pending version that an operator has rolled back.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -20,15 +20,16 @@ use crate::render::shell_line;
 use crate::report::{ConfigReport, FleetEntry, FleetReport};
 use crate::webhooks::{Notice, NotifyEvent};
 
-/// Interval between two notices about the same pending version.
+/// Interval between two notices about the same site with a pending version.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// Maximum age of a decision that is reported in a notice, if no earlier decision about the site
-/// was reported.
+/// Maximum age of an operator's decision that is still reported, if no earlier decision about the
+/// site was reported.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {
-    /// Sends the current notices that were not sent yet. Blocks while it reads the state directory.
+    /// Sends the current notices, except those that were already sent. Blocks while it reads the
+    /// state directory.
     pub(crate) fn notify(&self, config: &ConfigReport) {
         let Some(hooks) = self.hooks() else { return };
         let of_all = self.state.directory.as_ref().and_then(StateDir::switch_problem);
@@ -66,8 +67,8 @@ fn of_site(live: &LiveSite, flags: [CommandFlags; 2], replica: &str, notices: &m
     let history = live.robots.history();
     let Some((entry, hash)) = decided(&history, status.live).zip(status.live) else { return };
     let (event, done, next) = match entry.cause {
-        // The command gets no `--fleet`: `accept` without a hash asks a single replica which
-        // version is pending.
+        // The command has no `--fleet`, because `accept` without a hash asks a single replica for
+        // its pending version.
         Cause::Rollback => (NotifyEvent::RolledBack, "live again, rolled back", command(&["accept", name], &[])),
         _ => (NotifyEvent::Accepted, "live, accepted", command(&["rollback", name], of_decision)),
     };
@@ -109,8 +110,8 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
     }
 }
 
-/// Returns the notice about the switch of a site, or of all sites. A notice about *on* is sent only
-/// after one about *off*.
+/// Returns the notice about the switch for a site or for all sites. That the switch is on is
+/// reported only if it was reported as off before.
 fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica: &str) -> Notice {
     let (of, mut site) = match name {
         "" => ("every site".to_owned(), vec![]),

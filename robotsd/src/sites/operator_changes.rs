@@ -1,9 +1,8 @@
-//! Makes the changes that an operator decides: accepting a version, rolling back, and switching
-//! enforcement.
+//! Makes changes for operators: accepts a version, rolls back, and switches enforcement.
 //!
-//! Each change takes effect at once, is written to the state directory if there is one, and is
-//! logged. These functions block while they write to the disk and compile rules, so they must be
-//! called on blocking threads.
+//! Each change takes effect immediately, is written to the state directory if there is one, and is
+//! logged. These functions write to the disk and compile rules, so they must be called on blocking
+//! threads.
 
 use std::fmt::Write as _;
 
@@ -21,7 +20,7 @@ use crate::log::{LogEntry, LogEvent, LogLevel};
 use crate::names::quoted_list;
 use crate::report::{ChangeReport, NextStep};
 
-/// The reason why nothing was changed.
+/// Reason why nothing was changed.
 #[derive(Debug)]
 pub(crate) enum ChangeError {
     /// The site does not exist.
@@ -47,7 +46,7 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Publishes the version that was live before the current one.
+    /// Publishes the previous live version of a site.
     pub(crate) fn roll_back(&self, site: &str, by: &Attribution) -> Result<ChangeReport, ChangeError> {
         let (_, live) = self.named(site)?;
         let report = roll_back(&live.name, &live.robots, by)?;
@@ -55,8 +54,7 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Returns the version that a rollback would publish, and the effect of the rollback, without
-    /// changing anything.
+    /// Returns which version a rollback would publish, and its effect on crawlers. Changes nothing.
     pub(crate) fn rollback_effect(&self, site: &str) -> Result<ChangeReport, ChangeError> {
         let (_, LiveSite { name, robots, .. }) = self.named(site)?;
         let found = robots.rollback_effect();
@@ -111,7 +109,8 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Checks the snapshots that requests use, to confirm that nothing is enforced for these sites.
+    /// Confirms that nothing is enforced for these sites, by checking the snapshots that requests
+    /// use.
     ///
     /// # Errors
     ///
@@ -128,31 +127,31 @@ impl Sites {
         ))
     }
 
-    /// Tells the board that enforcement was switched off, so that counts may be missing for some
-    /// time.
+    /// Notes for the board that enforcement was switched off, so that some requests may not have
+    /// been counted.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }
 
-    /// Returns *off* if nothing is enforced for any site.
+    /// Returns `Off` if nothing is enforced for any site.
     pub(crate) fn enforcement(&self) -> Enforcement {
         let mut lives = self.lives().peekable();
         if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
-    /// Returns the state of the switch for every site: off if the switch of the process or of the
-    /// fleet is off. Switches of single sites are not included.
+    /// Returns the state of the switch for all sites. It is off if either the process or the fleet
+    /// has it off. Switches for single sites are not considered.
     pub(crate) fn switch(&self) -> Enforcement {
         let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }
     }
 
-    /// Returns the names of the sites whose enforcement is switched off.
+    /// Returns the names of the sites whose enforcement is off.
     pub(crate) fn switched_off(&self) -> Vec<String> {
         self.lives().filter(is_off).map(|live| live.name).collect()
     }
 
-    /// Returns the next steps that concern every site.
+    /// Returns the next steps that are not about a single site.
     pub(crate) fn advice(&self) -> Vec<NextStep> {
         let (fleet, [_, of_switch]) = (self.state.fleet.as_deref(), self.fleet_flags());
         let is_off = self.state.switch() == Enforcement::Off;
@@ -183,16 +182,16 @@ impl Sites {
         }
     }
 
-    /// Returns the name of the site that serves a host. A word without a dot or colon does not
-    /// count as a host, because it is probably a misspelled name.
+    /// Returns the name of the site that serves this host. A string without a dot or colon is not
+    /// treated as a host, because it is probably a misspelled site name.
     fn site_of_host(&self, host: &str) -> Option<String> {
         let lives: Vec<_> = self.lives().filter(|_| host.contains(['.', ':'])).collect();
         let hosts = lives.iter().flat_map(|live| live.hosts.iter().map(|pattern| (pattern.as_str(), &live.name)));
         owners(hosts).get(host).map(|name| (*name).clone())
     }
 
-    /// Adds the switches that are still off to a message, because `enforce on` changes only one
-    /// kind of switch.
+    /// Adds the switches that are still off to a message, because `enforce on` does not change all
+    /// kinds of switches.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();
         match site {
@@ -237,7 +236,7 @@ impl Sites {
     }
 }
 
-/// Accepts a version in the state directory of the config, for a site that is not being served.
+/// Accepts a version in the state directory of the config, while no process serves the site.
 pub(crate) fn accept_at_rest(
     config: &Config,
     site: &str,
@@ -253,7 +252,7 @@ pub(crate) fn accept_at_rest(
     Ok(ChangeReport { kept: report.problem.is_none(), next, ..report })
 }
 
-/// Rolls back a site that no process serves, in the state directory of the config.
+/// Rolls back a site in the state directory of the config, while no process serves the site.
 pub(crate) fn roll_back_at_rest(config: &Config, site: &str, by: &Attribution) -> Result<ChangeReport, ChangeError> {
     let report = roll_back(site, &at_rest(config, site)?.robots, by)?;
     Ok(ChangeReport { kept: report.problem.is_none(), ..report })
@@ -317,7 +316,7 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
 }
 
 /// Returns the message about a version that cannot be accepted. If no version is pending, the
-/// message includes the live version.
+/// message contains the live version.
 fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String {
     match status.live {
         Some(live) if status.pending.as_ref().is_none() => {
@@ -327,7 +326,7 @@ fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String
     }
 }
 
-/// Opens a site in the same way as the next start would.
+/// Opens a site as the next start would.
 fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
     let has = |site: &&SiteConfig| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));

@@ -1,7 +1,8 @@
-//! Reads the registry, the files of gates, directories, and every robots.txt again on request.
+//! Reads files again when a reload is requested: the registry, the files of gates, directories, and
+//! every robots.txt.
 //!
-//! Files are read on blocking threads, one per site. If a file system hangs, the response for its
-//! sites is delayed by at most [`PATIENCE`], and other sites are not affected.
+//! Files are read on blocking threads, one per site. If a site's files are on a file system that
+//! hangs, the response waits for them at most [`PATIENCE`]. Other sites are not affected.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -26,18 +27,18 @@ use crate::date::rfc3339;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 
-/// Maximum number of sites that are read at the same time. It is limited because each of them needs
-/// a thread, and there may be thousands of sites.
+/// Maximum number of sites that are read at the same time. There may be thousands of sites, and
+/// each read needs a thread.
 const AT_ONCE: usize = 16;
 
-/// Maximum time that a response waits for one site, and that a reload waits for the previous reload
-/// of the same site. It is much longer than a fetch takes.
+/// Maximum time that a response waits for one site. A reload waits equally long for the previous
+/// reload of the same site. A fetch takes much less time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Sites {
-    /// Reads the registry and every robots.txt again, or only the robots.txt files of one site, and
-    /// reports the outcomes. If the registry has an error, the previous registry stays in force.
-    /// The listeners of the sites log every change.
+    /// Reads the registry and every robots.txt again, and reports the outcomes. With `only`, reads
+    /// nothing but the robots.txt files of one site. If the new registry has an error, the previous
+    /// one stays in force. The listeners of the sites log every change.
     pub(crate) async fn reload(self: &Arc<Self>, only: Option<&str>) -> Result<ReloadReport, ChangeError> {
         let chosen: Vec<usize> = match only {
             None => (0..self.iter().len()).collect(),
@@ -51,7 +52,7 @@ impl Sites {
         Ok(ReloadReport { config: None, registry, sites: of_sites.await.into_iter().flatten().collect() })
     }
 
-    /// Fetches the published registry again, and then reads and applies the registry.
+    /// Fetches the published registry again. Then reads the additional registry, and applies both.
     async fn fetch_registry(self: &Arc<Self>) -> Option<ReloadOutcome> {
         let followed = self.opener().followed;
         let fetching = OptionFuture::from(followed.as_ref().map(FollowedRegistry::fetch_again));
@@ -64,8 +65,8 @@ impl Sites {
         Some(reload)
     }
 
-    /// Applies changes of the registry and of the files that gates read. Then reads the robots.txt
-    /// files with a pending version again, because the new gate may let them pass.
+    /// Applies changes of the registry and of files that gates read. Then reads every robots.txt
+    /// with a pending version again, because the changed gate may let that version pass.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
         if self.registry.extra.as_ref().is_some_and(|path| changed.contains(path)) {
             Arc::clone(&self).reload_registry().await;
@@ -92,8 +93,8 @@ impl Sites {
         in_windows(waiting, |(live, order)| reload_live(live, order)).await;
     }
 
-    /// Reads the expectations, the directory and every robots.txt of a site again. With `only`,
-    /// reads only the robots.txt with this name.
+    /// Reads the expectations, the directory and every robots.txt of a site again. If `only` is
+    /// set, reads only the robots.txt with that name.
     async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
             site.gate.pages.renew();
@@ -113,21 +114,21 @@ impl Sites {
         let is_meant = |live: &LiveSite| only.is_none_or(|name| site.is_called(name) || live.name == name);
         let lives = site.lives().into_iter().filter(is_meant);
         let mut reloads = in_windows(lives, |live| reload_live(live, site.robots.reload_order())).await;
-        // The parts are reported once, because all files of a folder share the same parts.
+        // The parts appear in the report only once, because all hosts of a site share them.
         if let (Some(first), Some(parts)) = (reloads.first_mut(), &site.robots.parts) {
             first.append = parts.report();
         }
         reloads
     }
 
-    /// Reads the additional registry again, and applies it together with the published registry;
-    /// `None` if neither is configured.
+    /// Reads the additional registry again, and applies it together with the published one; `None`
+    /// if the config has neither.
     pub(crate) async fn reload_registry(self: Arc<Self>) -> Option<ReloadOutcome> {
         let RegistrySources { extra, published } = self.registry.clone();
         if extra.is_none() && published.is_none() {
             return None;
         }
-        // This lock ensures that the registry that is read last is also applied last.
+        // With this lock, the registry that was read last is also applied last.
         let RobotsOpener { registry_order: order, followed, .. } = self.opener();
         let loading = async {
             let order = order.lock_owned().await;
@@ -146,8 +147,8 @@ impl Sites {
         let sources = &self.registry;
         let (event, outcome, message) = match loaded {
             Ok((registry, _order)) => {
-                // The sites of another config may have replaced these sites meanwhile, so the
-                // registry is applied to the successors, too.
+                // A new config may have replaced these sites meanwhile, so the registry is applied
+                // to their successors, too.
                 let mut next = Some(Arc::clone(&self));
                 while let Some(sites) = next {
                     sites.set_registry(&registry);
@@ -180,10 +181,10 @@ impl Sites {
         .await;
     }
 
-    /// Runs work for a site on a blocking thread, after earlier work for the site has ended.
-    /// Returns `None` if this takes longer than [`PATIENCE`], or if the work panics; work that
-    /// takes longer still runs to its end. If the files of a site hang, the site therefore blocks
-    /// only one thread, however often it is reloaded.
+    /// Does work for a site on a blocking thread, once earlier work for the site has ended. Returns
+    /// `None` if this takes longer than [`PATIENCE`] or the work panics; work that takes longer is
+    /// still completed. If the files of a site hang, repeated reloads therefore block only one
+    /// thread.
     async fn blocking<R: Send + 'static>(
         self: &Arc<Self>,
         number: usize,
@@ -197,14 +198,14 @@ impl Sites {
                 let _order = order;
                 this.iter().nth(number).map(|site| work(&this, site))
             };
-            // An error can be ignored here: the panic hook has already reported the panic.
+            // The error is ignored, because the panic hook has reported the panic.
             spawn_blocking(work).await.ok().flatten()
         };
         timeout(PATIENCE, working).await.ok().flatten()
     }
 
-    /// Creates the gate of a site again and applies it. Returns whether the expectations could be
-    /// used.
+    /// Reads the files of a site's gate again, and applies the new gate. Returns whether the
+    /// expectations could be used.
     fn renew_gate(&self, site: &ServedSite) -> bool {
         let gate = site.gate.gate(&self.opener().registry);
         let gate = gate.inspect_err(|why| site.gate.reject_expectations(why));
@@ -216,10 +217,10 @@ fn late() -> String {
     format!("still being read after {} s", PATIENCE.as_secs())
 }
 
-/// Reads a robots.txt again, after the previous read under the same lock has ended.
+/// Reads a robots.txt again. If another read holds the lock `order`, waits for its end first.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();
-    // The read needs its own task, so that it continues if the response no longer waits for it.
+    // The read is a separate task, so that it continues if nobody waits for its result any more.
     let reading = tokio::spawn(async move {
         let _order = OptionFuture::from(order.map(Mutex::lock_owned)).await;
         robots.reload().await
@@ -236,8 +237,8 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     SiteReload { name, grace_end, grace_rules, outcome, hash, message, append: Vec::new() }
 }
 
-/// Runs work for all items, for at most [`AT_ONCE`] of them at a time. Returns the results in the
-/// order of the items.
+/// Does work for all items, with at most [`AT_ONCE`] of them in progress. Returns the results in
+/// the order of the items.
 fn in_windows<T, F: Future>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,
@@ -245,7 +246,7 @@ fn in_windows<T, F: Future>(
     let numbered = |(number, working): (usize, F)| async move { (number, working.await) };
     let working: Vec<_> = items.into_iter().map(work).enumerate().map(numbered).collect();
     async {
-        // The stream is unordered, so that a slow item does not delay others. The results are
+        // Results are collected in any order, so that a slow item does not delay others. They are
         // sorted afterwards.
         let mut results: Vec<_> = stream::iter(working).buffer_unordered(AT_ONCE).collect().await;
         results.sort_unstable_by_key(|(number, _)| *number);

@@ -1,9 +1,8 @@
-//! Creates the sites of a config that replaces another.
+//! Creates the sites of a config that replaces another config.
 //!
-//! Everything that is the same in both configs is kept. A robots.txt with the same source keeps its
-//! versions, its history and its cache of agents, and unchanged upstreams keep their health and
-//! their connections. The served sites do not change until the new sites have been opened without
-//! errors.
+//! What is the same in both configs keeps its state. A robots.txt with the same source keeps its
+//! versions, its history and its cache of agents. Unchanged upstreams keep their health and their
+//! connections. The served sites do not change until the new sites have been opened without errors.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
@@ -25,28 +24,29 @@ use super::site_robots::{LiveSite, SiteRobots, SiteSettings};
 use crate::config::{Config, SiteConfig, extended_registry};
 use crate::webhooks::SiteHooks;
 
-/// Maximum number of sources that are opened at the same time. Sources that are fetched take as
-/// long as their servers do.
+/// Maximum number of sources that are opened at the same time. Opening a source that is fetched
+/// takes as long as its server does.
 const AT_ONCE: usize = 16;
 
-/// The opened sites of a new config, ready to replace the served sites.
+/// The sites of a new config, which are open and ready to replace the served sites.
 #[derive(Debug)]
 pub(crate) struct Renewal {
     pub(crate) sites: Arc<Sites>,
-    /// The registry that the sites were opened with.
+    /// Registry that the sites were opened with.
     registry: Arc<Registry>,
-    /// Versions of the published registry that are accepted even if they change a lot.
+    /// Versions of the published registry that are accepted even if they differ a lot from the
+    /// current one.
     accept: Vec<VersionHashPrefix>,
-    /// The webhooks of each site, which are sent when a version goes live.
+    /// Webhooks of each site.
     hooks: Vec<(String, SiteHooks)>,
-    /// The new settings of each robots.txt that was served before, for
-    /// [`apply_settings`](Self::apply_settings).
+    /// New settings of each robots.txt that is already served.
+    /// [`apply_settings`](Self::apply_settings) applies them.
     settings: Vec<(Arc<SiteRobots>, SiteSettings)>,
-    /// Descriptions of new and removed sites, for messages.
+    /// Descriptions of added and removed sites, for messages.
     pub(crate) come_and_gone: Vec<String>,
-    /// Descriptions of sites that are in both configs and differ, for messages.
+    /// Descriptions of changed sites, for messages.
     pub(crate) altered: Vec<String>,
-    /// New sources that cannot be used. Their sites keep the previous source.
+    /// New sources that cannot be used. Their sites keep their previous sources.
     pub(crate) unusable: Vec<UnusableSource>,
 }
 
@@ -68,18 +68,18 @@ struct PlannedSite<'a> {
     backend: Option<BackendSource>,
 }
 
-/// The robots.txt of a site. If the new source cannot be used, this is the previous robots.txt,
-/// with the reason.
+/// The robots.txt of a site. If the new source cannot be used, contains the previous robots.txt and
+/// the reason.
 type OpenedSource = Result<(Arc<SiteRobots>, Option<String>), String>;
 
 impl Sites {
-    /// Creates the sites of a new config. Blocks while it reads files, and while it fetches the new
-    /// sources of sites that already have a robots.txt.
+    /// Creates the sites of a new config. Blocks while it reads files. If a site already has a
+    /// robots.txt and its new source is a URL, also blocks while it fetches that source.
     ///
     /// # Errors
     ///
-    /// Returns an error if the registry, a gate, a new site or a backend cannot be used. In this
-    /// case, nothing has changed.
+    /// Returns an error, without any change, if the registry, a gate, a new site or a backend
+    /// cannot be used.
     pub(crate) fn renew(&self, config: &Config) -> Result<Renewal, String> {
         let held = self.opener();
         let (registry, followed) = self.renew_sources(&held, config)?;
@@ -93,7 +93,7 @@ impl Sites {
         let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
         let rate_store = renewed_rate_store(self.rate_store.as_ref(), config, &self.log)?;
 
-        // Everything that can fail without opening a source is done first.
+        // Everything that can fail before a source is opened comes first.
         let sites = SiteOpener::new(config, evidence.as_ref(), &self.log, self.privacy);
         let mut planned = Vec::with_capacity(config.sites.len());
         for site in &config.sites {
@@ -108,8 +108,8 @@ impl Sites {
         }
         let sources = self.open_sources(&opener, &planned);
 
-        // The inheritance is computed again, because switches may have changed while sources were
-        // opened.
+        // The inheritance is determined again, because switches may have changed while the sources
+        // were opened.
         let inheritance = inherited();
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
@@ -150,7 +150,7 @@ impl Sites {
         })
     }
 
-    /// Opens the sources of sites, at most [`AT_ONCE`] at a time. Starts threads only if a source
+    /// Opens the sources of sites, at most [`AT_ONCE`] at a time. No thread is started if no source
     /// has changed.
     fn open_sources(&self, opener: &RobotsOpener, planned: &[PlannedSite<'_>]) -> Vec<OpenedSource> {
         let open = |planned: &PlannedSite<'_>| self.source(opener, planned.site, &planned.settings, planned.before);
@@ -167,7 +167,7 @@ impl Sites {
         sources
     }
 
-    /// Returns the registry of a new config, and the published registry that is followed for it.
+    /// Returns the registry for a new config, and the published registry that it polls.
     fn renew_sources(
         &self,
         held: &RobotsOpener,
@@ -177,8 +177,8 @@ impl Sites {
         let followed =
             if were.published == are.published { held.followed.clone() } else { held.follow_registry(config)? };
         if were == are {
-            // The sources of the registry are the same. Changes of their content are followed
-            // separately, not at a reload of the config.
+            // The sources of the registry are the same. Their content is watched separately, so it
+            // is not read here.
             return Ok((held.registry.clone(), followed));
         }
         let base = followed.as_ref().map_or_else(|| Registry::builtin().clone(), FollowedRegistry::registry);
@@ -186,8 +186,9 @@ impl Sites {
         Ok((registry, followed))
     }
 
-    /// Returns the gate of a site. If the file of expectations is the same as before but has an
-    /// error now, the last gate is used, so that the config is not rejected because of the file.
+    /// Returns the gate of a site. If its expectations have become unusable, but the file is the
+    /// same as before, returns the last usable gate: the config must not be rejected because of
+    /// that file.
     fn gate(
         &self,
         settings: &GateSettings,
@@ -207,8 +208,8 @@ impl Sites {
         Ok(held)
     }
 
-    /// Returns the robots.txt of a site: the previous one if the source is the same, otherwise a
-    /// newly opened one.
+    /// Returns the robots.txt of a site. If the source is the same as before, this is the previous
+    /// robots.txt.
     fn source(
         &self,
         opener: &RobotsOpener,
@@ -220,7 +221,7 @@ impl Sites {
             return Ok((before.robots.clone(), None));
         }
         let is_live = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_some());
-        // If the site has a live version, the new source must be usable at once. Otherwise, the
+        // If the site has a live version, its new source must be usable immediately. Otherwise, the
         // site keeps its previous source.
         let live = before.filter(|before| before.lives().iter().any(is_live));
         let when_missing = match live {
@@ -236,9 +237,8 @@ impl Sites {
 }
 
 impl Renewal {
-    /// Applies the new settings to every robots.txt that was served before. From now on, the new
-    /// sites count as the successors of the previous ones. Blocks while rules are compiled, but
-    /// does not read files.
+    /// Applies the new settings to every robots.txt that is already served. Also makes the new
+    /// sites the successors of `before`. Blocks while rules are compiled, but does not read files.
     pub(crate) fn apply_settings(&self, before: &Sites) {
         before.hand_over(&self.sites);
         if let Some(hooks) = self.sites.hooks() {
@@ -249,8 +249,8 @@ impl Renewal {
         if let Some(evidence) = &self.sites.evidence {
             evidence.apply(&self.registry);
         }
-        // If the registry was read again meanwhile, this step may have overwritten it with an older
-        // one. Therefore, applying the registry is repeated until it stays the same.
+        // If the registry was read again meanwhile, this step may have replaced it by an older one.
+        // Therefore, this is repeated until the registry stays the same.
         let mut applied = self.registry.clone();
         loop {
             let current = self.sites.opener().registry;
@@ -259,7 +259,7 @@ impl Renewal {
             }
             self.sites.iter().for_each(|site| site.set_registry(&current));
             if let Some(evidence) = &self.sites.evidence {
-                // The result can be ignored: this registry was already checked when it was read
+                // The result is ignored, because this registry was already checked when it was read
                 // again.
                 let _ = evidence.follow(&current);
             }
@@ -268,14 +268,15 @@ impl Renewal {
     }
 }
 
-/// Describes a removed site. If its kill switch was off, it stays in the state directory, but has
-/// no effect any more.
+/// Describes a removed site. If its kill switch was off, the switch stays off in the state
+/// directory, but has no effect any more.
 fn departure(gone: &ServedSite) -> String {
     let switch = if gone.is_off() { ", and with it its kill switch, which was off" } else { "" };
     format!("site {:?} is removed{switch}", &*gone.name)
 }
 
-/// Describes how a site differs from the previous one, for messages; `None` if it does not.
+/// Describes the differences between the new and the previous site, for messages; `None` if there
+/// are none.
 fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     let mut parts = Vec::new();
     let mut compare = |is_same: bool, what| parts.extend((!is_same).then_some(what));
@@ -290,12 +291,12 @@ fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     (!parts.is_empty()).then(|| format!("site {:?} has changed: {}", &*site.name, parts.join(", ")))
 }
 
-/// Runs a function for all items, each on its own thread.
+/// Calls a function for each item, in one thread per item.
 pub(crate) fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
         let each = &each;
         let threads: Vec<_> = work.iter().map(|item| scope.spawn(move || each(item))).collect();
-        // A panic of a thread is passed on to the caller.
+        // If a thread panics, its panic continues in the caller.
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|cause| resume_unwind(cause))).collect()
     })
 }
@@ -349,24 +350,24 @@ mod tests {
         let served = Arc::new(Sites::open(&of(""), false, &Log::nowhere()).unwrap());
         knows(&served, "FirstThing");
 
-        // The registry changes after the new sites are opened.
+        // The registry changes after the new sites were opened.
         let renewal = served.renew(&of(new_site)).unwrap();
         rows("SecondThing");
         assert_eq!(served.reload(None).await.unwrap().registry.unwrap().outcome, "published");
         renewal.apply_settings(&served);
         knows(&renewal.sites, "SecondThing");
-        // The registry changes after the settings are applied, and before the sites are swapped.
+        // The registry changes after the settings were applied, but before the sites are swapped.
         rows("ThirdThing");
         served.reload(None).await.unwrap();
         knows(&renewal.sites, "ThirdThing");
-        // The registry changes after the sites have been replaced twice.
+        // The registry changes after the sites were replaced twice.
         let next = renewal.sites.renew(&of("")).unwrap();
         next.apply_settings(&renewal.sites);
         rows("FourthThing");
         served.reload(None).await.unwrap();
         knows(&next.sites, "FourthThing");
 
-        // Sites with other sources of the registry must not be affected.
+        // Sites whose config has other sources of the registry must not be affected.
         let other = config(folder.path(), "", robots);
         let without = next.sites.renew(&other).unwrap();
         without.apply_settings(&next.sites);
@@ -390,7 +391,7 @@ mod tests {
         };
         let agents = "[agents]\nregistry_extra = \"crawlers.toml\"\n";
         let served = Sites::open(&of(""), false, &Log::nowhere()).unwrap();
-        // The error of this config is a missing file, which is found last.
+        // The last thing that is found in this config is an error: a missing file.
         let missing = "[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\n\
                        robots = { path = \"missing.txt\", on_missing = \"fail\" }\n";
         served.renew(&of(&format!("{missing}{agents}"))).unwrap_err();
@@ -459,7 +460,7 @@ mod tests {
                 Config::load(&path).unwrap()
             };
             let only = |sites: &Sites| sites.lives().next().unwrap().robots;
-            // Times are compared with a precision of milliseconds, as stored on the disk.
+            // The disk stores times in milliseconds, so they are compared with that precision.
             let entries = |sites: &Sites| -> Vec<_> {
                 let history = only(sites).history();
                 history
@@ -484,8 +485,8 @@ mod tests {
             std::fs::write(&file, "User-agent: *\nDisallow: /\n").unwrap();
             let _ = only(&served).reload_blocking();
             let mut known = is_as_before(&served, &[]);
-            // The site is renamed with one host less, with one host more, and back to its original
-            // name. The state directory contains older state under this name.
+            // The site is renamed with one host less, then with one host more, and then back to its
+            // first name. The state directory still contains older state under that name.
             let renamed = [("store", r#""shop.test""#), ("mall", r#""new.test", "shop.test""#), ("shop", own)];
             for (name, hosts) in renamed {
                 let was = served.iter().next().unwrap().name.to_string();
@@ -500,15 +501,15 @@ mod tests {
                 let started = Sites::open(&of("shop", own), false, &Log::nowhere()).unwrap();
                 known = is_as_before(&started, &known);
                 drop(started);
-                // At a start, the inheritance is read from the state directory, so its folder is
-                // renamed, too.
+                // A start reads the state of the previous site from the state directory, so its
+                // folder is renamed, too.
                 let sites = folder.path().join("state/sites");
                 std::fs::rename(sites.join("shop"), sites.join("outlet")).unwrap();
                 let started = Sites::open(&of("outlet", own), false, &Log::nowhere()).unwrap();
                 is_as_before(&started, &known);
                 served = Arc::new(started);
             }
-            // A site with a host that no previous site had inherits no versions.
+            // A site whose host is new must inherit no versions.
             let other = served.renew(&of("other", r#""other.test""#)).unwrap();
             assert!(only(&other.sites).snapshot().content.is_none());
             assert_eq!(other.come_and_gone[0], "site \"other\" is new");
@@ -624,7 +625,7 @@ mod tests {
         drop(served);
         let mut waiting = String::new();
         for name in ["b", "b", "c"] {
-            // The second start must find the state that the first one saved.
+            // The second start must find the state that the first one has saved.
             config.sites[0].name = name.to_owned();
             let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
             assert!(
@@ -640,8 +641,8 @@ mod tests {
             waiting = status.pending.unwrap().hash().short().to_string();
             keep(started.state.directory.as_ref().unwrap(), &started.hosts());
         }
-        // A decision about a site with a new name, made while no process serves, must belong to
-        // this name even if an earlier site had the same name.
+        // A decision about a renamed site is made while no process serves. It must belong to the
+        // new site, even if an earlier site had the same name.
         let hash = waiting.parse().unwrap();
         config.sites[0].name = "e".to_owned();
         let _ = accept_at_rest(&config, "e", &hash, &Attribution::default()).unwrap();
@@ -653,7 +654,7 @@ mod tests {
             assert!(body.unwrap().ends_with(b"Disallow: /\n") && live.status().pending.is_none(), "{name}");
             keep(started.state.directory.as_ref().unwrap(), &started.hosts());
         }
-        // If the file with the previous hosts is missing, nothing is inherited.
+        // Without the file with the previous hosts, nothing is inherited.
         std::fs::remove_file(folder.path().join("state/hosts.json")).unwrap();
         config.sites[0].name = "d".to_owned();
         let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
@@ -676,11 +677,11 @@ mod tests {
         let body = live.robots.snapshot().content.as_ref().map(|content| content.body().to_vec()).unwrap();
         assert_eq!((&*live.name, body.ends_with(b"/cart/\n")), ("b/one.test", true));
         assert!(live.robots.status().pending.is_some());
-        // A file that appears after the sites are swapped must not inherit anything.
+        // A file that appears after the swap must not inherit anything.
         drop(served);
         std::fs::write(each.join("two.test.txt"), "User-agent: *\nDisallow: /x/\n").unwrap();
         let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        // The directory opens a new file only after it has stopped changing.
+        // The directory opens a new file only when the file has stopped changing.
         while !renewal.sites.lives().any(|live| live.name == "b/two.test") {
             assert!(std::time::Instant::now() < end);
             renewal.sites.iter().for_each(|site| site.robots.rescan());
@@ -700,16 +701,16 @@ mod tests {
             }
             let served = Sites::open(&config(folder.path(), state, FILE), false, &Log::nowhere()).unwrap();
             served.enforce(Some("a"), Enforcement::Off).unwrap();
-            // A new source must adopt the switch of the source that it replaces.
+            // A new source must adopt the switch of the previous source.
             let other = format!("{FILE}\nrobots.max_age = \"7m\"");
             let renewal = served.renew(&config(folder.path(), state, &other)).unwrap();
             renewal.apply_settings(&served);
             assert_eq!(switches(&renewal.sites), [Enforcement::Off]);
-            // The switch changes while the new sites are open, but not swapped yet.
+            // The switch changes while the new sites are open, but before they are swapped.
             served.enforce(Some("a"), Enforcement::On).unwrap();
             assert_eq!(switches(&renewal.sites), [Enforcement::On]);
-            // The switch changes after the swap, through the previous sites, which a request that
-            // began earlier still holds.
+            // The switch changes after the swap, through the previous sites. A request that began
+            // earlier may still hold them.
             let swapped = renewal.sites;
             served.enforce(Some("a"), Enforcement::Off).unwrap();
             assert_eq!((switches(&served), switches(&swapped)), (vec![Enforcement::Off], vec![Enforcement::Off]));

@@ -1,5 +1,5 @@
-//! Opens the robots.txt of a site from the source in its config, and defines the listener that
-//! announces each new version to webhooks.
+//! Opens the robots.txt of a site from the source in its config. Also defines the listener that
+//! passes each new version to webhooks.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,37 +27,37 @@ use crate::config::{Config, Remote, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
 use crate::webhooks::{Notice, PublishHooks};
 
-/// The resources that all sites of a config share: registry, state, watcher, compile cache, fetcher
-/// and gate.
+/// What all sites of a config share when they are opened: registry, state, watcher, compile cache,
+/// fetcher and gate.
 #[derive(Clone, Debug)]
 pub(super) struct RobotsOpener {
     pub(super) registry: Arc<Registry>,
     pub(super) state: StateHandle,
     pub(super) watcher: Watcher,
-    /// Creates the listeners that send webhooks when a version goes live; `None` if sites are
-    /// opened but not served.
+    /// Creates listeners that pass new versions to webhooks; `None` if sites are opened but not
+    /// served.
     pub(super) publish: Option<PublishListener>,
-    /// The parts that are appended to the robots.txt being opened.
+    /// Parts that are appended to the robots.txt that is being opened.
     parts: Option<AppendedParts>,
-    /// Deadline for parts that were never fetched: until then, opening a site waits for them.
+    /// Until when the opening of a site may wait for parts that were never fetched.
     parts_until: Instant,
     gate: Option<Gate>,
-    /// The state that new sites inherit.
+    /// State that new sites inherit.
     inheritance: Weak<Inheritance>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     occasion: OpeningOccasion,
     /// Locked while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
-    /// The registry that is published at a URL and followed, if one is configured.
+    /// The registry that is published at a URL; `None` if none is configured.
     pub(super) followed: Option<FollowedRegistry>,
-    /// Notified when the published registry has changed.
+    /// Notified when a new version of the published registry is in use.
     pub(super) registry_changed: Arc<Notify>,
-    /// The log for the reloads and problems of the opened sites.
+    /// Log for the reloads and problems of the opened sites.
     log: Log,
 }
 
-/// The reason why sites are opened.
+/// Why sites are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpeningOccasion {
     /// The process starts.
@@ -67,7 +67,7 @@ enum OpeningOccasion {
 }
 
 impl RobotsOpener {
-    /// Opens the robots.txt of a site with a single robots.txt.
+    /// Opens the robots.txt of a site that has only one.
     fn open_one<S: SiteSource>(
         &self,
         builder: LiveBuilder<S>,
@@ -77,8 +77,7 @@ impl RobotsOpener {
         let builder = builder.when_missing(when_missing).compile_cache(&self.compile_cache);
         let builder = self.configured(builder, site, &site.name, settings, &counts);
         let live = builder.open().map_err(|rejection| match &rejection.pending {
-            // The full message of the library is not used, because it is written for users of the
-            // library.
+            // The library's own message is not used, because it addresses developers.
             Some(pending) => {
                 format!("{}: version {} waits to be accepted: {pending}", rejection.origin, pending.hash().short())
             }
@@ -107,34 +106,35 @@ impl RobotsOpener {
         }
     }
 
-    /// Returns the opener for a new config, with the same watcher, caches and state.
+    /// Returns an opener for a new config, which shares the watcher, the caches and the state.
     pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));
         Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }
     }
 
-    /// Returns an opener whose sites inherit state according to `inheritance`. The opener only has
-    /// a weak reference, so that files of a folder that are opened later, when the inheritance is
-    /// dropped, inherit nothing.
+    /// Returns an opener whose sites inherit state according to `inheritance`. The opener holds
+    /// only a weak reference. A file that is added to a folder later, when the inheritance has been
+    /// dropped, therefore inherits nothing.
     pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
         Self { inheritance: Arc::downgrade(inheritance), ..self }
     }
 
-    /// Returns an opener for a dry run, with a read-only state and without logging. Watcher and
-    /// caches are shared.
+    /// Returns an opener for a dry run: its state is read-only, and it logs nothing. It shares the
+    /// watcher and the caches.
     pub(super) fn for_rehearsal(&self, state: StateHandle) -> Self {
         Self { state, publish: None, log: Log::nowhere(), ..self.clone() }
     }
 
-    /// Starts to follow the published registry of a config, if one is configured.
+    /// Starts to poll the published registry of a config, if there is one.
     pub(super) fn follow_registry(&self, config: &Config) -> Result<Option<FollowedRegistry>, String> {
         let Some(settings) = &config.registry.published else { return Ok(None) };
         let changed = Arc::clone(&self.registry_changed);
         FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, &self.log).map(Some)
     }
 
-    /// Returns the settings of a site's gate. If `before` is given, its watched pages are kept.
+    /// Returns the settings of a site's gate. If `before` belongs to the same site, its pages are
+    /// kept.
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) if before.site == site.name => before.pages.clone(),
@@ -152,7 +152,7 @@ impl RobotsOpener {
         GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher, self.state.fleet.as_ref())
     }
 
-    /// Returns the file that stores the pages of a site's sitemaps across restarts.
+    /// Returns the file with the pages of a site's sitemaps, which survives restarts.
     pub(super) fn saved_pages(&self, site: &str) -> SavedPages {
         SavedPages::of(self.state.directory.as_ref().map(StateDir::path), site)
     }
@@ -166,8 +166,8 @@ impl RobotsOpener {
         }
     }
 
-    /// Opens a site's robots.txt, and joins it to the switch of the site. Every reload is logged.
-    /// Blocks while it reads files and, if `when_missing` requires a response, while it waits for a
+    /// Opens a site's robots.txt, and connects it to the switch of the site. Every reload is
+    /// logged. Blocks while it reads files. If `when_missing` requires a response, also waits for a
     /// fetch.
     pub(super) fn open(
         &self,
@@ -194,7 +194,7 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        // This is done only at a start. At a reload, the switches of the previous sites may change
+        // This happens only at a start. At a reload, the switches of the previous sites may change
         // while sources are opened, so `Sites::renew` adopts them afterwards.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
@@ -236,7 +236,7 @@ impl RobotsOpener {
         let on_event = {
             let (name, log) = (site.name.clone(), self.log.clone());
             move |event: &DirectoryEvent<'_>| match event {
-                // The listener of the file's reloads has already logged its first reload.
+                // The listener of the file itself has already logged that it was opened.
                 DirectoryEvent::Added { .. } => {}
                 event => log_events::directory(&log, &name, event),
             }
@@ -263,8 +263,7 @@ impl RobotsOpener {
         Ok(builder.schedule(schedule).fetcher(&fetcher))
     }
 
-    /// Returns the fetcher that all sites share. Its thread starts with the first site that is
-    /// fetched.
+    /// Returns the fetcher that all sites share. The first call starts its thread.
     pub(super) fn fetcher(&self) -> std::io::Result<Fetcher> {
         let mut fetcher = self.fetcher.lock();
         match &*fetcher {
@@ -273,7 +272,7 @@ impl RobotsOpener {
         }
     }
 
-    /// Configures everything that does not depend on the kind of source. `name` is the name of the
+    /// Sets everything that is independent of the kind of source. `name` is the name of the
     /// robots.txt.
     fn configured<S>(
         &self,
@@ -305,8 +304,8 @@ impl RobotsOpener {
     }
 }
 
-/// Opens the robots.txt with this name as the next start would, to change the state of a robots.txt
-/// that no process serves.
+/// Opens the robots.txt with this name as the next start would, so that a command can change its
+/// state while no process serves it.
 pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<LiveSite, String> {
     let state = StateHandle::open(config).map_err(|error| error.to_string())?;
     let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
@@ -319,14 +318,14 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     live.ok_or_else(|| "its folder does not contain such a file".to_owned())
 }
 
-/// Version in notices about a site that no longer has a robots.txt.
+/// Version in notices about a robots.txt that was removed.
 const NONE: &str = "none";
 
-/// Creates the listeners that announce new versions of the sites of one config.
+/// Creates listeners that pass new versions of the sites of one config to webhooks.
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
     pub(super) hooks: Arc<PublishHooks>,
-    /// Whether the opened sites are served. Before that, no version is announced.
+    /// Whether the opened sites are served. Before that, no version is passed to webhooks.
     is_serving: Arc<AtomicBool>,
 }
 
@@ -342,9 +341,9 @@ impl PublishListener {
         move |reload, snapshot| {
             let version = || own.version(&site, &name, snapshot);
             if reload.cause.is_opening() {
-                // At its first reload, a robots.txt may go live with a version from before a
-                // restart. If the sites are already served, as for a new file of a folder, this
-                // version must be passed to the hooks here.
+                // A robots.txt may begin with a version from before a restart. If the sites are
+                // already served, for example when a file is added to a folder, that version is
+                // passed to the hooks here.
                 if own.is_serving.load(Ordering::Acquire) && snapshot.content.is_some() {
                     own.hooks.serves(&version());
                 }
@@ -354,8 +353,8 @@ impl PublishListener {
         }
     }
 
-    /// Records that the opened sites are served from now on, and passes their versions to the
-    /// hooks. Reads the state directory.
+    /// Notes that the opened sites are served from now on, and passes their versions to the hooks.
+    /// Reads the state directory.
     pub(super) fn serves(&self, lives: impl Iterator<Item = (String, LiveSite)>) {
         self.is_serving.store(true, Ordering::Release);
         for (site, live) in lives {

@@ -1,4 +1,4 @@
-//! The evidence that is used to verify the senders of requests, if the config has `[identity]`.
+//! Gathers the evidence that verifies who sends requests, if the config has `[identity]`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,11 +16,10 @@ use crate::http_common::ClientRequest;
 use crate::log::{Log, LogEvent};
 use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 
-/// Name of the folder for lists and keys in the state directory.
+/// Name of the folder with lists and keys in the state directory.
 pub(crate) const EVIDENCE_FOLDER: &str = "evidence";
 
-/// The evidence about the senders of requests, which all sites share. Clones are cheap and share
-/// the evidence.
+/// Evidence about the senders of requests. All sites share it. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(super) struct SenderEvidence {
     verifier: Verifier,
@@ -28,7 +27,7 @@ pub(super) struct SenderEvidence {
 }
 
 impl SenderEvidence {
-    /// Starts to gather evidence if the config has `[identity]`. Without it, no lists are fetched
+    /// Starts to gather evidence, if the config has `[identity]`. Otherwise, no lists are fetched
     /// and no names are resolved.
     pub(super) fn start(config: &Config, registry: &Arc<Registry>, log: &Log) -> Result<Option<Self>, String> {
         let Some(settings) = &config.identity else { return Ok(None) };
@@ -53,9 +52,9 @@ impl SenderEvidence {
         Ok(Some(Self { verifier, settings: settings.clone() }))
     }
 
-    /// Returns the evidence for a new config. If the sources of evidence are the same, the previous
-    /// evidence is kept. The new registry and settings take effect only when [`apply`](Self::apply)
-    /// is called, because the config may still be rejected.
+    /// Returns the evidence for a new config. If its sources are the same as before, this is the
+    /// previous evidence. The new registry and settings take effect only after
+    /// [`apply`](Self::apply), because the config may still be rejected.
     pub(super) fn renewed(
         before: Option<&Self>,
         config: &Config,
@@ -71,33 +70,32 @@ impl SenderEvidence {
         }
     }
 
-    /// Applies a registry, and the settings about requests.
+    /// Applies a registry, and the settings for verifying requests.
     pub(super) fn apply(&self, registry: &Registry) {
-        // The result can be ignored: the registry was already checked, or the evidence was started
-        // with it.
+        // The result is ignored, because the registry was already checked.
         let _ = self.verifier.follow(registry);
         self.verifier.set_trusted_proxies(self.settings.trusted_proxies.iter().copied());
     }
 
-    /// Follows the lists, host names and key directories of another registry.
+    /// Uses the lists, host names and key directories of another registry from now on.
     ///
     /// # Errors
     ///
-    /// Returns an error if a value in the registry is invalid. In this case, the previous evidence
-    /// stays in use.
+    /// Returns an error if a value in the registry is invalid. The previous evidence then stays in
+    /// use.
     pub(super) fn follow(&self, registry: &Registry) -> Result<(), String> {
         self.verifier.follow(registry).map_err(|error| error.to_string())
     }
 
-    /// Adds the check of senders to a site's layer.
+    /// Adds the verification of senders to a site's layer.
     pub(super) fn checked(&self, layer: RobotsLayer, site: &SiteName) -> RobotsLayer {
         let names = ListenerNames::default();
         let check = SenderCheck::new(&self.verifier).site(site.clone());
         layer.verifier(check.listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?)))
     }
 
-    /// Returns a problem if the config tags or refuses impostors, but the evidence cannot refute
-    /// any claim. Problems of single lists are in the [report](Self::report).
+    /// Returns a problem if the config tags or refuses impostors, although the evidence cannot
+    /// refute any claim. Problems of single lists are in the [report](Self::report).
     pub(super) fn problem(&self) -> Option<String> {
         let status = self.verifier.status();
         let is_ineffective = status.can_refute == Some(false) && self.settings.impostors != Impostors::Observe;
@@ -143,16 +141,16 @@ impl SenderEvidence {
         }
     }
 
-    /// Reports whether the settings have the same sources of evidence. Settings about how requests
-    /// use the evidence may differ.
+    /// Reports whether these settings have the same sources of evidence. Settings for using the
+    /// evidence may differ.
     fn has_sources_of(&self, settings: &IdentityConfig) -> bool {
         let IdentityConfig { impostors, wait, trusted_proxies, .. } = self.settings.clone();
         self.settings == IdentityConfig { impostors, wait, trusted_proxies, ..settings.clone() }
     }
 }
 
-/// A cache of the addresses of listeners as strings. Each worker has its own cache, so that workers
-/// do not wait for each other.
+/// Caches the addresses of listeners as strings. Each worker has its own cache, so that workers do
+/// not wait for each other.
 #[derive(Debug, Default)]
 struct ListenerNames(Mutex<Vec<(SocketAddr, Arc<str>)>>);
 

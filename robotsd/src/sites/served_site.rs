@@ -1,4 +1,4 @@
-//! A served site: its live robots.txt, its backend, and the outcomes of its requests.
+//! Defines a served site: its live robots.txt, its backend, and the counts of its requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -26,21 +26,21 @@ use crate::report::{RequestsReport, is_of};
 use crate::request::{PaceStore, SiteJudge};
 use crate::shared_rate::SharedRate;
 
-/// An open site of a config.
+/// An open site. A worker gets its layer and its backend from it.
 #[derive(Debug)]
 pub(crate) struct ServedSite {
     pub(crate) name: SiteName,
     pub(super) hosts: Vec<String>,
     pub(super) robots: Arc<SiteRobots>,
     pub(super) gate: GateSettings,
-    /// The settings of the site. Their source is that of `robots`, even if the config has a new
-    /// source that cannot be used.
+    /// Settings of the site. If its new source cannot be used, they contain the previous source,
+    /// which is still open.
     pub(super) settings: SiteConfig,
-    /// The evidence that is used to verify the senders of requests.
+    /// Evidence that verifies who sends requests.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The outcomes of requests to the site, including requests under earlier configs.
+    /// Counts of the requests to the site. A new config does not reset them.
     pub(super) outcomes: SiteOutcomes,
-    /// The recorders of the board; `None` if the config disables the board.
+    /// Recorders for the board; `None` if the config disables the board.
     pub(super) recorders: Option<Arc<SiteRecorders>>,
     /// The backend; `None` if no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
@@ -66,7 +66,7 @@ impl ServedSite {
         lives.map(|live| LiveSite { pages: pages(), ..live }).collect()
     }
 
-    /// Reports whether the switch of any robots.txt of the site is off.
+    /// Reports whether the switch is off for any robots.txt of the site.
     pub(super) fn is_off(&self) -> bool {
         self.lives().iter().any(|live| live.robots.status().switch == Enforcement::Off)
     }
@@ -76,8 +76,8 @@ impl ServedSite {
         host_patterns(&self.hosts)
     }
 
-    /// Returns the layer that decides about requests to the site on one worker. Requests wait at
-    /// most `wait` for evidence. All layers of a site use the same snapshots.
+    /// Returns the layer that decides about requests to the site on one worker. A request waits at
+    /// most `wait` for evidence about its sender. All layers of a site share their snapshots.
     pub(crate) fn judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>, wait: Duration) -> SiteJudge {
         let layer = self.observed_layer().with_crawler_records();
         let layer = if store.is_some() { layer.counted_in_store() } else { layer };
@@ -88,8 +88,8 @@ impl ServedSite {
         });
         let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups()));
         let evidence = VerifyLayer::new(&counting, wait);
-        // Both layers look up the agent of a request, but it must be counted once. The layer that
-        // comes first counts: `evidence`, or `layer` if requests do not wait.
+        // Both layers look up the agent of a request, but only one of them may count it. This is
+        // the first one: `evidence`, or `layer` if requests do not wait for evidence.
         let layer = if wait.is_zero() { counting } else { layer };
         let services = self.recorders.as_ref().map(|recorders| Arc::clone(&recorders.services));
         let name = self.name.clone();
@@ -106,19 +106,20 @@ impl ServedSite {
             log_events::request(self.name.clone(), self.settings.policy.clone(), self.log.clone(), self.privacy);
         let layer = match self.evidence {
             Some(_) => self.quiet_layer().on_crawler(observer),
-            // Without evidence, allowed requests need no observer, because they are not logged.
+            // Without evidence, nothing is logged about allowed requests, so only disallowed
+            // requests need an observer.
             None => self.quiet_layer().on_disallowed(observer),
         };
         let Some(recorder) = self.recorders.as_deref().map(SiteRecorders::recorder) else { return layer };
         layer.on_crawler(move |event| recorder.observe(event))
     }
 
-    /// Reports whether the site has a directory with a robots.txt for each host.
+    /// Reports whether the site has a directory with one robots.txt per host.
     pub(super) const fn has_directory(&self) -> bool {
         matches!(self.settings.robots, RobotsSource::Directory { .. })
     }
 
-    /// Returns the counts of crawlers since the last call, for the board.
+    /// Returns the state of the site for the board, and the counts of crawlers since the last call.
     pub(super) fn board_moment(&self, now: Second, registry: &Arc<Registry>) -> Option<SiteMoment> {
         let recorders = self.recorders.as_ref()?;
         recorders.services.follow(registry);
@@ -129,7 +130,8 @@ impl ServedSite {
             recorders.follow(robots, now);
         }
         let content = robots.and_then(|robots| robots.with(|snapshot| snapshot.content.clone()));
-        // `has_missed` shows that enforcement was off since the last call, even if it is on again.
+        // If `has_missed` is set, enforcement was off at some time since the last call, even if it
+        // is on now.
         let was_off = recorders.has_missed.swap(false, Ordering::AcqRel);
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
         let sight = if is_off || was_off { Sight::Blind } else { Sight::Clear };
@@ -140,13 +142,13 @@ impl ServedSite {
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
-    /// Tells the board that enforcement was switched off, so that crawlers were not recognised for
-    /// some time.
+    /// Notes for the board that enforcement was switched off, so that crawlers were not recognised
+    /// for some time.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
 
-    /// Tells the board that the hosts of the site have changed.
+    /// Notes for the board that the hosts of the site have changed.
     pub(super) fn has_other_hosts(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_new_hosts.store(true, Ordering::Release));
     }
@@ -156,7 +158,7 @@ impl ServedSite {
         self.outcomes.of_worker(agent_lookups)
     }
 
-    /// Returns a layer without logging.
+    /// Returns a layer that logs nothing.
     pub(crate) fn quiet_layer(&self) -> RobotsLayer {
         let layer = self
             .robots
@@ -178,20 +180,20 @@ impl ServedSite {
         self.backend.as_ref().map(|source| source.backend(workers, before))
     }
 
-    /// Copies the source settings of the previous site to this one, because the new source cannot
-    /// be used. As a result, the next config is compared with the source that is open.
+    /// Copies the source of the previous site to the settings, because the new source cannot be
+    /// used. The next config is then compared with the source that is open.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
         let SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
-    /// Applies a registry. The options of the check depend on the registry, because they contain
-    /// the crawlers that the site refuses.
+    /// Applies a registry. The options of the check depend on it, because they contain the crawlers
+    /// that the site refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }
 
-    /// Reports whether these settings would open the same robots.txt.
+    /// Reports whether the robots.txt would have to be opened in the same way with these settings.
     pub(super) fn has_source_of(&self, site: &SiteConfig) -> bool {
         let of = |site: &SiteConfig| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
         of(&self.settings) == of(site) && self.settings.append == site.append
@@ -205,21 +207,21 @@ impl ServedSite {
     }
 }
 
-/// The outcome counts of a site. Clones are cheap and share the counts.
+/// Counts of the requests to a site. Clones are cheap and share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteOutcomes(Arc<Mutex<OutcomeParts>>);
 
 #[derive(Debug, Default)]
 struct OutcomeParts {
     workers: Vec<Arc<OutcomeCounts>>,
-    /// The sums of the workers that no longer serve the site.
+    /// Sums of the workers that no longer serve the site.
     ended: SiteTotals,
     combinations: Arc<CrawlerCombinations>,
 }
 
 impl SiteOutcomes {
-    /// Creates outcome counters for one worker. `agent_lookups` counts the worker's lookups of
-    /// agents for all sites together.
+    /// Creates counters for one worker. `agent_lookups` counts this worker's lookups of agents for
+    /// all sites together.
     pub(crate) fn of_worker(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
         let mut parts = self.0.lock();
         let OutcomeParts { workers, ended, combinations } = &mut *parts;
@@ -239,7 +241,7 @@ impl SiteOutcomes {
         self.totals().report()
     }
 
-    /// Returns the numbers of visitors from services and of pages that crawlers received, since the
+    /// Returns the numbers of referred visitors and of pages that crawlers received, since the
     /// process started.
     fn given_and_taken(&self) -> (VisitorTotals, PageTotals) {
         let parts = self.0.lock();

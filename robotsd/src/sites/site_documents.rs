@@ -1,13 +1,13 @@
-//! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder.
+//! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder. Keeps the
+//! pages up to date that the gate protects.
 //!
 //! The public host names of the site are not resolved, and nothing is read from other hosts. The
 //! number of bytes, redirects and servers, and the time, are limited.
 //!
-//! The pages that a gate watches are refreshed from the sitemaps, and from the paths that search
-//! engines request most. Publishing a version does not wait for this: the gate uses the pages that
-//! are known at that time. If a sitemap cannot be read, the known pages are kept, and a note
-//! reports this. A sitemap that lists less than half of the known pages still replaces them, but a
-//! note reports this.
+//! These pages are those in the sitemaps, and those that search engines request most. Publishing a
+//! version does not wait for reading them: the gate uses the pages that are known at that time. If
+//! a sitemap cannot be read, the known pages are kept. If it lists less than half of the known
+//! pages, it still replaces them. In both cases, a note reports this.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -41,17 +41,17 @@ use crate::upstream::HttpVersions;
 /// Maximum time for reading all documents of a site together.
 pub(super) const WITHIN: Duration = Duration::from_secs(10);
 
-/// Maximum number of redirects for one document.
+/// Maximum number of redirects per document.
 const REDIRECTS: usize = 3;
 
-/// Maximum number of servers that are tried for one document.
+/// Maximum number of servers that are tried per document.
 const SERVERS: usize = 3;
 
-/// Header with the scheme that visitors of the site use. Without this header, an application might
-/// redirect the request to that scheme.
+/// Header with the scheme that visitors of the site use. Without it, an application might redirect
+/// the request to that scheme.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Reads the documents of one site for a limited time. Blocks the thread.
+/// Reads the documents of one site within a time limit. Blocks the thread.
 #[derive(Debug)]
 pub(super) struct SiteDocuments {
     place: DocumentPlace,
@@ -67,9 +67,9 @@ enum DocumentPlace {
 }
 
 impl SiteDocuments {
-    /// Returns `None` if the site has no backend in this process, or only upstreams that documents
-    /// cannot be read from: upstreams with a Unix socket, with a certificate for another name, or
-    /// with HTTP/2 only.
+    /// Returns `None` if the site has no backend in this process, or if its upstreams cannot be
+    /// used for this. That is the case for upstreams with a Unix socket, with a certificate for
+    /// another name, or with HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,
@@ -93,8 +93,8 @@ impl SiteDocuments {
         Ok(Some(Self { place, hosts, end: Instant::now() + WITHIN, runtime }))
     }
 
-    /// Opens a document, which is read while it is received; `None` if it does not exist (404,
-    /// 410).
+    /// Opens a document. Its content is read as it arrives. Returns `None` if the document does not
+    /// exist (404, 410).
     pub(super) fn open(&self, url: &FetchUrl) -> Result<Option<Box<dyn Read + '_>>, String> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS {
@@ -125,7 +125,7 @@ impl SiteDocuments {
         Err(format!("{url}: more than {REDIRECTS} redirects"))
     }
 
-    /// Returns the response of the first server that accepts a connection.
+    /// Returns the response of the first server that accepts the connection.
     fn answer(
         &self,
         fetcher: &Fetcher,
@@ -141,7 +141,7 @@ impl SiteDocuments {
             request.headers.insert(HOST, host.clone());
             request.headers.insert(SCHEME, HeaderValue::from_static(scheme));
             request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-            // One byte more is requested, to detect that the document is too large.
+            // The limit is increased by one byte, to detect a document that is too large.
             request.most = MAX_BYTES as u64 + 1;
             let left = self.end.saturating_duration_since(Instant::now());
             let (fetching, body) = fetcher.stream(request);
@@ -159,7 +159,7 @@ impl SiteDocuments {
     }
 }
 
-/// The body of a response. It is read while it is received, but only until `end`.
+/// The body of a response. It is read as it arrives, but not after `end`.
 struct ArrivingBody<'a> {
     body: FetchBody,
     part: Bytes,
@@ -170,8 +170,8 @@ struct ArrivingBody<'a> {
 impl Read for ArrivingBody<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.part.is_empty() {
-            // The deadline is checked for every part, so that it also applies to a server that
-            // never stops sending, and to a slow reader.
+            // The deadline is checked for every part. It therefore also applies if a server never
+            // stops sending, or if the reader is slow.
             let left = left_until(self.end)?;
             let part = self.runtime.block_on(async { timeout(left, self.body.part()).await });
             match part.map_err(|_| late())? {
@@ -185,7 +185,7 @@ impl Read for ArrivingBody<'_> {
     }
 }
 
-/// A file that can be read until `end`.
+/// A file that cannot be read after `end`.
 struct TimelyFile {
     file: File,
     end: Instant,
@@ -210,7 +210,7 @@ fn late() -> io::Error {
     )
 }
 
-/// Opens the file that is served for a path; `None` if no file is served for it.
+/// Opens the file that the site serves for a path; `None` if it serves none.
 fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String> {
     let Some(path) = path_below(url.target().path()) else { return Ok(None) };
     let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
@@ -229,8 +229,8 @@ fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String
     }
 }
 
-/// Returns the relative file path for a URL path. Returns `None` for paths with dot segments or
-/// escapes, which sitemaps do not need.
+/// Returns the relative file path for a URL path; `None` for a path with dot segments or escapes.
+/// Sitemaps do not need such paths.
 fn path_below(path: &str) -> Option<PathBuf> {
     let path = Path::new(path.strip_prefix('/')?);
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -238,24 +238,24 @@ fn path_below(path: &str) -> Option<PathBuf> {
     (is_plain && !is_escaped).then(|| path.to_owned())
 }
 
-/// Interval between two reads of sitemaps. They are also read at every requested reload.
+/// How often the sitemaps of a site are read, apart from requested reloads.
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// Maximum time that the other sites wait for one site. Reading the documents of a site takes less
-/// time, unless a file system hangs.
+/// How long the other sites wait for one site. Reading a site's documents takes less time, unless a
+/// file system hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {
-    /// Reads the pages of the sites that are due. Sites are read one after another, so that only
-    /// the pages of one site are in memory twice.
+    /// Reads the pages of all sites that are due, one site after another. Only the pages of one
+    /// site are therefore in memory twice.
     pub(crate) async fn refresh_pages(self: Arc<Self>, board: Option<Arc<Board>>) {
         let is_due = |site: &ServedSite| site.gate.is_on() && !site.has_directory() && site.gate.pages.take_due(EVERY);
         let due: Vec<usize> =
             self.iter().enumerate().filter(|(_, site)| is_due(site)).map(|(number, _)| number).collect();
         for number in due {
             let Some(pages) = self.iter().nth(number).map(|site| site.gate.pages.clone()) else { continue };
-            // If another read of the site is still in progress, for example because a file system
-            // hangs, the site is skipped, so that it blocks only one thread.
+            // If a read of the site is still in progress, for example because a file system hangs,
+            // the site is skipped. It therefore blocks only one thread.
             let Some(reading) = pages.begin_reading() else { continue };
             let (this, board, runtime) = (Arc::clone(&self), board.clone(), Handle::current());
             let refresh = move || {
@@ -267,7 +267,7 @@ impl Sites {
                 }
                 this.refresh_sitemaps(site, runtime);
             };
-            // The panic hook has reported a panic.
+            // If the read panicked, the panic hook has reported it.
             if timeout(PATIENCE, spawn_blocking(refresh)).await.is_err() {
                 let why = format!("sitemaps not read: they are still being read after {} s", PATIENCE.as_secs());
                 pages.note(NoteAbout::Sitemaps, Some(why));
@@ -297,15 +297,15 @@ impl Sites {
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
         let (of_named, read_of_named) = (walk.problem(), walk.read);
         walk.walk(usual.map(SitemapSource::Url), fetch);
-        // A site without sitemaps may respond to the default URL with something else, such as a
-        // page of the application. This does not count as a problem.
+        // Without sitemaps, a site may respond to the default URL with something else, such as a
+        // page of the application. This is not a problem.
         let has_usual = walk.read > read_of_named;
         let mut problem = if known > 0 || has_usual { walk.problem() } else { of_named };
         let (has_read, listed) = (walk.read > 0, walk.listed());
         let read = walk.into_pages();
         let mut unsaved = None;
         if (problem.is_none() && (has_read || known == 0)) || read.len() > known {
-            // Without old or new pages, nothing is saved.
+            // If there are neither old nor new pages, nothing is saved.
             if known > 0 || !read.is_empty() {
                 unsaved = opener.saved_pages(&site.name).save(&read).err();
             }
@@ -326,7 +326,7 @@ impl Sites {
         pages.note(NoteAbout::Sitemaps, unread.or(unsaved));
     }
 
-    /// Returns the maximum memory for the pages of a site's sitemaps, in bytes.
+    /// Returns how much memory the pages of a site's sitemaps may use, in bytes.
     fn room_for_pages_of(&self, site: &ServedSite) -> usize {
         let others = self.iter().filter(|other| !std::ptr::eq(*other, site));
         let others =
@@ -335,8 +335,9 @@ impl Sites {
     }
 }
 
-/// Returns the sitemaps on the site's own hosts that are listed in the live or pending version.
-/// Also returns the URL of `/sitemap.xml`, unless it is listed, or no host of the site is known.
+/// Returns the URLs of sitemaps on the site's own hosts that the live or the pending version lists.
+/// Also returns the URL of `/sitemap.xml`; `None` if it is among them, or if no host of the site is
+/// known.
 fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<FetchUrl>) {
     let mut named: Vec<FetchUrl> = Vec::new();
     if let Some(live) = site.robots.only() {

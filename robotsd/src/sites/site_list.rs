@@ -1,4 +1,4 @@
-//! The open sites of a config, with the rate store that they share.
+//! Contains the open sites of a config, and the rate store that they share.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;
@@ -29,41 +29,41 @@ use crate::report::{IdentityReport, KindCount, RateStoreReport, RegistryReport};
 use crate::shared_rate::{SharedRate, StoreCount, StoreReport, StoreUsage};
 use crate::webhooks::{PublishHooks, RetryPlan, SiteHooks, Turns};
 
-/// Name of the folder in the state directory with the delivery records of webhooks.
+/// Name of the folder in the state directory that records which versions webhooks have delivered.
 const PUBLISH_FOLDER: &str = "on_publish";
 
 /// All sites of a config, in the order of the config.
 #[derive(Debug)]
 pub(crate) struct Sites {
     sites: Vec<ServedSite>,
-    /// The sources of registry rows in addition to the built-in ones.
+    /// Where registry rows come from, in addition to the built-in ones.
     pub(super) registry: RegistrySources,
-    /// Why the registry of the config could not be read again. With this registry, a restart would
-    /// fail.
+    /// Reason why the registry of the config could not be read again; a restart would fail for this
+    /// reason.
     pub(super) registry_problem: Mutex<Option<String>>,
     pub(crate) state: StateHandle,
-    /// The evidence that is used to verify the senders of requests, if the config has `[identity]`.
+    /// Evidence that verifies who sends requests, if the config has `[identity]`.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The rate store, which processes use to count the requests of crawlers together; `None` if
-    /// each process counts for itself.
+    /// The rate store that lets processes count requests of crawlers together; `None` if each
+    /// process counts for itself.
     pub(crate) rate_store: Option<SharedRate>,
-    /// Why the rate store is never used; `None` if it is used.
+    /// Reason why the rate store is never used; `None` if it is used.
     unasked: Option<&'static str>,
-    /// Whether the config lists replicas in `fleet.replicas`, which commands with `--fleet` reach.
+    /// Whether `fleet.replicas` lists replicas. Commands with `--fleet` reach these.
     has_replicas: bool,
-    /// The opener of the sites. It is locked only briefly, never while a file is read.
+    /// Opener of the sites. It is locked only briefly, and never while a file is read.
     opener: Mutex<RobotsOpener>,
-    /// The sites that have replaced these sites.
+    /// The sites that have replaced these ones.
     successor: Mutex<Weak<Self>>,
     pub(super) log: Log,
-    /// The privacy settings of the log. They are those of the start, because a reload does not
-    /// change the log.
+    /// Privacy settings of the log. They do not change at a reload, because the log does not change
+    /// either.
     pub(super) privacy: LogPrivacy,
 }
 
 impl Sites {
-    /// Opens every site. An unusable robots.txt causes an error only with `strict`, or if the
-    /// config requires it. Blocks.
+    /// Opens every site. An unusable robots.txt is an error only if `strict` is set, or if the
+    /// config requires the robots.txt. Blocks.
     pub(crate) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
         let mut state = StateHandle::open(config).map_err(|error| error.to_string())?;
         state.log_problems(log);
@@ -103,7 +103,7 @@ impl Sites {
         Ok(Self::new(sites, config, opener, (evidence, rate_store), log, LogPrivacy::new(&config.log)))
     }
 
-    /// Combines open sites and the opener that opened them.
+    /// Creates the list from open sites and their opener.
     pub(super) fn new(
         sites: Vec<ServedSite>,
         config: &Config,
@@ -141,13 +141,13 @@ impl Sites {
         self.opener.lock().publish.as_ref().map(|publish| publish.hooks.clone())
     }
 
-    /// Returns the hosts of each site.
+    /// Returns the hosts of each site, by the name of the site.
     pub(super) fn hosts(&self) -> HostsBySite {
         self.iter().map(|site| (site.name.to_string(), HostsOfSite::of(&site.settings))).collect()
     }
 
-    /// Records that these sites are served from now on, and stores their hosts for the next start.
-    /// Then announces the live versions that were not announced yet. Blocks.
+    /// Notes that these sites are served from now on, and stores their hosts for the next start.
+    /// Then passes live versions to webhooks if this was not done before. Blocks.
     pub(crate) fn announce(&self) {
         if let Some(publish) = self.opener().publish {
             publish.serves(
@@ -157,25 +157,26 @@ impl Sites {
         self.state.directory.iter().for_each(|state| inheritance::keep(state, &self.hosts()));
     }
 
-    /// Prevents webhooks from being sent to these addresses of the admin interface.
+    /// Prevents webhooks from sending requests to these addresses of the admin interface.
     pub(crate) fn keep_hooks_from(&self, admin: Vec<SocketAddr>) {
         self.hooks().iter().for_each(|hooks| hooks.keep_from(admin.clone()));
     }
 
-    /// Stops announcing versions, because another process now does this. A renewal of the sites
-    /// would start it again.
+    /// Stops announcing versions, because another process does this from now on. The sites must not
+    /// be renewed after this, because that would start it again.
     pub(crate) fn stop_announcing(&self) {
         self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }
 
-    /// Waits briefly for webhooks that are being sent, when the process ends.
+    /// Waits briefly for webhook requests in progress, because the process is ending.
     pub(crate) async fn finish_hooks(&self) {
         if let Some(hooks) = self.hooks() {
             hooks.finish().await;
         }
     }
 
-    /// Returns the counts of crawlers since the last call, by site. Does not wait for files.
+    /// Returns the state of each site for the board, and the counts of crawlers since the last
+    /// call. Does not wait for files.
     pub(crate) fn board_moments(&self, now: Second) -> impl Iterator<Item = SiteMoment> {
         let registry = Arc::clone(&self.opener.lock().registry);
         self.iter().filter_map(move |site| site.board_moment(now, &registry))
@@ -186,10 +187,10 @@ impl Sites {
         self.state.fleet.is_some() || self.has_replicas
     }
 
-    /// Returns the additional flags for suggested commands: first for commands that accept or roll
-    /// back a version, then for commands that switch enforcement. With `--fleet`, a command reaches
-    /// every replica, so that all replicas serve the same version. If the fleet has a name, it has
-    /// its own off switches, so commands that switch enforcement get no flag.
+    /// Returns options for suggested commands: first for commands that accept or roll back a
+    /// version, then for commands that switch enforcement. With `--fleet`, a command reaches every
+    /// replica. A fleet with a name has its own off switches, so commands that switch enforcement
+    /// need no option there.
     pub(super) fn fleet_flags(&self) -> [CommandFlags; 2] {
         let is_for_all = [self.is_of_fleet(), self.has_replicas && self.state.fleet.is_none()];
         is_for_all.map(|is_for_all| -> CommandFlags {
@@ -197,13 +198,13 @@ impl Sites {
         })
     }
 
-    /// Returns every robots.txt, in the order of the config. Sites with a directory have one for
-    /// each host.
+    /// Returns every robots.txt, in the order of the config. A site with a directory has one
+    /// robots.txt per host.
     pub(crate) fn lives(&self) -> impl Iterator<Item = LiveSite> {
         self.iter().flat_map(ServedSite::lives)
     }
 
-    /// Returns the robots.txt with this name, `SITE` or `SITE/HOST`, and its site.
+    /// Returns the robots.txt with this name (`SITE` or `SITE/HOST`), and its site.
     pub(super) fn live(&self, name: &str) -> Option<(&ServedSite, LiveSite)> {
         self.iter().find_map(|site| Some((site, site.live(name)?)))
     }
@@ -213,14 +214,14 @@ impl Sites {
         self.opener.lock().clone()
     }
 
-    /// Sets the registry for sites that are opened from now on.
+    /// Sets the registry for sites that will be opened.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.opener.lock().registry.clone_from(registry);
     }
 
-    /// Records the sites that replace these sites. They get the current registry, which may have
-    /// changed since they were opened. From now on, a new registry must be set for the successor,
-    /// too.
+    /// Makes `next` the successor of these sites, and gives it the current registry, which may have
+    /// changed since the sites in `next` were opened. From now on, a new registry must also be
+    /// applied to the successor.
     pub(super) fn hand_over(&self, next: &Arc<Self>) {
         let opener = self.opener.lock();
         *self.successor.lock() = Arc::downgrade(next);
@@ -230,8 +231,7 @@ impl Sites {
         }
     }
 
-    /// Returns the sites that have replaced these sites, if they have the same sources of the
-    /// registry.
+    /// Returns the sites that have replaced these ones, if their registry has the same sources.
     pub(super) fn successor_with_registry(&self) -> Option<Arc<Self>> {
         self.successor.lock().upgrade().filter(|next| next.registry == self.registry)
     }
@@ -263,13 +263,13 @@ impl Sites {
         RegistryReport { crawlers: registry.crawlers().len(), checked: days.len(), last_checked, published }
     }
 
-    /// Returns the report about the evidence; `None` if it is not configured.
+    /// Returns the report about the evidence; `None` if there is no `[identity]`.
     pub(crate) fn identity_report(&self) -> Option<IdentityReport> {
         self.evidence.as_ref().map(SenderEvidence::report)
     }
 
-    /// Returns the problems that concern all sites: problems with the state directory, the
-    /// registry, the evidence and the rate store.
+    /// Returns problems that do not concern a single site: with the state directory, the registry,
+    /// the evidence and the rate store.
     pub(crate) fn problems(&self) -> Vec<String> {
         let directory = self.state.directory.iter().flat_map(StateDir::problems);
         let is_strict = self.iter().any(|site| site.settings.is_strict(SystemTime::now()));
@@ -279,12 +279,12 @@ impl Sites {
         directory.chain(self.registry_problems()).chain(evidence).chain(of_rates).collect()
     }
 
-    /// Returns messages about files of directories that do not belong to a host.
+    /// Returns messages about files in directories that belong to no host.
     pub(crate) fn ignored_files(&self) -> impl Iterator<Item = String> {
         self.iter().filter_map(|site| Some(format!("site {:?}: {}", site.name, site.robots.ignored()?)))
     }
 
-    /// Returns the reasons why the registry in use differs from the sources in the config.
+    /// Returns the reasons why the registry in use does not match the sources in the config.
     pub(super) fn registry_problems(&self) -> impl Iterator<Item = String> {
         let of_url = |followed: FollowedRegistry| Some(format!("{}: {}", followed.report().url, followed.problem()?));
         self.registry_problem.lock().clone().into_iter().chain(self.opener().followed.and_then(of_url))
@@ -295,32 +295,33 @@ impl Sites {
         self.state.directory.as_ref().map(StateDir::is_writable)
     }
 
-    /// Returns why the switch of every site counts as off although nobody switched it off; `None`
-    /// if this is not the case.
+    /// Returns the reason why the switch for all sites counts as off, if nobody has switched it
+    /// off.
     pub(crate) fn switch_problem(&self) -> Option<String> {
         let directory = self.state.directory.as_ref().filter(|_| self.enforcement() == Enforcement::Off);
         directory.and_then(StateDir::switch_problem)
     }
 
-    /// Returns the watcher of all files.
+    /// Returns the watcher for all files.
     pub(crate) fn watcher(&self) -> Watcher {
         self.opener().watcher
     }
 
-    /// Tells the board which of these sites serve different hosts than before. Must be called when
-    /// these sites replace the sites `before`.
+    /// Notes for the board which of these sites have other hosts than in `before`. Must be called
+    /// when these sites replace `before`.
     pub(crate) fn note_moved_hosts(&self, before: &Self) {
         let changed = changed(&before.hosts(), &self.hosts());
         self.iter().filter(|site| changed.contains(&*site.name)).for_each(ServedSite::has_other_hosts);
     }
 
-    /// Returns the object that is notified when the published registry has changed.
+    /// Returns the `Notify` that is notified when a new version of the published registry is in
+    /// use.
     pub(crate) fn registry_changed(&self) -> Arc<Notify> {
         self.opener.lock().registry_changed.clone()
     }
 }
 
-/// Returns the webhooks of every site, and those for events, which have an empty site name.
+/// Returns the webhooks of every site. The hooks for events are included, with an empty site name.
 pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHooks)> {
     let notify = (String::new(), SiteHooks { hosts: Vec::new(), hooks: config.notify.clone() });
     let of_sites = config.sites.iter().map(|site| {
@@ -330,8 +331,8 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
     of_sites.chain([notify])
 }
 
-/// Returns the message about a switch that is off in the state directory, but belongs to a site
-/// that is not in the config.
+/// Returns the message about a switch that is off in the state directory, although the config has
+/// no such site.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
         "{name:?} is switched off in the state directory, but no site has this name, so this has no effect (if the \
@@ -340,8 +341,8 @@ pub(super) fn switch_of_other(name: &str) -> String {
 }
 
 impl Drop for Sites {
-    /// Drops the sites on a blocking thread, because dropping a site writes its state, and the file
-    /// system may hang.
+    /// Drops the sites on a blocking thread, because this writes their state, and a file system may
+    /// hang.
     fn drop(&mut self) {
         let sites = std::mem::take(&mut self.sites);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -350,8 +351,8 @@ impl Drop for Sites {
     }
 }
 
-/// Returns the sites with different host patterns, and the sites whose patterns now match hosts
-/// that another site no longer has.
+/// Returns the sites whose hosts have changed: their own patterns are different, or one of their
+/// patterns now matches a host that another site no longer has.
 fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     let set = |hosts: &HostsOfSite| -> BTreeSet<String> { hosts.patterns().map(str::to_owned).collect() };
     let is_other = |(name, hosts): &(&String, &HostsOfSite)| were.get(*name).map(set) != Some(set(hosts));
@@ -360,8 +361,8 @@ fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     are.iter().filter(is_other).map(|(name, _)| name).chain(next).cloned().collect()
 }
 
-/// Starts to use the rate store in the config. If its settings are the same as before, the previous
-/// connection stays in use.
+/// Starts to use the rate store of a config. If its settings are the same as before, keeps the
+/// connection.
 pub(super) fn renewed_rate_store(
     before: Option<&SharedRate>,
     config: &Config,
@@ -382,7 +383,7 @@ pub(super) fn renewed_rate_store(
         .map_err(|error| format!("the rate store cannot be used, because a thread cannot be started: {error}"))
 }
 
-/// Describes whether the rate store is used, for the log and the status; `None` before it has
+/// Describes whether the rate store is used, for the log and the status; `None` until the store has
 /// responded or failed.
 fn store_message(report: &StoreReport) -> Option<String> {
     let (place, why) = (&report.place, report.problem.as_ref().map(|(_, why)| why));
@@ -405,13 +406,13 @@ mod tests {
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"])], "a"),
             // A host moves to a new site.
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"]), ("b", &["b.test"])], "a b"),
-            // A site for all hosts, or for a wildcard pattern, also serves hosts that another site
-            // no longer has.
+            // A site with a wildcard pattern, or for all hosts, also serves a host that another
+            // site no longer has.
             (&[("a", &["a.test"]), ("b", &["*"])], &[("b", &["*"])], "b"),
             (&[("a", &["a.x.test"]), ("b", &["*.x.test"]), ("c", &["*"])], &[("b", &["*.x.test"]), ("c", &["*"])], "b"),
             (&[("a", &["*.x.test"]), ("b", &["*"])], &[("a", &["y.test"]), ("b", &["*"])], "a b"),
-            // The site for all hosts loses a host to a new site, but does not serve new hosts
-            // because of this.
+            // The site for all hosts loses a host to a new site. It serves no new host because of
+            // that.
             (&[("b", &["*"])], &[("a", &["a.test"]), ("b", &["*"])], "a"),
         ];
         for (were, are, want) in CASES {

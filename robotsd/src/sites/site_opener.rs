@@ -1,4 +1,4 @@
-//! Opens a site: its robots.txt and its backend.
+//! Opens sites: the robots.txt and the backend of each.
 
 use std::sync::Arc;
 
@@ -35,9 +35,8 @@ impl<'a> SiteOpener<'a> {
         Self { config, resources: SharedResources::system(), evidence, log, privacy }
     }
 
-    /// Opens the backend of a site. This is done before any robots.txt is published, so that an
-    /// error changes nothing. If the upstreams are the same as those of the site `before`, their
-    /// state is shared.
+    /// Opens the backend of a site. This comes before any robots.txt is published, so that an error
+    /// changes nothing. If `before` has the same upstreams, their state is shared.
     pub(super) fn backend(
         &self,
         site: &SiteConfig,
@@ -50,13 +49,14 @@ impl<'a> SiteOpener<'a> {
         site.backend.as_ref().map(open).transpose()
     }
 
-    /// Checks that all sites can be opened, before anything is logged or saved, so that a failed
-    /// start changes nothing. As a consequence, sources that must be usable are read twice, and
-    /// directories are listed twice.
+    /// Checks that all sites can be opened. This comes before anything is logged or saved, so that
+    /// a failed start changes nothing. It means that sources that must be usable are read twice,
+    /// and directories are listed twice.
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
         let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
-        // A single site needs no rehearsal: if it cannot be opened, nothing was published before.
+        // With a single site, nothing can be published before that site fails to open, so there is
+        // nothing to check.
         if sites.len() < 2 {
             return Ok(());
         }
@@ -71,8 +71,8 @@ impl<'a> SiteOpener<'a> {
         })
     }
 
-    /// Creates the site from an open robots.txt and backend. Shares the state of the site `before`,
-    /// as far as the settings are the same.
+    /// Creates a site from its open robots.txt and backend. Shares the state of `before`, if the
+    /// settings allow it.
     pub(super) fn around(
         &self,
         site: &SiteConfig,
@@ -102,8 +102,8 @@ impl<'a> SiteOpener<'a> {
     }
 }
 
-/// Opens the robots.txt and the gate of a site when the process starts. With `strict`, returns an
-/// error if there is no usable robots.txt.
+/// Opens the robots.txt and the gate of a site when the process starts. If `strict` is set, an
+/// unusable robots.txt is an error.
 pub(super) fn robots_of(
     site: &SiteConfig,
     opener: &RobotsOpener,
@@ -114,8 +114,7 @@ pub(super) fn robots_of(
     let robots = opener.open(site, opener.site_settings(site, gate), when_missing);
     let robots = robots.map_err(|message| format!("site {:?}: {message}", site.name))?;
     if strict {
-        // A directory opens without an error whatever its files contain, so its files are checked
-        // here.
+        // Opening a directory succeeds whatever its files contain, so the files are checked here.
         let lives = robots.lives(&site.name, &[]);
         if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content.is_none()) {
             return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload));
@@ -124,7 +123,7 @@ pub(super) fn robots_of(
     Ok((settings, robots))
 }
 
-/// Returns the gate of a site, and the settings of the gate.
+/// Returns the gate of a site, and its settings.
 fn gate_of(site: &SiteConfig, opener: &RobotsOpener) -> Result<(GateSettings, Gate), String> {
     let settings = opener.gate_settings(site, None);
     let gate = settings.gate(&opener.registry).map_err(|message| format!("site {:?}: {message}", site.name))?;

@@ -1,5 +1,5 @@
-//! The pages that the gate of a site watches, the notes about the sources of these pages, their
-//! copies in the state directory, and the memory limit that all sites share.
+//! Keeps the pages that the gate of a site protects, with notes about problems with their sources
+//! and a copy in the state directory. All sites share a memory limit for these pages.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,17 +22,19 @@ use crate::pages::{PageSet, held_octets};
 use crate::render::plural;
 use crate::report::WatchedPagesReport;
 
-/// Name of the list of pages from sitemaps. In messages, it follows the word "pages".
+/// Name of the list of pages from sitemaps. In messages, it comes after the word "pages".
 const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Name of the list of pages that verified search engines request.
+/// Name of the list of pages that verified search engines request. In messages, it comes after the
+/// word "pages".
 const REQUESTED: &str = "that search engines request most";
 
-/// Delay of the first read of sitemaps after a start, so that it does not slow the start down.
+/// How long after a start the sitemaps are first read. Reading them earlier would slow the start
+/// down.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// The pages of one site, and notes about sources that could not be read. They are kept when the
-/// config is reloaded.
+/// The pages of one site, and notes about sources that could not be read. A reload of the config
+/// does not discard them.
 #[derive(Debug)]
 pub(super) struct SitePages {
     site: SiteName,
@@ -40,12 +42,11 @@ pub(super) struct SitePages {
     /// Name of the operator's list of URLs; `None` if there is no list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// Number of pages in each list when the list was last considered complete, by the name of the
-    /// list.
+    /// For each list, by its name, how many pages it had when it was last considered complete.
     whole: Mutex<BTreeMap<String, usize>>,
-    /// Memory used by the pages of the sitemaps, in bytes.
+    /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,
-    /// Time of the next read of the sitemaps.
+    /// When the sitemaps will be read next.
     due: Mutex<Instant>,
     /// Locked while the sitemaps are read.
     reading: Arc<tokio::sync::Mutex<()>>,
@@ -59,14 +60,14 @@ pub(super) enum NoteAbout {
     Baseline,
     Urls,
     Sitemaps,
-    /// Most pages of the operator's list have disappeared.
+    /// Most pages of the operator's list are gone.
     UrlsLost,
-    /// Most pages of the sitemaps have disappeared.
+    /// Most pages of the sitemaps are gone.
     SitemapsLost,
 }
 
 impl SitePages {
-    /// Creates an empty set of pages. The first read of sitemaps is due after [`FIRST`].
+    /// Creates an empty collection of pages. The sitemaps are first read after [`FIRST`].
     pub(super) fn new(site: &str, log: &Log) -> Self {
         Self {
             site: site.into(),
@@ -81,7 +82,7 @@ impl SitePages {
         }
     }
 
-    /// Returns a copy of the pages for a site that inherits from this one.
+    /// Returns a copy of the pages for a new site that inherits from this one.
     pub(super) fn of_heir(&self, site: &str) -> Self {
         let (watched, urls) = (self.watched.copied(), Mutex::new(self.urls.lock().clone()));
         Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
@@ -103,8 +104,8 @@ impl SitePages {
         self.forget([NoteAbout::Urls, NoteAbout::UrlsLost]);
     }
 
-    /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps, which may
-    /// be more than fit into the memory limit.
+    /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps. It is
+    /// larger than `pages` if they exceed the memory limit.
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
         self.held.store(held_octets(&pages), Ordering::Relaxed);
         self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
@@ -118,17 +119,17 @@ impl SitePages {
         self.forget([NoteAbout::Sitemaps, NoteAbout::SitemapsLost]);
     }
 
-    /// Returns the memory used by the pages of the sitemaps, in bytes.
+    /// Returns the memory that the pages of the sitemaps use, in bytes.
     pub(super) fn held_of_sitemaps(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of known pages of the sitemaps.
+    /// Returns the number of known pages from sitemaps.
     pub(super) fn of_sitemaps(&self) -> usize {
         self.count_of(OF_SITEMAPS)
     }
 
-    /// Returns the number of pages in all lists.
+    /// Returns the number of pages in all lists together.
     pub(super) fn count(&self) -> usize {
         self.counts().map(|(_, count)| count).sum()
     }
@@ -137,7 +138,7 @@ impl SitePages {
         self.set(REQUESTED, pages);
     }
 
-    /// Sets the pages of a list. Logs a line if the list is new.
+    /// Sets the pages of a list. If the list is new, logs a line.
     fn set(&self, of: &str, pages: Vec<Page>) {
         let is_new = !pages.is_empty() && !self.counts().any(|(known, _)| known == of);
         let count = pages.len();
@@ -147,9 +148,9 @@ impl SitePages {
         }
     }
 
-    /// Adds a note if a list has less than half of its previous pages, because a gate that watches
-    /// only few pages would let harmful versions pass. The note stays until the list has half of
-    /// the pages again, or a reload is requested.
+    /// Adds a note if a list has less than half of its previous pages, because a gate that protects
+    /// only few pages could let harmful versions pass. The note stays until the list has half of
+    /// the pages again, or until a reload is requested.
     fn compare(&self, about: NoteAbout, of: &str, count: usize) {
         let mut whole = self.whole.lock();
         let had = whole.entry(of.to_owned()).or_insert_with(|| self.count_of(of));
@@ -180,8 +181,7 @@ impl SitePages {
         self.watched.counts().into_iter()
     }
 
-    /// Sets the note about a source that could not be read. `None` removes the note. Changes are
-    /// logged.
+    /// Sets the note about a source that could not be read, or removes it. Changes are logged.
     pub(super) fn note(&self, about: NoteAbout, note: Option<String>) {
         let mut notes = self.notes.lock();
         let before = match &note {
@@ -189,8 +189,8 @@ impl SitePages {
             None => notes.remove(&about),
         };
         drop(notes);
-        // Unusable expectations are an error, because the gate may hold or publish the wrong
-        // versions without them.
+        // Unusable expectations are logged as an error, because without them, the gate may hold or
+        // publish the wrong versions.
         let level = if about == NoteAbout::Expectations { LogLevel::Error } else { LogLevel::Warn };
         match (note, before) {
             (Some(note), before) if before.as_ref() != Some(&note) => self.say(level, &note),
@@ -217,7 +217,7 @@ impl SitePages {
         self.counts().map(report).collect()
     }
 
-    /// Reports whether the sitemaps are due. If they are, sets the next time to `next` from now.
+    /// Reports whether the sitemaps are due. If so, they will be due again after `next`.
     pub(super) fn take_due(&self, next: Duration) -> bool {
         let mut due = self.due.lock();
         let is_due = Instant::now() >= *due;
@@ -227,13 +227,13 @@ impl SitePages {
         is_due
     }
 
-    /// Returns a guard, which must be held while the sitemaps are read; `None` if another read is
-    /// still in progress.
+    /// Returns a guard that the caller must hold while it reads the sitemaps; `None` if another
+    /// read is in progress.
     pub(super) fn begin_reading(&self) -> Option<OwnedMutexGuard<()>> {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
-    /// Makes the sitemaps due now, and considers every list complete.
+    /// Makes the sitemaps due now, and considers every list complete again.
     pub(super) fn renew(&self) {
         self.whole.lock().clear();
         self.forget([NoteAbout::UrlsLost, NoteAbout::SitemapsLost]);
@@ -241,20 +241,20 @@ impl SitePages {
     }
 }
 
-/// Maximum memory for the pages of all sites, in bytes. The total limit is 64 MiB. The remaining
-/// memory is needed for the pages of a site that is being read again, for a part of a sitemap, and
-/// for freed memory that the allocator keeps. With ten sites, 27 MiB in addition to their pages
-/// were measured.
+/// Maximum memory for the pages of all sites, in bytes. Together with everything else that reading
+/// sitemaps needs, 64 MiB must not be exceeded: the pages of a site that is being read again, a
+/// part of a sitemap, and freed memory that the allocator keeps. With ten sites, 27 MiB in addition
+/// to their pages were measured.
 const MAX_BYTES_OF_ALL: usize = 24 << 20;
 
-/// Maximum memory for the pages of one site, in bytes. While the pages are read again, the known
-/// ones stay in memory, too.
+/// Maximum memory for the pages of one site, in bytes. During a new read, the known pages stay in
+/// memory as well.
 const MAX_BYTES_OF_SITE: usize = 8 << 20;
 
 /// Returns the maximum memory for the pages of one site, in bytes. `of_others` contains the memory
-/// used by the other sites. Half of the total is divided evenly among `sites` sites, so that memory
-/// is left for sites that are read late. The other half is given to sites that need more, in the
-/// order of their reads.
+/// that each other site uses. Half of the total is divided evenly among `sites` sites, so that some
+/// is left for sites that are read late. The other half goes to sites that need more, on a
+/// first-come, first-served basis.
 pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
     let half = MAX_BYTES_OF_ALL / 2;
     let share = half / sites.max(1);
@@ -262,18 +262,18 @@ pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize
     MAX_BYTES_OF_SITE.min(share + half.saturating_sub(taken))
 }
 
-/// Name of the folder with saved pages in the state directory.
+/// Name of the folder in the state directory that contains saved pages.
 const FOLDER: &str = "pages";
 
 /// Maximum size of a file with saved pages, in bytes.
 const MAX_FILE_BYTES: u64 = 128 << 20;
 
-/// Maximum length of a line, in bytes. Longer lines are ignored.
+/// Maximum length of a line, in bytes. A longer line is ignored.
 const MAX_LINE_LENGTH: u64 = 4096;
 
-/// The file that stores the sitemap pages of one site across restarts. With it, the gate knows the
-/// pages even if the upstream cannot be reached after a restart. If there is no state directory,
-/// `path` is `None`, and nothing is saved.
+/// The file with the sitemap pages of one site. With it, the gate knows the pages after a restart
+/// even if the upstream cannot be reached. `path` is `None` if there is no state directory; nothing
+/// is saved then.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPages {
     path: Option<PathBuf>,
@@ -281,22 +281,22 @@ pub(super) struct SavedPages {
 }
 
 impl SavedPages {
-    /// Returns the file of a site. The file name is a hash of the site name, which may not be a
-    /// valid file name. The first line of the file contains the site name.
+    /// Returns the file of a site. Its name is a hash, because the name of the site may not be a
+    /// valid file name. Its first line contains the name of the site.
     pub(super) fn of(state_dir: Option<&Path>, site: &str) -> Self {
         let name = || format!("{}.txt", VersionHash::of(site.as_bytes()).short());
         Self { path: state_dir.map(|folder| folder.join(FOLDER).join(name())), site: site.to_owned() }
     }
 
-    /// Returns the pages that were saved last. If they cannot be read, returns no pages, because
-    /// the sitemaps are read again soon. Blocks.
+    /// Returns the saved pages. If they cannot be read, returns no pages, because the sitemaps are
+    /// read soon anyway. Blocks.
     pub(super) fn load(&self) -> Vec<Page> {
         let mut pages = PageSet::within(MAX_BYTES_OF_SITE);
         let read = |path| -> io::Result<()> {
             let mut lines = BufReader::new(File::open(path)?.take(MAX_FILE_BYTES));
             let mut line = Vec::new();
             while lines.by_ref().take(MAX_LINE_LENGTH).read_until(b'\n', &mut line)? > 0 {
-                // A last line without a line feed may be truncated, so it is ignored.
+                // If the last line has no line feed, it may be truncated, so it is ignored.
                 if let Some(page) = line.strip_suffix(b"\n").filter(|page| page.starts_with(b"/")) {
                     pages.add_target(page);
                 }
@@ -310,7 +310,7 @@ impl SavedPages {
         }
     }
 
-    /// Saves pages. If this fails, the previous file stays unchanged. Blocks.
+    /// Saves pages. If this fails, the previous file remains. Blocks.
     pub(super) fn save(&self, pages: &[Page]) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         files::replace_by(path, |file| {
@@ -342,7 +342,7 @@ mod tests {
     fn sites_that_take_all_they_may_stay_within_the_whole_and_leave_the_others_a_share() {
         for sites in [1, 3, 10, 1000] {
             let mut taken = vec![0; sites];
-            // The limit of each site must stay the same in later rounds.
+            // In later rounds, the limit of each site must stay the same.
             for round in 0..3 {
                 for site in 0..sites {
                     let others =

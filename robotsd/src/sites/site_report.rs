@@ -1,5 +1,5 @@
-//! Builds the reports of the admin interface about the status and the history of sites, and the
-//! message about search engines that are not refused.
+//! Builds the reports about the status and the history of sites, for the admin interface. Also
+//! builds the message about search engines that are not refused.
 
 use std::time::SystemTime;
 
@@ -25,11 +25,11 @@ use crate::report::{
 };
 use crate::upstream::{FailureKind, Origins, ServerStatus};
 
-/// A site or host without a robots.txt.
+/// A site or host that has no robots.txt.
 #[derive(Debug)]
 pub(crate) struct WithoutRobots {
     pub(crate) name: String,
-    /// The reason, on one line.
+    /// Reason, on one line.
     pub(crate) why: String,
 }
 
@@ -39,8 +39,8 @@ impl Sites {
         let (hooks, flags) = (self.hooks(), self.fleet_flags());
         let of_site = |site: &ServedSite| {
             let (hooks, parts) = (hooks.clone(), site.robots.parts.clone());
-            // For a site with a folder, unanswered requests are reported with the first file only,
-            // like the traffic.
+            // Unanswered requests belong to the site, not to a host, so they are reported with its
+            // first robots.txt only, like the traffic.
             let (name, mut unanswered) = (site.name.clone(), site.unanswered());
             site.lives().into_iter().map(move |live| {
                 let mut report = live.report(flags);
@@ -58,7 +58,7 @@ impl Sites {
         self.iter().flat_map(of_site).collect()
     }
 
-    /// Returns the reports about the webhooks of `[[notify]]`, and their problems.
+    /// Returns the reports about the hooks of `[[notify]]`, and their problems.
     pub(crate) fn notify_report(&self) -> (Vec<PublishHookReport>, Vec<String>) {
         let status = self.hooks().map(|hooks| hooks.notifying()).unwrap_or_default();
         let reports: Vec<_> = status.into_iter().map(|status| status.report).collect();
@@ -70,12 +70,13 @@ impl Sites {
         (reports, problems)
     }
 
-    /// Returns the reports about requests and upstreams of every site, in the order of the config.
+    /// Returns the reports about the requests and upstreams of each site, in the order of the
+    /// config.
     pub(crate) fn traffic(&self) -> Vec<SiteTraffic> {
         self.iter().map(ServedSite::traffic).collect()
     }
 
-    /// Returns the reloads of a site and their outcomes.
+    /// Returns the past reloads of a site, with their outcomes.
     pub(crate) fn history(&self, name: &str) -> Result<HistoryReport, ChangeError> {
         let (_, live) = self.named(name)?;
         let entries = live.robots.history();
@@ -94,7 +95,8 @@ impl Sites {
         self.iter().flat_map(missing).collect()
     }
 
-    /// Returns the sites without a robots.txt, including single hosts of a site with a folder.
+    /// Returns the sites without a robots.txt. For a site with a folder, returns the hosts without
+    /// one.
     pub(crate) fn without_robots(&self) -> Vec<WithoutRobots> {
         let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_none());
         let mut without = Vec::new();
@@ -109,8 +111,8 @@ impl Sites {
         without
     }
 
-    /// Returns a message about the search engines that sites with the mode `refuse` only tag;
-    /// `None` if there are no such sites.
+    /// Returns a message about search engines that are only tagged, although the mode of their site
+    /// is `refuse`; `None` if there are none.
     pub(crate) fn spared_engines(&self) -> Option<String> {
         let registry = self.opener().registry;
         let sites = self.iter().map(|site| (&*site.name, &site.settings.policy));
@@ -125,9 +127,9 @@ impl WithoutRobots {
 }
 
 impl ServedSite {
-    /// Returns a problem if no recent request was answered although a server is up. Servers that
-    /// are down are reported elsewhere. One or two unanswered requests are not a problem, because
-    /// they may be for one slow page.
+    /// Returns a problem if none of the recent requests was answered although a server is up. One
+    /// or two unanswered requests are not a problem, because one slow page may be the cause.
+    /// Servers that are down are reported elsewhere.
     fn unanswered(&self) -> Option<String> {
         let origins = self.backend.as_ref().and_then(BackendSource::origins)?;
         let (count, last) = origins.unanswered().filter(|(count, _)| *count >= 3)?;
@@ -184,7 +186,7 @@ impl LiveSite {
             switch_problem: status.state_problem(ProblemKind::UnreadSwitch).map(str::to_owned),
             hash: content.map(|content| content.hash().to_string()),
             since: content.map(|_| rfc3339(status.since)),
-            // The age is 0 if the clock was set back.
+            // If the clock was set back, the age is 0.
             age_seconds: content.map(|_| status.since.elapsed().map_or(0, |age| age.as_secs())),
             findings: Findings::of(|severity| content.map_or(0, |content| content.report().count(severity))),
             findings_summary: status.report.as_deref().and_then(Report::summary),
@@ -229,13 +231,14 @@ impl LiveSite {
     }
 }
 
-/// Returns the effect of a version, as recorded when it was published or held.
+/// Returns the effect of a version on crawlers, as it was recorded when the version was published
+/// or held.
 fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
     history.iter().rev().filter(|entry| entry.hash == Some(hash)).find_map(|entry| entry.effect.clone())
 }
 
-/// Describes the content of the source if it is not the pending version, for example after a
-/// rollback, or because the source is not a valid robots.txt any more.
+/// Describes the content of the source if it is another version than the pending one, for example
+/// after a rollback, or if it is no longer a valid robots.txt.
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();
@@ -243,8 +246,7 @@ fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> O
     (hash != pending.hash()).then(held)
 }
 
-/// Returns the time of the first of the consecutive failed reloads up to now, whatever their
-/// errors; `None` if the last reload did not fail.
+/// Returns when the current series of failed reloads began; `None` if the last reload did not fail.
 fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     use ReloadOutcomeKind::{Kept, ModeChanged, SwitchedOff, SwitchedOn};
     let is_reload = |entry: &&HistoryEntry| !matches!(entry.outcome, SwitchedOn | SwitchedOff | ModeChanged);
@@ -252,8 +254,8 @@ fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     reloads.take_while(|entry| entry.outcome == Kept).last().map(|entry| entry.when)
 }
 
-/// Returns the decision of an operator that published the live version; `None` if it was published
-/// otherwise. Versions that are published again at a start do not count.
+/// Returns the operator's decision that published the live version; `None` if the version was
+/// published without a decision. A version that is published again at a start is not considered.
 pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Option<&HistoryEntry> {
     use ReloadOutcomeKind::{Absent, Published};
     let brought = |entry: &&HistoryEntry| matches!(entry.outcome, Published | Absent) && !entry.cause.is_opening();

@@ -1,4 +1,4 @@
-//! The live robots.txt of a site, or its directory with a robots.txt for each host. Also counts
+//! Holds the live robots.txt of a site, or its directory with one robots.txt per host. Also counts
 //! reloads.
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,36 +17,36 @@ use super::appended_parts::AppendedParts;
 use super::site_pages::SitePages;
 use crate::report::ReloadCount;
 
-/// The robots.txt of a site, or a directory with a robots.txt for each host.
+/// The robots.txt of a site, or a directory with one robots.txt per host.
 #[derive(Debug)]
 pub(super) struct SiteRobots {
     kind: RobotsKind,
-    /// The parts that are appended to each robots.txt of the site.
+    /// Parts that are appended to each robots.txt of the site.
     pub(super) parts: Option<AppendedParts>,
-    /// Locked while the files of the site are read on request.
+    /// Locked while the files of the site are read because of a request.
     pub(super) order: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug)]
 pub(super) enum RobotsKind {
     One(LiveRobots, ReloadCounts),
-    /// A directory with a robots.txt for each host.
+    /// A directory with one robots.txt per host.
     Directory {
         directory: Directory,
-        /// The settings for files that are added later.
+        /// Settings for files that are added later.
         settings: Arc<Mutex<SiteSettings>>,
         counts: Arc<HostCounts>,
     },
 }
 
-/// The reload counts of a directory, by host.
+/// Reload counts of the hosts of a directory.
 #[derive(Debug, Default)]
 pub(super) struct HostCounts(Mutex<HashMap<String, ReloadCounts>>);
 
-/// The live robots.txt of a site, or of one host if the site has a directory.
+/// The live robots.txt of a site. A site with a directory has one for each host.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveSite {
-    /// `SITE`, the name of the site, or `SITE/HOST` if the site has a directory.
+    /// `SITE` (the name of the site), or `SITE/HOST` if the site has a directory.
     pub(crate) name: String,
     /// Host patterns; empty for all hosts.
     pub(crate) hosts: Vec<String>,
@@ -56,8 +56,8 @@ pub(crate) struct LiveSite {
     pub(super) pages: Option<Arc<SitePages>>,
 }
 
-/// The state of every robots.txt of a previous site. The key is the part of its name after the name
-/// of the site.
+/// State of every robots.txt of a previous site. The key is the name of the robots.txt without the
+/// name of the site.
 pub(super) type FormerSite = HashMap<String, Remembered>;
 
 impl SiteRobots {
@@ -65,14 +65,13 @@ impl SiteRobots {
         Arc::new(Self { kind, parts, order: Arc::default() })
     }
 
-    /// Returns [`SiteRobots::order`] if the site has a single robots.txt; `None` for a directory,
-    /// whose files are read concurrently.
+    /// Returns the lock for reading the robots.txt again; `None` for a directory, because its files
+    /// may be read at the same time.
     pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
         self.only().map(|_| Arc::clone(&self.order))
     }
 
-    /// Returns every robots.txt of the site. `site` and `hosts` are the name and the hosts of the
-    /// site.
+    /// Returns every robots.txt of the site. `site` is the name of the site, and `hosts` its hosts.
     pub(super) fn lives(&self, site: &str, hosts: &[String]) -> Vec<LiveSite> {
         match &self.kind {
             RobotsKind::One(robots, counts) => {
@@ -97,7 +96,7 @@ impl SiteRobots {
         }
     }
 
-    /// Returns a layer for one worker. All layers of a site read the same snapshots.
+    /// Returns a layer for one worker. All layers of a site share their snapshots.
     pub(super) fn layer(&self) -> RobotsLayer {
         match &self.kind {
             RobotsKind::One(live, _) => RobotsLayer::new(live.clone()),
@@ -105,14 +104,14 @@ impl SiteRobots {
         }
     }
 
-    /// Returns the state of each robots.txt, for a site that inherits it.
+    /// Returns the state of each robots.txt, so that another site can inherit it.
     pub(super) fn former(&self) -> FormerSite {
         self.lives("", &[]).into_iter().map(|live| (live.name, live.robots.remembered())).collect()
     }
 
-    /// Adopts the switches and the ages of the live versions from the robots.txt that this one
-    /// replaces. Enforcement of a new host is off if it is off for all previous hosts. Blocks while
-    /// it writes to the state directory.
+    /// Adopts the switches and the ages of live versions from the robots.txt that this one
+    /// replaces. For a new host, enforcement is off if it is off for all previous hosts. Blocks
+    /// while it writes to the state directory.
     pub(super) fn go_on_from(&self, before: &Self) {
         let before: HashMap<_, _> = before
             .lives("", &[])
@@ -131,14 +130,15 @@ impl SiteRobots {
                 None => own,
             };
             if own != switch {
-                // The status reports a failure to write it.
+                // The result is ignored, because the status reports that the switch could not be
+                // written.
                 let _ = robots.set_enforcement(switch);
             }
         }
     }
 
-    /// Describes the ignored files of a directory: the first file with the reason, and the number
-    /// of other files. Returns `None` if no file is ignored.
+    /// Describes the ignored files of a directory: the first one with the reason, and the number of
+    /// the others; `None` if no file is ignored.
     pub(super) fn ignored(&self) -> Option<String> {
         let RobotsKind::Directory { directory, .. } = &self.kind else { return None };
         let ignored = directory.ignored();
@@ -149,8 +149,8 @@ impl SiteRobots {
         })
     }
 
-    /// Returns why changes of the directory or the file are found only by polling; `None` if they
-    /// are watched.
+    /// Returns the reason why changes of the file or directory are found only by polling; `None` if
+    /// it is watched.
     pub(super) fn watch_problem(&self) -> Option<String> {
         match &self.kind {
             RobotsKind::One(live, _) => live.status().watch_problem,
@@ -158,16 +158,16 @@ impl SiteRobots {
         }
     }
 
-    /// Looks for added and removed files of a directory. Errors are logged by the listener of the
-    /// directory. Blocks.
+    /// Looks for added and removed files in a directory. The listener of the directory logs errors.
+    /// Blocks.
     pub(super) fn rescan(&self) {
         if let RobotsKind::Directory { directory, .. } = &self.kind {
             let _ = directory.rescan();
         }
     }
 
-    /// Applies new settings. If the registry or the checks have changed, blocks while the live
-    /// version is compiled or checked again.
+    /// Applies new settings. If the registry or the options of the check have changed, blocks while
+    /// the live version is compiled or checked again.
     pub(super) fn apply(&self, settings: &SiteSettings) {
         self.change(
             |held| held.clone_from(settings),
@@ -180,8 +180,7 @@ impl SiteRobots {
         );
     }
 
-    /// Applies a registry. The checks depend on it: they know which of its crawlers the site
-    /// refuses.
+    /// Applies a registry. The check depends on it, because the site refuses some of its crawlers.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>, check: &check::Options) {
         self.change(
             |held| {
@@ -199,8 +198,8 @@ impl SiteRobots {
         self.change(|held| held.gate.clone_from(gate), |live| live.set_gate(gate.clone()));
     }
 
-    /// Changes the settings. The settings for files that are added later are changed first: a file
-    /// that is added meanwhile is changed twice, but no file is missed.
+    /// Changes the settings. The settings for later files are changed first, so that no file is
+    /// missed. A file that is added meanwhile is changed twice.
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match &self.kind {
             RobotsKind::One(robots, _) => live(robots),
@@ -213,20 +212,20 @@ impl SiteRobots {
 }
 
 impl HostCounts {
-    /// Returns the counts of a host. The counts are kept even if the file of the host is removed
-    /// and added again.
+    /// Returns the counts of a host. They are kept if the file of the host is removed and added
+    /// again.
     pub(super) fn of(&self, host: &str) -> ReloadCounts {
         self.0.lock().entry(host.to_owned()).or_default().clone()
     }
 }
 
-/// Returns the name of a host's robots.txt in a site with a directory.
+/// Returns the name of a host's robots.txt, for a site with a directory.
 pub(super) fn host_name(site: &str, host: &str) -> String {
     format!("{site}/{host}")
 }
 
-/// The numbers of reloads of a robots.txt since the process started, by outcome. Clones are cheap
-/// and share the counts.
+/// Numbers of reloads of a robots.txt since the process started, by outcome. Clones are cheap and
+/// share the counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReloadCounts(Arc<Mutex<BTreeMap<(&'static str, &'static str), u64>>>);
 
@@ -251,7 +250,7 @@ impl ReloadCounts {
     }
 }
 
-/// The settings of a robots.txt that do not depend on its source.
+/// Settings of a robots.txt that are independent of its source.
 #[derive(Clone, Debug)]
 pub(super) struct SiteSettings {
     pub(super) policy: Policy,

@@ -1,9 +1,9 @@
-//! State that is kept when sites are replaced at a reload: the state directory and the kill
-//! switches.
+//! Holds the state that survives a reload, when sites are replaced: the state directory and the
+//! kill switches.
 //!
-//! **A kill switch belongs to the name of a site**, not to an object. A robots.txt that replaces
-//! another one joins the switch of the same name. Joining and switching use the same lock. While
-//! one robots.txt is being replaced by another, switching enforcement affects both.
+//! **A kill switch belongs to the name of a site**, not to an object in memory. If a new robots.txt
+//! replaces another one, it joins the switch with the name of its site. Until the old robots.txt is
+//! dropped, the switch affects both. Joining and switching use the same lock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -20,18 +20,17 @@ use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent};
 use crate::report::is_of;
 
-/// The state directory, if there is one, the switch for every site, and the switches of single
+/// The state directory, if there is one, the switch for all sites, and the switches for single
 /// sites. Clones are cheap and share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct StateHandle {
     pub(crate) directory: Option<StateDir>,
-    /// The switch for every site if there is no state directory. Otherwise, the state directory
-    /// contains this switch.
+    /// The switch for all sites, unless there is a state directory. In that case, the state
+    /// directory contains the switch.
     all: KillSwitch,
-    /// The fleet that the process belongs to, if any. Off switches of the fleet disable
-    /// enforcement, too.
+    /// The fleet of this process, if there is one. Its off switches disable enforcement, too.
     pub(crate) fleet: Option<Arc<Fleet>>,
-    /// Every robots.txt, by the name of its site.
+    /// For each site name, every robots.txt that has joined the switch of that name.
     sites: Arc<Mutex<HashMap<String, Arc<Joined>>>>,
 }
 
@@ -46,7 +45,7 @@ impl StateHandle {
         Ok(Self { directory, ..Self::in_memory() })
     }
 
-    /// Logs the current problems of the state directory, and all later ones.
+    /// Logs the current and all later problems with the state directory.
     pub(super) fn log_problems(&self, log: &Log) {
         if let Some(directory) = &self.directory {
             directory.problems().into_iter().for_each(|problem| log.say(LogEvent::State, problem));
@@ -54,18 +53,18 @@ impl StateHandle {
         }
     }
 
-    /// Opens the state directory of a config for a dry run: without a lock, and read-only.
+    /// Opens the state directory of a config for a dry run. It is read-only and not locked.
     pub(super) fn read_only(config: &Config) -> Self {
         Self { directory: config.state_dir.as_ref().map(StateDir::read_only), ..Self::in_memory() }
     }
 
-    /// Returns a state without a state directory, which is lost when the process ends.
+    /// Returns a state without a state directory. It is lost when the process ends.
     pub(super) fn in_memory() -> Self {
         Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }
 
-    /// Adds the stored state of the robots.txt with this name, and the switch for every site, to a
-    /// builder.
+    /// Adds to a builder the stored state of the robots.txt with this name, and the switch for all
+    /// sites.
     pub(super) fn attach<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let builder = match &self.directory {
             Some(state) => builder.state(state, name),
@@ -74,8 +73,8 @@ impl StateHandle {
         self.fleet.iter().fold(builder, |builder, fleet| fleet.join(builder, name))
     }
 
-    /// Joins a robots.txt to the switch of its site. If the robots.txt that joined last still
-    /// exists, its switches and ages of versions are adopted. Blocks.
+    /// Joins a robots.txt to the switch of its site. If the previous robots.txt still exists,
+    /// adopts its switches and the ages of its versions. Blocks.
     pub(super) fn join(&self, site: &str, robots: &Arc<SiteRobots>) {
         let joined = self.joined(site);
         let mut joined = joined.lock();
@@ -86,16 +85,16 @@ impl StateHandle {
         joined.push(Arc::downgrade(robots));
     }
 
-    /// Returns the state of the switch for every site.
+    /// Returns the state of the switch for all sites.
     pub(super) fn switch(&self) -> Enforcement {
         self.directory.as_ref().map_or_else(|| self.all.enforcement(), StateDir::enforcement)
     }
 
-    /// Returns the sites whose switch is off in the state directory, but which are neither in the
-    /// config nor inherited by a new site. Reads the state directory.
+    /// Returns the sites whose switch is off in the state directory although it has no effect: they
+    /// are not in the config, and no new site inherits from them. Reads the state directory.
     pub(super) fn switches_of_others(&self, config: &Config, inheritance: &Inheritance) -> Vec<String> {
         let Some(directory) = &self.directory else { return Vec::new() };
-        // `is_of` also matches `SITE/HOST`, for a site with a folder.
+        // `is_of` also matches the hosts of a site with a folder (`SITE/HOST`).
         let is_known =
             |name: &str| inheritance.has_heir(name) || config.sites.iter().any(|site| is_of(&site.name, name));
         let mut names = directory.site_names();
@@ -103,12 +102,12 @@ impl StateHandle {
         names
     }
 
-    /// Sets the switch for every site. Blocks.
+    /// Sets the switch for all sites. Blocks.
     ///
     /// # Errors
     ///
-    /// Returns an error if the state directory could not be written. The switch has changed even in
-    /// this case.
+    /// Returns an error if the state directory could not be written. The switch has changed
+    /// nevertheless.
     pub(super) fn turn(&self, to: Enforcement) -> Result<(), StateError> {
         match &self.directory {
             Some(state) => state.set_enforcement(to),
@@ -119,12 +118,12 @@ impl StateHandle {
         }
     }
 
-    /// Sets the switch of the robots.txt with this name, `SITE` or `SITE/HOST`. Blocks.
+    /// Sets the switch of the robots.txt with this name (`SITE` or `SITE/HOST`). Blocks.
     ///
     /// # Errors
     ///
-    /// Returns an error if the state directory could not be written. The switch has changed even in
-    /// this case.
+    /// Returns an error if the state directory could not be written. The switch has changed
+    /// nevertheless.
     pub(super) fn turn_site(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
         let joined = self.joined(site);
         let joined = joined.lock();
@@ -139,10 +138,9 @@ impl StateHandle {
     }
 }
 
-/// All existing robots.txt objects of one site name. The list is locked while one of them joins or
-/// the switch changes.
+/// Every robots.txt in memory that has joined the switch of one site name. The list is locked while
+/// another one joins, or while the switch changes.
 ///
-/// If a new config changes the source of a site, a second object exists in addition to the served
-/// one until the sites are swapped. Both have joined the switch, so a change of the switch affects
-/// both, and is not lost during the swap.
+/// If a new config changes the source of a site, there are two of them until the sites are swapped.
+/// A change of the switch affects both, so it is not lost during the swap.
 type Joined = Mutex<Vec<Weak<SiteRobots>>>;

@@ -1,8 +1,8 @@
-//! Serves the static files of a site. This module decides which files of a folder are served.
+//! Serves the static files of a site, and decides which files of a folder are served.
 //!
-//! Only regular files are served, because a pipe or device could block a thread for every request.
-//! Paths are checked when they are opened, after decoding, so that no encoding of a path can bypass
-//! the check.
+//! Only regular files are served, because opening a pipe or device could block a thread. Paths are
+//! checked after decoding, when the file is opened, so that no encoding of a path can bypass the
+//! check.
 
 use std::future::{Future, Ready, ready};
 use std::io;
@@ -20,16 +20,16 @@ use crate::config::{Dotfiles, StaticFiles};
 use crate::date;
 use crate::files;
 
-/// The only folder with a leading dot in its name that is meant to be served (RFC 8615).
+/// The only folder whose files are public although its name has a leading dot (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
 
-/// The service for the files of a folder.
+/// Service that serves the files of a folder.
 pub(super) type ServeFiles = ServeDir<DefaultServeDirFallback, ServedFolder>;
 
-/// The files of a folder that are served.
+/// The files in a folder that may be served.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedFolder {
-    /// The path of the folder, in the same form as the paths that `ServeDir` builds.
+    /// Path of the folder, in the same form as in the paths that `ServeDir` builds.
     base: PathBuf,
     dotfiles: Dotfiles,
 }
@@ -41,7 +41,7 @@ pub(crate) struct OpenFile {
     metadata: std::fs::Metadata,
 }
 
-/// The metadata of a file. A modification time that HTTP dates cannot express is left out, because
+/// Metadata of a file. If HTTP cannot express the modification time, it is left out, because
 /// `ServeDir` would panic.
 #[derive(Debug)]
 pub(crate) struct Dated(std::fs::Metadata);
@@ -60,20 +60,20 @@ impl ServedFolder {
     }
 }
 
-/// Reports whether this part of a path may be public. Names with a leading dot, such as `.git`,
-/// `.env` and `.htpasswd`, may not.
+/// Reports whether a file may be served if its path contains this part. It may not if the part has
+/// a leading dot, as in `.git`, `.env` and `.htpasswd`.
 fn is_plain(part: Component<'_>, depth: usize) -> bool {
     let name = part.as_os_str();
     !name.as_encoded_bytes().starts_with(b".") || depth == 0 && name == WELL_KNOWN
 }
 
-/// Returns the same error as for a file that does not exist.
+/// Returns the error of a file that does not exist.
 fn hidden<T>() -> io::Result<T> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Converts an error to "not found" if it is caused by a path that no regular file can have, such
-/// as one that is too long. Clients can send any path.
+/// Converts an error to "not found" if no regular file can have such a path, for example because it
+/// is too long. Clients can send any path.
 fn or_hidden(error: io::Error) -> io::Error {
     let is_nowhere = matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::ELOOP));
     if is_nowhere || error.kind() == io::ErrorKind::InvalidInput { io::ErrorKind::NotFound.into() } else { error }
@@ -216,7 +216,7 @@ mod tests {
                 assert_eq!(status(&all, &target).await, 200, "{target}");
             }
         }
-        // The response must not show that such a folder exists.
+        // The response must not reveal that the folder exists.
         let (status, head, _) = answer(&usual, Method::GET, "/.git").await;
         assert_eq!((status, head.get(LOCATION)), (404, None));
         assert_eq!(answer(&all, Method::GET, "/.git").await.0, 307);
@@ -245,7 +245,7 @@ mod tests {
             (UNIX_EPOCH + last, true),
             (UNIX_EPOCH + last + second, false),
         ] {
-            // Some file systems do not support every date.
+            // Some file systems cannot store every date.
             if file.set_modified(time).is_err() || file.metadata().unwrap().modified().unwrap() != time {
                 continue;
             }
@@ -267,7 +267,7 @@ mod tests {
         symlink(folder.path().join("outside"), root.join(".link")).unwrap();
         let files = serving(&root, Dotfiles::Hide);
         assert_eq!(answer(&files, Method::GET, "/link/page").await.2, "outside/page");
-        // The name in the request decides, not the name of the link's target.
+        // The name of the link in the request decides, not the name of its target.
         assert_eq!(status(&files, "/shown/page").await, 200);
         assert_eq!(status(&files, "/.link/page").await, 404);
     }

@@ -1,12 +1,11 @@
-//! The connection to a store, which is one server or a cluster, and the addresses of its name. This
-//! module also builds the error messages for the operator, with the cause, the way to fix it, and
-//! the server's own message.
+//! Connects to a store, which is one server or a cluster, and resolves its name. Also explains
+//! errors to the operator: the cause, how to fix it, and the server's own message.
 //!
 //! **All addresses of a store's name are tried at the same time, and the lowest usable address is
 //! chosen.** The client library would use the first address that accepts a connection, even if that
-//! server hangs or is a replica, and processes could choose different servers.
+//! server hangs or is a replica. Different processes could then choose different servers.
 //!
-//! **A lost connection to a cluster is opened again through any of its known nodes**, because the
+//! **A lost connection to a cluster is opened again through any known node of the cluster.** The
 //! node in the URL may be down while another node has taken over its slots.
 
 use std::collections::BTreeSet;
@@ -28,17 +27,17 @@ use tokio::time::timeout;
 
 use super::settings::{StoreNodes, StoreSettings};
 
-/// Minimum of the time limit for connecting, including TLS and login.
+/// Minimum time limit for connecting, including TLS and login.
 const CONNECT: Duration = Duration::from_millis(250);
 
-/// Returns the time limit for connecting: the time limit for an answer if it is longer than
-/// [`CONNECT`], or else [`CONNECT`].
+/// Returns the time limit for connecting: [`CONNECT`], or the time limit for an answer if that is
+/// longer.
 fn connect_time(settings: &StoreSettings) -> Duration {
     CONNECT.max(settings.deadline)
 }
 
-/// A connection, which all of its clones share. Each question is sent without waiting for the
-/// answers to earlier ones.
+/// A connection that can be cloned. Clones share the connection, and a question is sent without
+/// waiting for the answers to earlier ones.
 #[derive(Clone)]
 pub(crate) enum StoreConnection {
     One(MultiplexedConnection),
@@ -46,9 +45,9 @@ pub(crate) enum StoreConnection {
 }
 
 impl StoreConnection {
-    /// Tries all addresses of the store at the same time. Chooses the first one in sort order that
-    /// answers the probe, so that all processes choose the same server. If none answers, tries the
-    /// nodes that the cluster last listed.
+    /// Tries all addresses of the store at the same time. If several addresses answer the probe,
+    /// the first in sort order is used, so that all processes choose the same server. If none
+    /// answers, tries the nodes that the cluster last listed.
     pub(crate) async fn connect<P: Future<Output = Result<(), String>>>(
         settings: &StoreSettings,
         addresses: &mut StoreAddresses,
@@ -58,8 +57,8 @@ impl StoreConnection {
         let (host, port) = host(info.addr());
         let is_address = host.parse::<IpAddr>().is_ok();
         let found = addresses.find(host, port).await?;
-        // If a server has answered before, the cause is not a missing `rediss://`, so the message
-        // does not suggest TLS.
+        // If a server has answered before, the URL does not lack `rediss://`, so the message does
+        // not suggest TLS.
         let is_new = !addresses.has_answered && !settings.url.is_encrypted();
         let hint = if is_new { ": it may require TLS, which is \"rediss://\"" } else { "" };
         let tries = found.into_iter().map(|address| {
@@ -89,7 +88,7 @@ impl StoreConnection {
         Err(problems.join("; "))
     }
 
-    /// Connects through the given servers. The name in the URL is resolved to `address`.
+    /// Connects through the given servers. The host name in the URL is resolved to `address`.
     async fn open(
         settings: &StoreSettings,
         servers: Vec<ConnectionInfo>,
@@ -114,7 +113,7 @@ impl StoreConnection {
         };
         let ca = settings.ca.clone().filter(|_| settings.url.is_encrypted());
         let certificates = ca.map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca) });
-        // The certificate must contain the name. The address is used only to connect.
+        // The certificate must be valid for the host name. The address is used only to connect.
         let (host, _) = host(info.addr());
         let resolver = OneAddress { host: host.to_owned(), address };
         match settings.nodes {
@@ -136,8 +135,8 @@ impl StoreConnection {
                     .async_dns_resolver(resolver)
                     .connection_timeout(connect_time(settings))
                     .response_timeout(settings.deadline)
-                    // Retries are useless, because the process's own bucket decides after a
-                    // timeout.
+                    // The library must not retry, because the process's own bucket decides after
+                    // the time limit.
                     .retries(1);
                 let builder = match certificates {
                     Some(certificates) => builder.certs(certificates),
@@ -150,8 +149,8 @@ impl StoreConnection {
         }
     }
 
-    /// Records for the next connection that the store has answered, and which nodes its cluster
-    /// has.
+    /// Records that the store has answered, and which nodes its cluster has, for the next
+    /// connection.
     async fn noted(mut self, settings: &StoreSettings, addresses: &mut StoreAddresses) -> Result<Self, String> {
         if matches!(self, Self::Cluster(_)) {
             let ranges = self.query(redis::cmd("CLUSTER").arg("SLOTS")).await;
@@ -161,7 +160,7 @@ impl StoreConnection {
         Ok(self)
     }
 
-    /// Reports whether the connection recovers by itself when nodes return.
+    /// Reports whether the connection recovers by itself when nodes are back.
     pub(crate) const fn mends_itself(&self) -> bool {
         matches!(self, Self::Cluster(_))
     }
@@ -174,7 +173,7 @@ impl StoreConnection {
         }
     }
 
-    /// Runs a script with one key. Loads the script into the store if the store does not have it.
+    /// Runs a script with one key. If the store does not have the script, loads it there.
     pub(crate) async fn run<T: FromRedisValue>(
         &mut self,
         script: &StoreScript,
@@ -187,7 +186,7 @@ impl StoreConnection {
             command
         };
         match self.query(&command("EVALSHA", script.known.get_hash())).await {
-            // The server was restarted, or its scripts were flushed. EVAL loads the script again.
+            // The server was restarted, or its scripts were removed. EVAL loads the script again.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 self.query(&command("EVAL", script.text)).await
             }
@@ -196,7 +195,7 @@ impl StoreConnection {
     }
 }
 
-/// A script, and the hash that identifies it in a store.
+/// A script, with the hash that identifies it in a store.
 pub(crate) struct StoreScript {
     text: &'static str,
     known: Script,
@@ -212,7 +211,7 @@ impl StoreScript {
 fn host(address: &ConnectionAddr) -> (&str, u16) {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host, *port),
-        // An accepted URL never has another kind of address.
+        // A URL with another kind of address is never accepted.
         _ => ("", 0),
     }
 }
@@ -226,7 +225,7 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
         let port: i64 = from_redis_value(parts.next()?).ok()?;
         Some((host, u16::try_from(port).ok()?))
     });
-    // A node whose host is unknown has one of these two strings as its host.
+    // These two strings stand for the unknown host of a node.
     let known: BTreeSet<(String, u16)> = nodes.filter(|(host, _)| !["", "?"].contains(&host.as_str())).collect();
     let at = |(host, port)| match info.addr() {
         ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
@@ -237,7 +236,7 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
     known.into_iter().map(|node| info.clone().set_addr(at(node))).collect()
 }
 
-/// Time limit for resolving a name. If it is exceeded, the last known addresses are tried.
+/// Time limit for resolving a name. After that, the last known addresses are tried.
 const RESOLVE: Duration = Duration::from_millis(250);
 
 /// Maximum number of addresses to try.
@@ -251,16 +250,16 @@ pub(crate) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
-/// The addresses of one name.
+/// The addresses of a store's host name, and the nodes of its cluster.
 pub(crate) struct StoreAddresses {
     lookup: AddressLookup,
-    /// A lookup that has not finished. While there is one, no other lookup is started.
+    /// A lookup in progress. No other lookup is started until it has finished.
     under_way: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
-    /// The addresses that the last successful lookup found.
+    /// Addresses that the last successful lookup found.
     known: Vec<SocketAddr>,
-    /// The nodes of the cluster, as the last connection listed them.
+    /// Nodes that the cluster listed on the last connection.
     nodes: Vec<ConnectionInfo>,
-    /// Whether a store has ever answered at one of the addresses.
+    /// Whether a store has ever answered at any of the addresses.
     has_answered: bool,
 }
 
@@ -269,8 +268,8 @@ impl StoreAddresses {
         Self { lookup, under_way: None, known: Vec::new(), nodes: Vec::new(), has_answered: false }
     }
 
-    /// Returns the addresses in the same order in all processes. If the name cannot be resolved
-    /// now, returns the last known addresses.
+    /// Returns the addresses, in the same order in all processes. If the name cannot be resolved,
+    /// returns the last known addresses.
     pub(crate) async fn find(&mut self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let mut looking = self.under_way.take().unwrap_or_else(|| {
             let (lookup, host) = (Arc::clone(&self.lookup), host.to_owned());
@@ -303,7 +302,8 @@ impl StoreAddresses {
     }
 }
 
-/// Resolves one name to a fixed address, and all other names with the system's resolver.
+/// A resolver that returns a fixed address for one name, and asks the system's resolver about all
+/// other names.
 struct OneAddress {
     host: String,
     address: SocketAddr,
@@ -326,21 +326,21 @@ impl AsyncDNSResolver for OneAddress {
     }
 }
 
-/// Maximum number of characters of a server's message that are shown. A limit is necessary because
-/// a server can send anything.
+/// Maximum number of characters that are shown of a server's message, because a server can send
+/// anything.
 const MAX_SHOWN_LENGTH: usize = 200;
 
-/// The reason why a question was not answered.
+/// Reason why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreProblem {
     /// No answer arrived in time.
     Late,
-    /// The connection broke, or the server cannot be used.
+    /// The connection broke, or the server reported an error that makes it unusable.
     Broken(String),
 }
 
 impl StoreProblem {
-    /// Returns the error for an answer that cannot come from the script.
+    /// Returns the problem for an answer that the script cannot have given.
     pub(crate) fn garbage() -> Self {
         Self::Broken("its answer is not a result of the script: another service answers at this address".to_owned())
     }
@@ -349,7 +349,7 @@ impl StoreProblem {
         if error.is_timeout() { Self::Late } else { Self::Broken(describe(error, settings)) }
     }
 
-    /// Returns the message for the status and the log.
+    /// Returns the description for the status and the log.
     pub(crate) fn message(self, settings: &StoreSettings) -> String {
         match self {
             Self::Late => format!("no answer within {} ms", settings.deadline.as_millis()),
@@ -360,9 +360,8 @@ impl StoreProblem {
 
 const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes is down";
 
-/// Strings that occur in errors of the server or the library, each with an explanation of the
-/// error. The kinds of errors are not sufficient, because the cluster client wraps errors in
-/// others.
+/// Strings that occur in errors of the server or the library, with an explanation of each error.
+/// The error's kind cannot be used, because the cluster client wraps errors in other errors.
 const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["WRONGPASS", "invalid password", "AuthenticationFailed"],
@@ -406,11 +405,12 @@ const MEANINGS: &[(&[&str], &str)] = &[
     (&["unknown command", "max number of clients"], "it does not serve this client"),
 ];
 
-/// Formats an error as one line: an explanation if the error is known, and the message of the
-/// library or the server.
+/// Describes an error in one line: an explanation if there is one, and the message of the library
+/// or the server.
 fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     let text = shown(&error.to_string(), settings);
-    // The cluster client itself follows MOVED, unless the node in the reply is down.
+    // The cluster client follows a MOVED reply by itself. An error with MOVED therefore means that
+    // the node in the reply is down.
     let is_stray = settings.nodes == StoreNodes::Cluster && text.contains("Moved");
     let known = || MEANINGS.iter().find(|(marks, _)| marks.iter().any(|mark| text.contains(mark)));
     let found = if is_stray { Some(NODE_OUT) } else { known().map(|(_, meaning)| *meaning) };
@@ -423,8 +423,8 @@ fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     }
 }
 
-/// Removes secrets, which a server may send back, and control characters, and limits the length of
-/// the text.
+/// Removes secrets and control characters from a message, and limits its length. A server may send
+/// secrets back.
 fn shown(text: &str, settings: &StoreSettings) -> String {
     let mut text: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     for secret in settings.secrets() {
@@ -468,7 +468,7 @@ mod tests {
         let error = addresses.find("cache.internal", 6379).await.unwrap_err();
         assert_eq!(error, "the name \"cache.internal\" cannot be resolved: no such name");
         for number in 1..=4 {
-            // The lookup of call 3 never ends, and calls 3 and 4 both wait for it.
+            // The lookup of call 3 never ends, so calls 3 and 4 both wait for it in vain.
             let time = async {
                 if number >= 3 {
                     tokio::time::advance(2 * RESOLVE).await;
@@ -477,7 +477,7 @@ mod tests {
             let (found, ()) = tokio::join!(addresses.find("cache.internal", 6379), time);
             assert_eq!(found.unwrap(), ["127.0.0.1:6379", "127.0.0.2:6379"].map(|address| address.parse().unwrap()));
         }
-        // The thread of the lookup may start late.
+        // The lookup's thread may start late.
         while asked.load(Ordering::Relaxed) < 4 {
             std::thread::yield_now();
         }
@@ -500,7 +500,8 @@ mod tests {
             for is_hinted in [true, false] {
                 addresses.has_answered = !is_hinted;
                 let probe = |_| std::future::ready(Ok(()));
-                // On a busy machine, the time limit for connecting may pass first.
+                // On a busy machine, the time limit for connecting may expire before the expected
+                // error.
                 let said = loop {
                     let said = StoreConnection::connect(&settings, &mut addresses, probe).await.err().unwrap();
                     if said.starts_with("it closed the connection (") {

@@ -1,19 +1,19 @@
-//! The settings of a store: its address and how it is used.
+//! Defines the settings of a store: its address, login, keys and time limit.
 
 use std::fmt;
 use std::time::Duration;
 
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
-/// The settings of the store for the buckets that replicas share.
+/// Settings of the store with the buckets that replicas share.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 pub struct StoreSettings {
     /// The URL of the store.
     pub url: StoreUrl,
-    /// The password, which replaces the one in the URL.
+    /// The password. If set, it replaces the one in the URL.
     #[debug(skip)]
     pub password: Option<String>,
-    /// The certificates to trust instead of the system's, in PEM.
+    /// The certificates, in PEM, that are trusted instead of the system's.
     #[debug(skip)]
     pub ca: Option<Vec<u8>>,
     /// Whether the store is one server or a cluster.
@@ -25,7 +25,7 @@ pub struct StoreSettings {
     pub deadline: Duration,
 }
 
-/// Whether the server in the URL belongs to a cluster.
+/// Whether the server in the URL is a single server or a node of a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreNodes {
     /// One server.
@@ -40,7 +40,7 @@ pub enum StoreNodes {
 #[debug("{:?}", self.to_string())]
 pub struct StoreUrl(String);
 
-/// The end of messages about an invalid URL, with examples of valid ones.
+/// End of the messages about an invalid URL, with examples of valid ones.
 const RIGHT: &str =
     "write one such as \"redis://10.0.0.5:6379\", or \"rediss://robotsd@cache.internal:6380\" with a user and TLS";
 
@@ -68,8 +68,8 @@ impl StoreUrl {
         match text.into_connection_info() {
             Ok(_) => Ok(Self(text.to_owned())),
             Err(error) => {
-                // The first part of the library's message is fixed text. The part after the
-                // separator may quote the URL.
+                // The first part of the library's message is fixed text. The rest, after the
+                // separator, may quote the URL and is left out.
                 let why = error.to_string();
                 let why =
                     why.split(" - ").next().unwrap_or_default().trim_end_matches(|end: char| !end.is_alphanumeric());
@@ -93,7 +93,7 @@ impl StoreUrl {
     }
 }
 
-/// Formats scheme, host and port, which are not secret.
+/// Formats only the scheme, host and port, because they are not secret.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
@@ -105,10 +105,10 @@ impl fmt::Display for StoreUrl {
 impl StoreSettings {
     /// Default prefix of keys.
     pub const PREFIX: &str = "robotsd:rate:";
-    /// Default of the maximum time that a request waits for the store. It is less than the limit of
-    /// 20 ms, because timers have a resolution of one millisecond and workers may be busy.
+    /// Default of [`deadline`](Self::deadline). It is less than the limit of 20 ms, because timers
+    /// have a resolution of one millisecond and workers may be busy.
     pub const DEADLINE: Duration = Duration::from_millis(12);
-    /// Upper limit of the maximum time that a request waits for the store.
+    /// Upper limit of [`deadline`](Self::deadline).
     pub const MAX_DEADLINE: Duration = Duration::from_millis(20);
 
     /// Creates settings with the defaults.
@@ -136,7 +136,7 @@ impl StoreSettings {
         Ok(info.set_redis_settings(login))
     }
 
-    /// Returns all passwords: the one in the URL, decoded and as it is written there, and the one
+    /// Returns all forms of the password: decoded from the URL, as written in the URL, and the one
     /// that replaces it.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let sent = self.url.info().ok().and_then(|info| info.redis_settings().password().map(str::to_owned));

@@ -1,5 +1,5 @@
-//! One attempt to send a notice: connects, sends a request and reads the status. Also contains the
-//! delays between attempts.
+//! Makes one attempt to send a notice: connects, sends a request and reads the status of the
+//! response. Also defines the delays between attempts.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,8 +29,8 @@ use crate::upstream::secured;
 
 const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
 
-/// Sends the request once, within the hook's timeout. Never connects to an admin interface of this
-/// process, whose addresses are in `admin`.
+/// Sends the request once, within the hook's timeout. `admin` contains the addresses of this
+/// process's admin interface; the request is never sent there.
 pub(super) async fn attempt(
     hook: &Arc<HookSettings>,
     notice: &Notice,
@@ -104,7 +104,7 @@ async fn request(hook: &HookSettings, notice: &Notice, permits: &Permits) -> Res
     request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
 }
 
-/// Reads a file on a thread that may block.
+/// Reads a file on a blocking thread.
 async fn read<T: Send + 'static>(
     permits: &Permits,
     path: PathBuf,
@@ -113,8 +113,8 @@ async fn read<T: Send + 'static>(
     blocking(permits, move || read(&path)).await?
 }
 
-/// Runs work that may hang, such as file access and name lookups, on a thread that may block. The
-/// caller's timeout still applies; the thread keeps the permits until its work ends.
+/// Does work that may hang (reading files, resolving names) on a blocking thread. The caller may
+/// stop waiting; the thread keeps the permits until the work ends.
 async fn blocking<T: Send + 'static>(
     permits: &Permits,
     work: impl FnOnce() -> T + Send + 'static,
@@ -133,8 +133,8 @@ fn signature(key: &[u8], id: &str, time: &str, body: &str) -> String {
     format!("v1,{}", STANDARD.encode(HMAC::mac(format!("{id}.{time}.{body}"), key)))
 }
 
-/// Reads a secret for signatures: `whsec_` and 24 to 64 bytes in Base64. Error messages do not
-/// quote the content of the file.
+/// Reads a secret for signatures from its file: `whsec_`, followed by 24 to 64 bytes in Base64.
+/// Error messages do not quote the content of the file.
 pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     let secret = secret(path)?;
     let key = secret.as_bytes().strip_prefix(b"whsec_").and_then(|text| STANDARD.decode(text).ok());
@@ -147,7 +147,7 @@ pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Reads a header's value from its file. Error messages do not quote the content of the file.
+/// Reads a header value from its file. Error messages do not quote the content of the file.
 fn secret(path: &Path) -> Result<HeaderValue, String> {
     let line = files::read_line(path)?;
     let mut value = HeaderValue::from_bytes(line.trim_ascii_start()).map_err(|_| {
@@ -157,35 +157,35 @@ fn secret(path: &Path) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// How often a request is attempted, and the delays between attempts.
+/// Number of attempts per notice, and the delays between them.
 #[derive(Clone, Debug)]
 pub(crate) struct RetryPlan {
-    /// The delays; one fewer than attempts.
+    /// The delays. There is one delay less than there are attempts.
     pub(super) pauses: Vec<Duration>,
 }
 
-/// The outcome of an attempt.
+/// Outcome of one attempt.
 #[derive(Debug)]
 pub(super) enum Attempt {
     Delivered(StatusCode),
-    /// A failure that may not occur again in a later attempt.
+    /// The attempt failed, but a later one may succeed.
     Failed(String),
-    /// Like `Failed`, but the receiver did not respond.
+    /// The attempt failed because the receiver did not respond. A later one may succeed.
     Unanswered(String),
-    /// A failure that would occur in every later attempt as well.
+    /// The attempt failed, and every later one would fail as well.
     Refused(String),
 }
 
 impl Default for RetryPlan {
-    /// Returns a plan with five attempts, which take ten minutes at most, including timeouts.
+    /// Returns a plan with five attempts. With timeouts, they take at most ten minutes.
     fn default() -> Self {
         Self { pauses: [2, 15, 60, 180].map(Duration::from_secs).to_vec() }
     }
 }
 
 impl RetryPlan {
-    /// Returns the delay after attempt number `attempt` (counted from 1), reduced by up to 50 %
-    /// jitter. Returns `None` after the last attempt.
+    /// Returns the delay after attempt number `attempt` (counted from 1); `None` after the last
+    /// attempt. The delay is reduced by up to 50 %, depending on `roll`.
     pub(super) fn pause(&self, attempt: usize, roll: u32) -> Option<Duration> {
         let whole = *self.pauses.get(attempt.checked_sub(1)?)?;
         Some(whole.mul_f64(1.0 - f64::from(roll) / f64::from(u32::MAX) / 2.0))

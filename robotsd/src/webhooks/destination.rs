@@ -1,15 +1,14 @@
 //! Restricts where hooks may send requests.
 //!
-//! A hook makes this machine send a request on behalf of the author of the config file. The author
-//! must not thereby reach services that only this machine can reach:
+//! The author of a hook's config file makes this machine send requests. The author must not be able
+//! to reach services that only this machine can reach. Therefore:
 //!
 //! 1. No hook may send requests to an admin interface, of this process or of a replica.
 //! 2. Hooks in an included file may send requests only to public addresses and to the hosts that
 //!    the operator lists in `hook_hosts`.
 //!
-//! The addresses of a name are checked for each request, and the request is sent to one of the
-//! checked addresses. This is necessary because a name can resolve to any address, and to a
-//! different one the next time.
+//! A name can resolve to any address, and to a different one the next time. Therefore, its
+//! addresses are checked for each request, and the request is sent to a checked address.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -20,14 +19,14 @@ use http::uri::Authority;
 use tower_robots::internals::AddressClass;
 use tower_robots::policy::Network;
 
-/// The config file that defines a hook, and the destinations that its hooks may use.
+/// Where the hooks of one config file may send requests.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct HookScope {
-    /// The config file. Paths in the file are relative to its folder, and each file has its own
-    /// limit of concurrent requests.
+    /// The config file that defines the hooks. Paths in it are relative to its folder. Each file
+    /// has its own limit of concurrent requests.
     pub(crate) file: PathBuf,
-    /// The hosts that the operator lists for an included file. `None` for the operator's own file,
-    /// whose hooks may use any address.
+    /// Hosts that the operator lists for the hooks of an included file; `None` for the operator's
+    /// own file, whose hooks may use any address.
     pub(crate) listed: Option<Vec<HookHost>>,
     /// Hosts and ports of the admin interfaces of this process and its replicas, according to the
     /// config.
@@ -43,7 +42,7 @@ pub(crate) struct HookHost {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ListedHost {
-    /// A name in lower case. It is allowed whatever addresses it resolves to.
+    /// A host name in lower case. It is allowed no matter which addresses it resolves to.
     Name(String),
     Network(Network),
 }
@@ -87,13 +86,13 @@ impl HookHost {
     }
 }
 
-/// Normalises a name for comparison.
+/// Converts a host name to lower case without a final dot, for comparisons.
 fn plain(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Reports whether the system interprets a host as an address, in any notation (`127.1`,
-/// `0x7f000001`), without a name lookup.
+/// Reports whether the system would treat a host as an address instead of looking up its name. An
+/// address may have any notation, for example `127.1` or `0x7f000001`.
 fn is_numeric(host: &str) -> bool {
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     host.contains(':') || last.starts_with(|first: char| first.is_ascii_digit())
@@ -104,7 +103,7 @@ pub(super) fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
-/// Resolves hosts that need no name lookup. Fails for all other hosts.
+/// Resolves a host if this needs no name lookup. Fails otherwise.
 fn look_up_numbers(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     match plain(host) {
         host if host == "localhost" => Ok(vec![(Ipv4Addr::LOCALHOST, port).into()]),
@@ -113,12 +112,12 @@ fn look_up_numbers(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// The reason why a request is not sent.
+/// Reason why a request cannot be sent.
 #[derive(Debug)]
 pub(super) enum NoDestination {
     /// No address of the host is allowed.
     Refused(String),
-    /// A name cannot be resolved now.
+    /// The name cannot be resolved at the moment.
     Unknown(String),
 }
 
@@ -127,7 +126,8 @@ impl HookScope {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns why a request can never be sent to a host, if this is known without a name lookup.
+    /// Returns the reason why no request can ever be sent to a host; `None` if there is none, or if
+    /// only a name lookup could show it.
     pub(super) fn objection(&self, host: &str, port: u16) -> Option<String> {
         match self.destinations((host, port), &[], look_up_numbers) {
             Err(NoDestination::Refused(why)) => Some(why),
@@ -135,7 +135,7 @@ impl HookScope {
         }
     }
 
-    /// Returns the allowed addresses of a host. `own` contains the listening addresses of this
+    /// Returns the addresses of a host that are allowed. `own` contains the addresses of this
     /// process's admin interface.
     pub(super) fn destinations(
         &self,
@@ -152,8 +152,8 @@ impl HookScope {
         let found = look_up(host, port).map_err(unknown)?;
         let mut places = own.to_vec();
         for of in of_admin() {
-            // As long as the addresses of the admin interface are unknown, the destination may be
-            // one of them.
+            // If the address of an admin interface cannot be resolved, this destination may be that
+            // interface.
             let unknown = |error: io::Error| {
                 NoDestination::Unknown(format!(
                     "{host} port {port} may be the admin interface {of}, which cannot be resolved: {error}"
@@ -174,7 +174,7 @@ impl HookScope {
         }
     }
 
-    /// Returns why requests to an address are not allowed, or `None` if they are allowed.
+    /// Returns the reason why requests to an address are not allowed; `None` if they are allowed.
     fn refusal(&self, host: &str, address: SocketAddr, places: &[SocketAddr]) -> Option<String> {
         if places.iter().any(|place| arrives_at(address, *place)) {
             return Some(is_admin(&address.to_string()));
@@ -196,11 +196,11 @@ fn is_admin(place: &str) -> String {
     format!("{place} is an admin interface of robotsd, and hooks must not send requests there: write another url")
 }
 
-/// Reports whether a connection to an address may arrive at a listener.
+/// Reports whether a connection to the address `to` may be accepted by the listener.
 fn arrives_at(to: SocketAddr, listener: SocketAddr) -> bool {
     let (ip, own) = (to.ip().to_canonical(), listener.ip().to_canonical());
     let is_there = match (ip.is_unspecified(), own.is_unspecified()) {
-        // Connecting to an unspecified address connects to the loopback address.
+        // A connection to an unspecified address goes to the loopback address.
         (true, _) => own.is_unspecified() || own.is_loopback(),
         (false, true) => is_of_this_machine(ip),
         (false, false) => ip == own,
@@ -219,8 +219,8 @@ mod tests {
 
     const OWN: &str = "127.0.0.1:9145";
 
-    /// Describes how a hook for this place is handled if it is in a file with this list. Test names
-    /// contain the addresses that they resolve to: `10.0.0.5-10.0.0.6.test`.
+    /// Returns what happens to a request to this place if the hook's file has this list. A test
+    /// name contains the addresses that it resolves to, for example `10.0.0.5-10.0.0.6.test`.
     fn outcome(place: &str, listed: Option<&[&str]>) -> String {
         let listed = listed.map(|listed| listed.iter().map(|host| host.parse().expect(host)).collect());
         let admin = [("10.9.9.9", 9145), ("10.8.8.8.test", 9145), ("none.test", 9999)];
@@ -268,12 +268,12 @@ mod tests {
                 assert_eq!(outcome(&format!("{host}:9145"), listed), "admin", "{host}");
             }
         }
-        // Another port belongs to another server. If a name also has an allowed address, that
-        // address is used.
+        // Another port belongs to another server. If a name has an allowed address, that address is
+        // used.
         assert_eq!(outcome("127.0.0.1:9146", None), "127.0.0.1");
         assert_eq!(outcome("127.0.0.1-10.0.0.5.test:9145", None), "10.0.0.5");
-        // While the address of a replica's admin interface is unknown, no request is sent to an
-        // address that may belong to it.
+        // The address of a replica's admin interface cannot be resolved, so no request may be sent
+        // to an address that could be it.
         assert!(outcome("10.0.0.5:9999", None).contains("Unknown"));
     }
 
@@ -283,7 +283,7 @@ mod tests {
         for to in ["127.0.0.1:80", "127.0.0.7:80", "0.0.0.0:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
             assert!(reached(to, "[::]:80") && reached(to, "0.0.0.0:80"), "{to}");
         }
-        // An address reserved for documentation does not belong to any machine.
+        // This address is reserved for documentation, so it does not belong to this machine.
         assert!(!reached("192.0.2.1:80", "0.0.0.0:80") && !reached("127.0.0.1:81", "0.0.0.0:80"));
         assert!(!reached("127.0.0.2:80", "127.0.0.1:80") && reached("192.0.2.1:80", "192.0.2.1:80"));
     }

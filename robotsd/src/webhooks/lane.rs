@@ -1,9 +1,9 @@
-//! A lane for requests of hooks: a thread that sends them, limits on concurrent requests, and a
-//! circuit breaker for receivers that do not respond.
+//! Defines a lane: a thread that sends the requests of hooks, limits on concurrent requests, and
+//! circuit breakers for receivers that do not respond.
 //!
-//! The limits apply per file, per receiver, and per file and receiver, so that a request that hangs
-//! delays only related requests. The permits of a request are held until all threads that work for
-//! it have ended, even if the request was abandoned.
+//! There are limits per config file, per receiver, and per file and receiver, so that a hanging
+//! request delays only related requests. A request keeps its permits until all of its threads have
+//! ended, even if the request was abandoned.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,32 +17,34 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::settings::HookSettings;
 
-/// Maximum number of concurrent requests: per lane, per file, and per receiver.
+/// Maximum number of concurrent requests of a lane, of one config file, and of one file to one
+/// receiver.
 const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// Number of consecutive unanswered requests that start a pause without requests to the receiver,
-/// and the initial and maximum length of this pause. The maximum is short enough to leave time for
-/// several attempts of a notice afterwards.
+/// After `UNANSWERED` consecutive requests without an answer, the receiver gets no requests for a
+/// pause. `ALONE` is the length of the first pause, and `MAX_TIME_ALONE` the maximum length. After
+/// the longest pause, there is still time for several attempts to send a notice.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
 const MAX_TIME_ALONE: Duration = Duration::from_secs(60);
 
-/// A lane. Requests on different lanes do not delay each other.
+/// A thread that sends requests, with its limits. Requests on different lanes do not delay each
+/// other.
 pub(super) struct Lane {
     thread: &'static str,
     of_file: usize,
-    /// The runtime of the thread. `None` before the first request, or if the thread could not be
+    /// The runtime of the thread; `None` before the first request, and if the thread could not be
     /// started.
     runtime: Mutex<Option<Handle>>,
     permits: Arc<Semaphore>,
     shares: Mutex<HashMap<Share, Arc<Semaphore>>>,
-    /// The circuit breakers of receivers that have not answered, per file.
+    /// Circuit breakers of receivers that have not answered, for each file separately.
     breakers: Mutex<HashMap<Share, Breaker>>,
 }
 
-/// The file of a hook, its receiver, or both.
+/// What a limit applies to: the config file of a hook, its receiver, or both.
 type Share = (Option<PathBuf>, Option<String>);
 
 pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
@@ -50,17 +52,17 @@ pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
 struct Breaker {
     /// Number of consecutive unanswered requests.
     unanswered: u32,
-    /// The receiver gets no requests until this time.
+    /// The receiver gets no request before this time.
     until: Instant,
 }
 
 impl Lane {
-    /// Creates the lane for hooks of all files.
+    /// Creates the lane for the hooks of all config files.
     pub(super) fn of_files() -> Self {
         Self::new("publish-hooks", AT_ONCE_OF_FILE)
     }
 
-    /// Creates the lane for urgent notices. Only the operator's config defines hooks for these, and
+    /// Creates the lane for urgent notices. Only the operator's own config has hooks for these, and
     /// it has few receivers.
     pub(super) fn urgent() -> Self {
         Self::new("urgent-notices", AT_ONCE)
@@ -85,8 +87,8 @@ impl Lane {
         Ok(runtime.insert(handle).clone())
     }
 
-    /// Waits for the permits of a request. The scarcest permits are acquired first, so that
-    /// requests that wait for one receiver hold at most two permits of their file.
+    /// Waits for the permits of a request. The permit for file and receiver comes first. Therefore,
+    /// requests that wait for a slow receiver hold at most two permits of their file.
     pub(super) async fn permits(&self, hook: &HookSettings) -> Option<Permits> {
         let (file, receiver) = share(hook);
         let shares = [
@@ -104,15 +106,15 @@ impl Lane {
         Some(permits.into())
     }
 
-    /// Removes unused entries.
+    /// Removes entries that no request uses.
     pub(super) fn tidy(&self) {
         self.shares.lock().retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         let now = Instant::now();
         self.breakers.lock().retain(|_, breaker| breaker.until > now);
     }
 
-    /// Returns why the receiver of a hook gets no request now, or `None` if a request may be sent.
-    /// After the pause, one request is sent as a trial, and the others wait for its outcome.
+    /// Returns the reason why the receiver of a hook gets no request now; `None` if a request may
+    /// be sent. After a pause, one request is sent as a trial; other requests wait for its outcome.
     pub(super) fn left_alone(&self, hook: &HookSettings) -> Option<String> {
         let mut breakers = self.breakers.lock();
         let breaker = breakers.get_mut(&share(hook)).filter(|breaker| breaker.unanswered >= UNANSWERED)?;
@@ -143,9 +145,9 @@ impl Lane {
     }
 }
 
-/// Returns the key for requests of one file to one receiver. Different files have different keys,
-/// because their URLs may differ in the path. Notices of events count as if they came from a
-/// separate file.
+/// Returns the key for requests of one config file to one receiver. It includes the file, because
+/// the URLs of another file may have a different path. All notices of events together count as one
+/// more file.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))
@@ -182,7 +184,7 @@ mod tests {
         drop(other);
         lane.tidy();
         assert!(lane.shares.lock().is_empty());
-        // Sixteen receivers are configured, and two requests hang at each of them.
+        // There are sixteen receivers, and two requests hang at each of them.
         let urgent = Lane::urgent();
         let all: Vec<_> = (0..32).filter_map(|number| granted(&urgent, "", &format!("r{}", number % 16))).collect();
         assert_eq!(all.len(), 32);
@@ -197,14 +199,14 @@ mod tests {
             lane.note(&well, true);
         }
         assert!(lane.left_alone(&dead).is_some_and(|why| why.contains("did not answer the last 3 requests")));
-        // This affects neither other receivers nor another file's requests to the same receiver.
+        // The pause affects neither other receivers nor another file's requests to this receiver.
         assert_eq!((lane.left_alone(&well), lane.left_alone(&hook("b", "dead"))), (None, None));
         let is_over = || lane.breakers.lock().values_mut().for_each(|breaker| breaker.until = Instant::now());
         is_over();
         assert_eq!(lane.left_alone(&dead), None);
         assert!(lane.left_alone(&dead).is_some(), "one request tries it");
-        // The trial is not answered either, so the pause grows, but it stays shorter than the
-        // attempts of a notice take.
+        // The trial is not answered either, so the pause gets longer. It must stay shorter than all
+        // attempts of a notice together.
         lane.note(&dead, false);
         for seconds in [20, 40, 60, 60] {
             let left = lane.breakers.lock()[&share(&dead)].until - Instant::now();

@@ -1,11 +1,11 @@
 //! Sends requests when a version of a robots.txt goes live, so that caches drop their copies, and
 //! notifies people of events.
 //!
-//! The requests are sent on [separate threads](lane): reloads and clients' requests do not wait for
-//! them, and urgent notices do not wait for other hooks. Each hook of a robots.txt sends at most
-//! one request at a time; a later notice replaces one that waits. A failed request is retried a
-//! limited number of times. Secrets are read from their files for each attempt and never appear in
-//! messages. Destinations are [checked by address](destination).
+//! The requests are sent on [separate threads](lane). Reloads and clients' requests do not wait for
+//! them, and urgent notices do not wait for other hooks. For one robots.txt, a hook sends only one
+//! request at a time. If a newer notice arrives, it replaces the one that waits. A failed request
+//! is retried a limited number of times. Secrets are read from their files for each attempt and
+//! never appear in messages. Destinations are [checked by address](destination).
 
 mod attempt;
 mod destination;

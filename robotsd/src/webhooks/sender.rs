@@ -1,5 +1,5 @@
-//! Sends the requests of hooks on separate threads, and records which version each hook has
-//! announced last.
+//! Sends the requests of hooks on separate threads, and records the last version that each hook has
+//! announced.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -24,102 +24,103 @@ use crate::date::rfc3339;
 use crate::files;
 use crate::report::PublishHookReport;
 
-/// Delay before a notification that could not be delivered is sent again, while its event lasts.
+/// When a notification could not be delivered, it is sent again after this delay, if its event
+/// still lasts.
 const AFTER_FAILING: Duration = Duration::from_secs(3600);
 
-/// How long the process waits for requests in progress when it ends.
+/// How long the end of the process waits for requests in progress.
 const FINISH: Duration = Duration::from_secs(2);
 
-/// The hooks of all sites.
+/// The hooks of all sites, and the notices that they send.
 pub(crate) struct PublishHooks {
     /// The name of this process.
     pub(crate) replica: String,
-    /// The hooks, by site.
+    /// Hooks by site.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
     lane: Lane,
     /// The lane for urgent notices.
     urgent: Lane,
-    /// Listening addresses of this process's admin interface. Hooks must not send requests there.
+    /// Listening addresses of this process's admin interface. Hooks must send no requests there.
     admin: Mutex<Vec<SocketAddr>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
-    /// Whether the process is ending, so that failed requests are not retried.
+    /// Whether the process is ending. If so, failed requests are not retried.
     pub(super) is_ending: AtomicBool,
-    /// Notified when a job has become idle.
+    /// Notified when a job has nothing more to send.
     rested: Notify,
     on_event: Box<dyn Fn(&HookEvent<'_>) + Send + Sync>,
-    /// Coordinates notifications with other processes. `None` if this process sends all of its
-    /// notifications itself.
+    /// Decides which of several processes sends a notification; `None` if this process sends all of
+    /// its notifications itself.
     pub(super) turns: Option<Arc<dyn Turns>>,
 }
 
-/// The subject of a notice, and the fingerprint of the hook that sends it.
+/// Key of a job: the subject of its notices, and the fingerprint of its hook.
 pub(super) type JobKey = (String, String);
 
-/// The hooks of a site, and the site's hosts that they announce, without host patterns.
+/// The hooks of a site, and the hosts that they announce. Host patterns are left out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteHooks {
     pub(crate) hosts: Vec<String>,
     pub(crate) hooks: Vec<Arc<HookSettings>>,
 }
 
-/// The requests of one hook for one subject, such as a robots.txt.
+/// The requests of one hook about one subject, such as a robots.txt.
 pub(super) struct Job {
     /// The notice to send next.
     waiting: Option<(Arc<HookSettings>, Notice)>,
     is_running: bool,
-    /// Notified when another notice waits, the event ends, or the process ends.
+    /// Notified when a newer notice waits, or when the event or the process ends.
     woken: Arc<Notify>,
-    /// The announcement that was requested last, whether or not it was sent.
+    /// The last announcement that was requested from this job, even if it was not sent.
     asked: Option<String>,
-    /// The id of the notification in the coordination with other processes.
+    /// ID of the notification, as the processes that coordinate know it.
     pub(super) turn_id: Option<String>,
     pub(super) status: HookStatus,
 }
 
-/// A notice that a hook is delivering.
+/// A notice that a hook is trying to deliver.
 pub(super) struct Delivery {
     pub(super) key: JobKey,
     pub(super) hook: Arc<HookSettings>,
     pub(super) notice: Notice,
-    /// The job's `woken`, notified when another notice waits, the event ends, or the process ends.
+    /// The `woken` of the job.
     pub(super) woken: Arc<Notify>,
 }
 
-/// The state of a hook.
+/// The state of a hook, for the status.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookStatus {
     pub(crate) report: PublishHookReport,
-    /// When the hook entered this state.
+    /// When the hook entered its current state.
     since: Option<SystemTime>,
-    /// Number of successful requests, and number of notices that could not be delivered, since the
-    /// start.
+    /// Since the start: the number of successful requests, and the number of notices that could not
+    /// be delivered.
     pub(crate) counts: (u64, u64),
 }
 
-/// The outcome of a request, for the log.
+/// Outcome of a request, for the log.
 #[derive(Debug)]
 pub(crate) struct HookEvent<'a> {
     pub(crate) notice: &'a Notice,
     pub(crate) kind: HookEventKind,
-    /// The status of the response, if the request was successful.
+    /// Status of the response, if the request was successful.
     pub(crate) status: Option<u16>,
-    /// A message for operators. It does not contain the path of the URL.
+    /// Message for operators. It never contains the path of the URL.
     pub(crate) message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookEventKind {
     Delivered,
-    /// The request failed, so it is sent again soon; or its delivery could not be recorded, so it
-    /// is sent again after a restart.
+    /// The request failed and will be sent again soon. Or it was delivered, but this could not be
+    /// recorded, so it will be sent again after a restart.
     Repeated,
     GivenUp,
 }
 
 impl PublishHooks {
-    /// Creates a sender without hooks. With a folder, delivered versions are recorded there.
+    /// Creates a sender without hooks. If there is a folder, delivered versions are recorded in it.
     pub(crate) fn new(
         replica: String,
         folder: Option<PathBuf>,
@@ -143,8 +144,7 @@ impl PublishHooks {
         })
     }
 
-    /// Replaces the hooks of every site. Requests of hooks that are not in `settings` are not
-    /// retried.
+    /// Replaces the hooks of every site. The requests of removed hooks are not retried.
     pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, SiteHooks)>) {
         *self.settings.lock() = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
         self.jobs.lock().values().for_each(|job| job.woken.notify_one());
@@ -156,29 +156,29 @@ impl PublishHooks {
         *self.admin.lock() = admin;
     }
 
-    /// Returns the hosts to announce for a site.
+    /// Returns the hosts that hooks announce for a site.
     pub(crate) fn hosts(&self, site: &str) -> Vec<String> {
         self.settings.lock().get(site).map(|site| site.hosts.clone()).unwrap_or_default()
     }
 
-    /// Starts the requests of all of the site's hooks for a version that has gone live. Does not
-    /// wait for the requests.
+    /// Starts one request for each hook of the site, because a version has gone live. Does not wait
+    /// for the requests.
     pub(crate) fn published(self: &Arc<Self>, notice: &Notice) {
         for hook in self.hooks(&notice.site) {
             self.send(hook, notice);
         }
     }
 
-    /// Starts the request of each hook for a version that is now served, unless the hook was last
-    /// requested to announce the same version, by this process or its predecessor. Reads the state
-    /// directory.
+    /// Starts one request for each hook of the site, for the version that is now served. Skips
+    /// hooks whose last announcement was the same version, even if it came from the previous
+    /// process. Reads the state directory.
     pub(crate) fn serves(self: &Arc<Self>, notice: &Notice) {
         self.hooks(&notice.site).into_iter().for_each(|hook| self.send_once(hook, notice));
     }
 
-    /// Sends the current events that `[[notify]]` selects and that have not been sent. An event is
-    /// sent again if it occurs again after its end, or if its mark changes. An event that ends
-    /// before it is sent is dropped. Reads the state directory.
+    /// Sends the current events that `[[notify]]` selects, except those that were already sent. An
+    /// event is sent again if it ends and then occurs again, or if its mark changes. If an event
+    /// ends before it was sent, it is dropped. Reads the state directory.
     pub(crate) fn notify(self: &Arc<Self>, notices: &[Notice]) {
         for hook in self.hooks("") {
             let wanted = notices.iter().filter(|notice| notice.event.is_some_and(|event| hook.on.contains(&event)));
@@ -215,8 +215,8 @@ impl PublishHooks {
         }
     }
 
-    /// Returns the state of each `[[notify]]` hook: the state of a failed notice if there is one,
-    /// or else of the latest notice.
+    /// Returns the state of each `[[notify]]` hook. If a notice has failed, this is the state of
+    /// that notice; otherwise, it is the state of the latest notice.
     pub(crate) fn notifying(&self) -> Vec<HookStatus> {
         let hooks = self.hooks("");
         let jobs = self.jobs.lock();
@@ -229,8 +229,8 @@ impl PublishHooks {
         hooks.iter().map(status).collect()
     }
 
-    /// Returns the state of the hooks of a robots.txt, in the order of the config. For
-    /// `[[notify]]`, both names are empty, and the counts cover all events.
+    /// Returns the state of each hook of a robots.txt, in the order of the config. For
+    /// `[[notify]]`, both names are empty, and the counts include all events.
     pub(crate) fn status(&self, site: &str, name: &str) -> Vec<HookStatus> {
         let hooks = self.hooks(site);
         let jobs = self.jobs.lock();
@@ -241,8 +241,8 @@ impl PublishHooks {
         hooks.iter().map(status).collect()
     }
 
-    /// Waits briefly for requests in progress. Requests that wait for another attempt are left to
-    /// the next start.
+    /// Waits briefly for requests in progress. Requests that wait for another attempt are not sent
+    /// before the next start.
     pub(crate) async fn finish(&self) {
         self.is_ending.store(true, Ordering::Release);
         self.jobs.lock().values().for_each(|job| job.woken.notify_one());
@@ -270,8 +270,8 @@ impl PublishHooks {
             let job = jobs.entry(key.clone()).or_insert_with(|| Job::new(&hook));
             job.asked = Some(hook.announcement(notice));
             if is_nameless {
-                // This robots.txt from a folder is for a pattern of hosts, so it has no single URL
-                // that caches could have a copy of.
+                // This robots.txt is for a pattern of hosts. It has no single URL, so there is no
+                // copy of it that caches could drop.
                 job.status.begin(&hook, notice);
                 let why = "nothing is sent: the body contains a host, but this robots.txt is for a host pattern";
                 job.status.rest("idle", Some(why.to_owned()));
@@ -311,19 +311,20 @@ impl PublishHooks {
         self.jobs.lock().get(key).and_then(|job| job.turn_id.clone())
     }
 
-    /// Records that the notice was sent.
+    /// Records that a notice was sent.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
         self.record.as_ref().map_or(Ok(()), |record| record.write(key, &hook.announcement(notice)))
     }
 
-    /// Reports whether a notice does not have to be sent any more, because another notice waits,
-    /// the event is over, or the hook was removed from the config.
+    /// Reports whether a notice need not be sent any more, because a newer notice waits, the event
+    /// is over, or the hook was removed from the config.
     pub(super) fn is_superseded(&self, Delivery { key, hook, notice, .. }: &Delivery) -> bool {
         let is_own = |other: &Arc<HookSettings>| other.fingerprint() == key.1;
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
-                // The request is forgotten, so that it is sent if the hook is configured again.
+                // The last announcement is forgotten, so that it is sent if the hook is configured
+                // again.
                 (job.waiting, job.asked) = (None, None);
                 job.status = Job::new(hook).status;
             });
@@ -334,8 +335,8 @@ impl PublishHooks {
 
     fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind, status: Option<u16>, what: &str) {
         if notice.event.is_some() {
-            // The jobs of events are removed together with their counts, so this additional job
-            // keeps the totals.
+            // Jobs of events are removed with their counts. The totals are therefore kept in an
+            // additional job.
             let mut jobs = self.jobs.lock();
             let all = jobs.entry((String::new(), hook.fingerprint())).or_insert_with(|| Job::new(hook));
             all.status.counts.0 += u64::from(status.is_some());
@@ -346,7 +347,7 @@ impl PublishHooks {
     }
 }
 
-/// Delivers waiting notices until none waits.
+/// Delivers the waiting notices of a job, one after another.
 async fn run(shared: Arc<PublishHooks>, key: JobKey) {
     let dice = RandomState::new();
     loop {
@@ -369,8 +370,8 @@ async fn run(shared: Arc<PublishHooks>, key: JobKey) {
     }
 }
 
-/// Makes attempts until the notice is delivered, refused or superseded, or until all attempts have
-/// failed.
+/// Tries to deliver a notice until it is delivered, refused or superseded, or until there are no
+/// attempts left.
 async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
     let Delivery { key, hook, notice, .. } = of;
     if !shared.has_turn(of).await {
@@ -379,8 +380,8 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
     let lane = shared.lane(notice);
     for number in 1.. {
         let Some(permits) = lane.permits(hook).await else { return };
-        // While this task waited for permits, another version may have arrived, or the hook may
-        // have been removed.
+        // During the wait for permits, a newer version may have gone live, or the hook may have
+        // been removed.
         if shared.is_superseded(of) {
             return;
         }
@@ -463,7 +464,8 @@ impl HookStatus {
         (self.report.state, self.report.problem) = (state.to_owned(), problem);
     }
 
-    /// Reports whether the hook failed so long ago that an event that still lasts is sent again.
+    /// Reports whether the hook failed long enough ago to send its event again, if the event still
+    /// lasts.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)
@@ -477,23 +479,23 @@ impl HookStatus {
 
 tower_robots::internals::debug_as!(|it| PublishHooks { sites: it.settings.lock().len() });
 
-/// Maximum size of a delivery-record file, in bytes.
+/// Maximum size of a record file, in bytes.
 const MAX_RECORD_BYTES: u64 = 200;
 
-/// A folder with one file per hook of a robots.txt. The file contains the version that the hook has
-/// announced last, so that a restart with the same version sends nothing.
+/// A folder with one file for each hook of a robots.txt. The file contains the version that the
+/// hook announced last, so that a restart does not announce the same version again.
 #[derive(Clone, Debug)]
 struct DeliveryRecord(PathBuf);
 
 impl DeliveryRecord {
-    /// Returns the version that was announced last, or `None` if there is none or the file cannot
+    /// Returns the version that was announced last; `None` if there is none, or if the file cannot
     /// be read.
     fn read(&self, key: &JobKey) -> Option<String> {
         let (bytes, _) = files::read_at_most(&self.path(key), MAX_RECORD_BYTES).ok()?;
         Some(String::from_utf8(bytes).ok()?.trim_end().to_owned())
     }
 
-    /// Writes the record atomically: if the process ends meanwhile, the previous record remains.
+    /// Writes a record. If the process ends meanwhile, the previous record remains.
     fn write(&self, key: &JobKey, version: &str) -> io::Result<()> {
         files::replace(&self.path(key), format!("{version}\n").as_bytes())
     }

@@ -1,4 +1,4 @@
-//! Lets a notice wait: for its turn among several processes, or for the next attempt.
+//! Waits before a notice is sent: for the decision which process sends it, or for the next attempt.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::sender::{Delivery, PublishHooks};
 use super::turns::{Turn, TurnOf, turn_id};
 
-/// How long to wait for the coordinator's answer. Without an answer, this process sends the
-/// notification, because a duplicate is better than none.
+/// How long to wait for the coordinator's decision. Without one, this process sends the
+/// notification, because a duplicate is better than no notification.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// How often to ask whether the other process has sent the notification.
+/// How often to ask whether another process has sent the notification.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl PublishHooks {
-    /// Reports whether this process must send the notification. While another process is about to
-    /// send it, waits for the outcome.
+    /// Reports whether this process must send the notification. If another process is about to send
+    /// it, waits until that process has succeeded or failed.
     pub(super) async fn has_turn(&self, of: &Delivery) -> bool {
         let Delivery { key, notice, .. } = of;
         let Some(turns) = self.turns.as_ref().filter(|_| notice.event.is_some()) else { return true };
@@ -29,8 +29,9 @@ impl PublishHooks {
             match timeout(ANSWER, turns.ask(id.clone(), TurnOf::Wish)).await {
                 Ok(Ok(Turn::Other)) => {}
                 Ok(Ok(Turn::Sent)) => {
-                    // The delivery is recorded, so that this process does not ask again after a
-                    // restart, even if the other processes have forgotten the notification.
+                    // The delivery is recorded as if this process had made it. After a restart,
+                    // this process therefore does not ask again, even if the coordinator has
+                    // forgotten the notification.
                     let written = self.record(of);
                     let problem = written.err().map(|error| error.to_string());
                     self.update(key, |job| job.status.rest("delivered", problem));
@@ -50,8 +51,8 @@ impl PublishHooks {
         }
     }
 
-    /// Waits for `time`. Returns `false` early if the notice is superseded, or if the process ends,
-    /// which leaves the notice to the next start.
+    /// Waits for `time`. Returns `false` early if the notice is superseded or the process ends. At
+    /// the end of the process, the notice is left to the next start.
     pub(super) async fn waits(&self, of: &Delivery, time: Duration) -> bool {
         let until = Instant::now() + time;
         while timeout_at(until, of.woken.notified()).await.is_ok() {

@@ -1,4 +1,4 @@
-//! The settings of a hook, the template of its request body, and the notice that it sends.
+//! Defines the settings of a hook, the template of its request body, and the notice that it sends.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -16,10 +16,10 @@ use crate::authorities::Authorities;
 use crate::date::rfc3339;
 use crate::word_enum::word_enum;
 
-/// Default time limit of one attempt.
+/// Default timeout of one attempt.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The request to send, and its target.
+/// What a hook sends, where, and when.
 #[derive(Debug, PartialEq)]
 pub(crate) struct HookSettings {
     pub(crate) target: HookTarget,
@@ -28,12 +28,12 @@ pub(crate) struct HookSettings {
     pub(crate) body: Option<BodyTemplate>,
     pub(crate) timeout: Duration,
     pub(crate) trust: Option<Authorities>,
-    /// The events that the hook reports to people. Empty for a site's hook, which sends a request
-    /// for each version that goes live.
+    /// Events that the hook reports to people. Empty for a site's hook: it reports every version
+    /// that goes live.
     pub(crate) on: Vec<NotifyEvent>,
-    /// The file with the secret for signatures, read for each attempt.
+    /// File with the secret for signatures. It is read for each attempt.
     pub(crate) secret: Option<PathBuf>,
-    /// The config file that defines the hook, with the destinations that it may use.
+    /// The config file that defines the hook, with the destinations that its hooks may use.
     pub(crate) scope: Arc<HookScope>,
 }
 
@@ -46,33 +46,33 @@ word_enum! {
         Waits = "waits",
         Accepted = "accepted",
         RolledBack = "rolled-back",
-        /// Enforcement was switched off or on, for a site or for all sites, on this machine or for
-        /// the fleet.
+        /// Enforcement was switched off or on. This may concern one site or all sites, on this
+        /// machine or in the whole fleet.
         Enforcement = "enforcement",
         /// A replica of the fleet does not respond.
         ReplicaMissing = "replica-missing",
-        /// The config, or a file that it includes, is invalid.
+        /// The config, or a file that it includes, is not valid.
         ConfigRejected = "config-rejected",
     }
 }
 
-/// The value of a header field.
+/// Where the value of a header comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HookHeader {
     Text(HeaderValue),
-    /// A file that contains the value. It is read for each attempt.
+    /// A file that contains the value. The file is read for each attempt.
     File(PathBuf),
 }
 
-/// The absolute URL of a hook. Displayed without its path, which may contain a secret.
+/// Absolute URL of a hook. It is displayed without its path, because the path may contain a secret.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug, derive_more::Display)]
 #[debug("{}", self.to_string())]
 #[display("{}://{}", _0.scheme_str().unwrap_or_default(), self.authority())]
 pub(crate) struct HookTarget(Uri);
 
 impl HookSettings {
-    /// Returns an identifier of the hook within its site that stays the same across restarts. Hooks
-    /// with the same fingerprint send the same request.
+    /// Returns an ID of the hook within its site. The ID stays the same across restarts. Hooks with
+    /// the same fingerprint send the same request.
     pub(crate) fn fingerprint(&self) -> String {
         let mut text = format!("{} {}{}\n", self.method, self.target, self.target.path());
         for (name, value) in &self.headers {
@@ -82,8 +82,8 @@ impl HookSettings {
         VersionHash::of(text.as_bytes()).to_string()
     }
 
-    /// Returns an identifier of the request for a notice. It contains the mark of the notice, and a
-    /// hash of the hosts if the body contains them.
+    /// Returns an ID of the request that a notice results in. It consists of the mark of the notice
+    /// and, if the body contains hosts, a hash of the hosts.
     pub(super) fn announcement(&self, notice: &Notice) -> String {
         match self.needs_host() {
             true => format!("{} {}", notice.mark, VersionHash::of(notice.hosts.join(" ").as_bytes()).short()),
@@ -91,7 +91,8 @@ impl HookSettings {
         }
     }
 
-    /// Returns why the hook can never send a request, if its URL alone shows this.
+    /// Returns the reason why the hook can never send a request, if its URL alone shows such a
+    /// reason.
     pub(crate) fn objection(&self) -> Option<String> {
         self.scope.objection(self.target.host(), self.target.port())
     }
@@ -102,7 +103,8 @@ impl HookSettings {
 }
 
 impl HookTarget {
-    /// Creates a target from an absolute URL. Returns the problem if the URL is not valid.
+    /// Creates a target from an absolute URL. Returns a description of the problem if the URL is
+    /// not valid.
     pub(crate) fn new(uri: Uri) -> Result<Self, &'static str> {
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
             return Err("it begins neither with \"https://\" nor with \"http://\"");
@@ -126,13 +128,13 @@ impl HookTarget {
         self.0.scheme() == Some(&Scheme::HTTPS)
     }
 
-    /// Reports whether others can read and change the request on its way.
+    /// Reports whether others on the network could read and change the request.
     pub(crate) fn is_open(&self) -> bool {
         let is_loopback = |address: IpAddr| address.is_loopback();
         !self.is_secure() && self.host() != "localhost" && !self.host().parse().is_ok_and(is_loopback)
     }
 
-    /// Returns the host to connect to, as in certificates: without the brackets of an IPv6 address.
+    /// Returns the host to connect to. An IPv6 address has no brackets, as in certificates.
     pub(super) fn host(&self) -> &str {
         self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
     }
@@ -141,7 +143,7 @@ impl HookTarget {
         self.0.port_u16().unwrap_or(if self.is_secure() { 443 } else { 80 })
     }
 
-    /// Returns the value of the `Host` field.
+    /// Returns the value of the `Host` header.
     pub(super) fn authority(&self) -> &str {
         self.0.authority().map_or("", Authority::as_str)
     }
@@ -151,34 +153,34 @@ impl HookTarget {
     }
 }
 
-/// A version that has gone live, or an event, that hooks send.
+/// Content of a request: a version has gone live, or an event has occurred.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notice {
-    /// The event; `None` if the notice is about a version that has gone live.
+    /// The event; `None` if a version has gone live.
     pub(crate) event: Option<NotifyEvent>,
-    /// The site whose hooks are used; empty for `[[notify]]`.
+    /// Name of the site whose hooks send the notice; empty for `[[notify]]`.
     pub(crate) site: String,
-    /// The name of the robots.txt: `SITE` or `SITE/HOST`. For an event about a config file or
-    /// replica, its name. Empty for all sites.
+    /// What the notice is about: a robots.txt (`SITE` or `SITE/HOST`), a config file, or a replica.
+    /// Empty for all sites.
     pub(crate) name: String,
-    /// The hosts of the robots.txt, without patterns.
+    /// Hosts of the robots.txt, without host patterns.
     pub(crate) hosts: Vec<String>,
-    /// The hash of the version; `none` if the robots.txt was removed; empty if the event is not
-    /// about a version.
+    /// Hash of the version; `none` if the robots.txt was removed; empty if the event is not about a
+    /// version.
     pub(crate) version: String,
-    /// Distinguishes the notice from the previous notice of the same kind.
+    /// Distinguishes the notice from the previous one of the same kind.
     pub(crate) mark: String,
-    /// Distinguishes notices that are equal except for their time or replica. Empty if only one of
-    /// them should be sent.
+    /// Distinguishes notices that differ only in their time or replica. Empty if only one of them
+    /// should be sent.
     pub(crate) occasion: String,
     /// Whether the notice concerns the whole fleet.
     pub(crate) is_of_fleet: bool,
-    /// Whether to send the notice even if no earlier notice of its kind is recorded.
+    /// Whether the notice must be sent even if there is no record of an earlier one of its kind.
     pub(crate) is_news: bool,
-    /// The event in one sentence; `next` is the command that the operator should run next.
+    /// The event in one sentence. `next` is the command that the operator should run next.
     pub(crate) message: String,
     pub(crate) next: String,
-    /// The name of the process that sends the notice.
+    /// Name of the process that sends the notice.
     pub(crate) replica: String,
     /// When the event was detected.
     pub(crate) time: String,
@@ -197,42 +199,42 @@ impl Notice {
         }
     }
 
-    /// Returns the hash in the short form that the log uses.
+    /// Returns the hash of the version in the short form that the log uses.
     pub(crate) fn short(&self) -> &str {
         let hash = self.version.rsplit(':').next().unwrap_or_default();
         hash.get(..16).unwrap_or(hash)
     }
 
-    /// Returns the name of the robots.txt that the notice is about, if any.
+    /// Returns the name of the robots.txt that the notice is about, if it is about one.
     pub(crate) fn robots(&self) -> Option<&str> {
         let is_of_another = matches!(self.event, Some(NotifyEvent::ConfigRejected | NotifyEvent::ReplicaMissing));
         Some(&*self.name).filter(|name| !name.is_empty() && !is_of_another)
     }
 
-    /// Reports whether the notice must not wait for others, because enforcement has changed, or
-    /// because a replica may not have learned of a change.
+    /// Reports whether the notice must not wait for other notices, because enforcement has changed,
+    /// or because a replica may have missed a change.
     pub(super) const fn is_urgent(&self) -> bool {
         matches!(self.event, Some(NotifyEvent::Enforcement | NotifyEvent::ReplicaMissing))
     }
 
-    /// Returns the subject. A notice replaces an earlier notice with the same subject.
+    /// Returns what the notice is about. A notice replaces an earlier one with the same subject.
     pub(super) fn subject(&self) -> String {
         let of = if self.is_of_fleet { "\nfleet" } else { "" };
         self.event.map_or_else(|| self.name.clone(), |event| format!("{}\n{}{of}", event.as_str(), self.name))
     }
 
-    /// Returns the id of the notice, which lets receivers drop duplicates. All replicas send the
-    /// same id, except for a change to a single replica.
+    /// Returns the ID of the notice, so that receivers can drop duplicates. All replicas send the
+    /// same ID, unless the notice is about a single replica.
     pub(crate) fn id(&self) -> String {
         VersionHash::of([&*self.subject(), &self.mark, &self.occasion].join("\n").as_bytes()).short()
     }
 
-    /// Returns the consequence if the notice is not sent.
+    /// Describes the consequence if the notice is not sent.
     pub(super) const fn lost(&self) -> &'static str {
         if self.event.is_some() { "nobody was notified" } else { "a cache may keep its copy until it expires" }
     }
 
-    /// Returns a short description of the notice for people.
+    /// Describes the notice briefly, for people.
     pub(super) fn label(&self) -> String {
         match self.event {
             None => format!("version {}", self.short()),
@@ -242,31 +244,32 @@ impl Notice {
     }
 }
 
-/// Default body of a notification.
+/// Default body of a notification to people.
 pub(crate) const NOTICE: &str = "{\"type\":\"{{event}}\",\"timestamp\":\"{{time}}\",\"data\":{\"site\":\"{{site}}\",\
     \"version\":\"{{version}}\",\"replica\":\"{{replica}}\",\"message\":\"{{message}}\",\"next\":\"{{next}}\"}}";
 
-/// Maximum size of a template, in bytes.
+/// Maximum size of a body template, in bytes.
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
 word_enum! {
-    /// The format of a body, which determines how values are escaped in it.
+    /// Format of a body. It determines how values are escaped.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum BodyFormat {
         Text = "text",
         Json = "json",
-        /// JSON whose strings contain Slack's markup: for example, `<!channel>` notifies everyone
+        /// JSON with Slack's markup in its strings. For example, `<!channel>` notifies everyone,
         /// and `<URL|text>` is a link.
         Slack = "slack",
     }
 }
 
-/// Top-level keys that identify JSON as a message with Slack's markup. Other services, such as
-/// Mattermost, accept the same keys.
+/// Top-level keys of a JSON message with Slack's markup. Other services, such as Mattermost, use
+/// the same keys.
 const SLACK: [&str; 3] = ["text", "blocks", "attachments"];
 
-/// Text with placeholders such as `{{url}}`. Values are escaped for the format of the text.
+/// Body of a request, with placeholders such as `{{url}}`. Values are escaped according to the
+/// format of the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BodyTemplate {
     pub(super) text: String,
@@ -275,16 +278,16 @@ pub(crate) struct BodyTemplate {
     needs_host: bool,
 }
 
-/// The placeholders. `urls` is a JSON array, or in text one URL per line. `replica` is the
-/// replica's name in the fleet, or the machine's name. `next` is the command that the operator
+/// Names of the placeholders. `urls` is a JSON array, or in text one URL per line. `replica` is the
+/// replica's name in the fleet, or the name of the machine. `next` is the command that the operator
 /// should run next.
 const PLACEHOLDERS: [&str; 11] =
     ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 
 impl BodyTemplate {
-    /// Parses a template. If no format is given, a template that looks like JSON is treated as
-    /// JSON, or as a Slack message if it has one of Slack's keys. JSON is validated with sample
-    /// values, so that an error is reported now and not when a version goes live.
+    /// Parses a template. Without a format, a template that looks like JSON is treated as JSON, or
+    /// as a Slack message if it has one of Slack's keys. JSON is validated with sample values, so
+    /// that an error is found before a version goes live.
     pub(crate) fn parse(text: &str, format: Option<BodyFormat>) -> Result<Self, String> {
         if text.len() > MAX_TEMPLATE_BYTES {
             return Err(format!("the body is too long: it may have up to {} KiB", MAX_TEMPLATE_BYTES / 1024));
@@ -333,7 +336,7 @@ impl BodyTemplate {
         filled(&self.text, |name| self.value(name, notice)).unwrap_or_default()
     }
 
-    /// Returns the value of a placeholder, or `None` if the name is unknown.
+    /// Returns the value of a placeholder; `None` if there is no such placeholder.
     fn value(&self, name: &str, notice: &Notice) -> Option<String> {
         let host = notice.hosts.first().map_or("", String::as_str);
         let urls = notice.hosts.iter().map(|host| url(host));
@@ -356,7 +359,7 @@ impl BodyTemplate {
         })
     }
 
-    /// Escapes a value for a string in the body.
+    /// Escapes a value so that it can be inserted into a string of the body.
     fn escaped(&self, value: &str) -> String {
         let in_json = |value: &str| {
             let quoted = serde_json::Value::from(value).to_string();
@@ -365,14 +368,14 @@ impl BodyTemplate {
         match self.format {
             BodyFormat::Text => value.replace(char::is_control, "\u{fffd}"),
             BodyFormat::Json => in_json(value),
-            // Slack requires no more than this:
+            // Slack requires the escaping of these three characters only:
             // https://api.slack.com/reference/surfaces/formatting#escaping
             BodyFormat::Slack => in_json(&value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")),
         }
     }
 }
 
-/// Replaces the placeholders in `text` with their values. `{{{{` stands for two braces.
+/// Replaces the placeholders in `text` by their values. `{{{{` becomes two braces.
 fn filled(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<String, String> {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("{{") {

@@ -16,19 +16,19 @@ use super::*;
 
 const SECRET: &str = "Bearer s3cr3t-t0ken";
 
-/// How a server answers a request.
+/// What a server does with a request.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Status(u16),
-    /// Sends this many interim responses, then 204.
+    /// Sends this many interim responses, and then 204.
     Interim(usize),
-    /// Closes the connection without an answer.
+    /// Closes the connection without a response.
     Reset,
-    /// Sends no answer.
+    /// Keeps the connection open without a response.
     Silence,
 }
 
-/// A server that sends these answers in order, and then repeats the last one.
+/// A server that gives these answers in order, and repeats the last one.
 struct Server {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
@@ -90,14 +90,14 @@ fn hook(port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> 
     hook_within(Duration::from_secs(60), port, headers)
 }
 
-/// Creates a hook that has this timeout.
+/// Creates a hook with this timeout.
 fn hook_within(timeout: Duration, port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> {
     let hook = test_hook(&format!("http://127.0.0.1:{port}/purge/p4th?zone=1"));
     let body = BodyTemplate::parse("{\"files\": {{urls}}, \"version\": \"{{version}}\"}", None).expect("a body");
     Arc::new(HookSettings { headers, body: Some(body), timeout, ..hook })
 }
 
-/// Creates a hook of the operator's own file that has only a URL.
+/// Creates a hook of the operator's own file. It has a URL and no other settings.
 pub(super) fn test_hook(url: &str) -> HookSettings {
     HookSettings {
         target: HookTarget::new(url.parse().expect("a URL")).expect("a target"),
@@ -117,7 +117,8 @@ fn version(hash: &str) -> Notice {
     Notice { site: "shop".to_owned(), hosts: vec!["shop.test".to_owned()], ..notice }
 }
 
-/// Creates a sender of hooks with short delays between attempts, and returns it with its reports.
+/// Creates a sender with short delays between attempts. Returns it with the list of the lines that
+/// it reports.
 fn hooks(folder: Option<&Path>, attempts: usize) -> (Arc<PublishHooks>, Arc<Mutex<Vec<String>>>) {
     hooks_with(folder, vec![Duration::from_millis(40); attempts - 1])
 }
@@ -176,7 +177,8 @@ fn a_version_is_announced_once_with_its_headers_and_body() {
     }
     let body = "{\"files\": [\"https://shop.test/robots.txt\"], \"version\": \"sha256:0123456789abcdef0000\"}";
     assert!(request.ends_with(&format!("\r\n\r\n{body}")), "{request}");
-    // The file is read again for the next request. Neither its content nor its path is ever shown.
+    // The file must be read again for the next request. Neither its content nor its path may ever
+    // appear in a message.
     std::fs::write(&token, "Bearer other").expect("written");
     hooks.published(&version("sha256:1"));
     until("a second", || server.requests().len() == 2);
@@ -244,8 +246,8 @@ fn a_newer_version_takes_the_place_of_one_that_waits() {
         state(&hooks) == "delivered" && server.requests().last().is_some_and(|last| last.contains("sha256:9"))
     });
     let requests = server.requests();
-    // At least one notice was replaced before it was sent. On a busy machine it may be only one,
-    // because most notices are sent before the next one arrives.
+    // At least one notice must have been replaced before it was sent. On a busy machine, it may be
+    // only one, because most notices are sent before the next one arrives.
     assert!(requests.len() < 9, "{}: those between are left out", requests.len());
 }
 
@@ -268,8 +270,8 @@ fn a_restart_with_the_same_version_sends_nothing() {
     let changed = start("sha256:2");
     until("delivered", || state(&changed) == "delivered");
     assert_eq!(server.requests().len(), 2);
-    // Each version that goes live within a process is announced, even if an earlier one was the
-    // same.
+    // Every version that goes live must be announced, even if the same version was announced
+    // before.
     changed.serves(&version("sha256:2"));
     changed.published(&version("sha256:1"));
     until("a third", || server.requests().len() == 3);
@@ -322,8 +324,8 @@ fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
 #[test]
 fn a_hook_that_the_config_has_no_more_sends_nothing() {
     let server = Server::new(&[Answer::Status(500)]);
-    // The delay is at least half of its maximum. The hook is removed from this site late in the
-    // delay; another site still has it.
+    // The delay is at least half of `pause`. The hook is removed from this site late in the delay;
+    // another site still has it.
     let pause = Duration::from_secs(1);
     for number in 1.. {
         let begun = Instant::now();
@@ -373,7 +375,7 @@ async fn the_end_waits_for_a_moment_only() {
     serve(&hooks, &hook_within(Duration::from_secs(3600), server.port, Vec::new()));
     hooks.published(&version("sha256:1"));
     until("it is sent", || server.requests().len() == 1);
-    // The clock of this side is paused, so time is simulated.
+    // The clock of the sender is paused, so that time is simulated.
     tokio::time::pause();
     hooks.finish().await;
     assert_eq!(state(&hooks), "sending");

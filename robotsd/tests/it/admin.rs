@@ -1,4 +1,4 @@
-//! Queries and commands to a running proxy: over its address, over its socket, and with the
+//! Sends queries and commands to a running proxy: over its address, over its socket, and with the
 //! commands.
 
 use std::io::Write;
@@ -8,7 +8,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// One site with a file, and an admin address.
+/// Creates a config with an admin address and one site that has a file.
 fn config() -> Config {
     let config = Config::refusing().listener("name = \"web\"").robots(ROBOTS);
     config.site("a site", "hosts = [\"site.test\"]\nroot = \".\"").admin()
@@ -62,7 +62,7 @@ fn probes_and_status_say_what_is_served() {
     let found = |severity: &str| site["findings"][severity].as_u64().unwrap();
     assert!(found("errors") + found("warnings") > 0 && site["last_reload"]["when"].is_string(), "{site}");
     assert_eq!(running.ask_admin("GET /nothing").status, 404);
-    // The public listener serves nothing of this.
+    // The public listener must not serve the paths of the admin interface.
     assert_eq!(running.get("/status", GPTBOT).status, 404);
     assert_eq!(running.get("/livez", FIREFOX).status, 404);
 }
@@ -72,7 +72,8 @@ fn reload_waits_and_reports_the_outcome() {
     let (folder, running) = config().start();
     let outcome = |target: &str| json(&running.ask_admin(&format!("POST {target}")))["sites"][0].clone();
     assert_eq!(outcome("/reload")["outcome"], "unchanged");
-    // The watcher may publish first, but the request is answered only when the version is live.
+    // The watcher may publish the version first, but the command must not return before the version
+    // is live.
     folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /other/\n");
     let answer = outcome("/reload?site=a%20site");
     assert!(answer["outcome"] == "published" || answer["outcome"] == "unchanged", "{answer}");
@@ -132,16 +133,16 @@ fn a_site_in_front_of_the_admin_interface_does_not_expose_it() {
     assert_eq!(outer.request("POST", "/reload", &fields).status, 403);
 }
 
-/// Many more idle connections than there are slots, over TCP and over the socket: some silent, some
-/// with half a request.
+/// There are many more idle connections than slots, over TCP and over the socket. Some send
+/// nothing, some send half a request.
 #[test]
 fn the_kill_switch_works_however_many_connections_are_idle() {
     use std::os::unix::net::UnixStream;
     const IDLE: u64 = 1000;
     let (folder, running) = config().tables("socket = \"admin.sock\"").start();
     let (address, socket) = (running.admin(), folder.at("admin.sock"));
-    // Both ends of a connection are file descriptors; if too few are available, there are fewer
-    // connections.
+    // Both ends of a connection need a file descriptor. If there are too few descriptors, fewer
+    // connections are opened.
     let files = rlimit::increase_nofile_limit(u64::MAX).unwrap();
     let number = IDLE.min(files.saturating_sub(200) / 2);
     let idle: Vec<(TcpStream, UnixStream)> = (0..number)
@@ -161,7 +162,7 @@ fn the_kill_switch_works_however_many_connections_are_idle() {
     assert_eq!(idle.len() as u64, number);
 }
 
-/// New connections, opened as fast as one client can, leave time for a request.
+/// One client opens connections as fast as it can. A request must still be answered.
 #[test]
 fn the_kill_switch_works_while_idle_connections_come_without_end() {
     let (_folder, running) = config().start();
@@ -176,7 +177,7 @@ fn the_kill_switch_works_while_idle_connections_come_without_end() {
     while_asking([flood], |asking| {
         asking.wait_for_more(500);
         for to in ["off", "on", "off", "on", "off"] {
-            // On a busy machine, newer connections may displace a command's connection on all of
+            // On a busy machine, newer connections may displace the command's connection in each of
             // its five attempts.
             wait_until("a command that gets through", || running.command(&["enforce", to]).code == Some(0));
         }
@@ -204,7 +205,7 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     let folder = config.site("a site", "hosts = [\"site.test\"]\nroot = \".\"").admin_socket().folder();
     let socket = folder.at("admin.sock");
     let command = |arguments: &[&str]| folder.configured([arguments, &["--config"]].concat());
-    // Before robotsd runs.
+    // No robotsd runs yet.
     let error = command(&["status"]).failed(2);
     assert_has(error, &["robotsd.toml: no running robotsd uses this config"]);
 
@@ -216,12 +217,12 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     assert_eq!(command(&["status", "--json"]).json()["sites"][0]["name"], "a site");
     let out = command(&["reload", "--site", "a site"]).succeeded();
     assert!(out.starts_with("a site: unchanged: "), "{out}");
-    // A file that is not accepted is an error for scripts, too.
+    // A rejected file must be an error for scripts, too.
     folder.remove("robots.txt");
     assert_eq!(command(&["reload", "--json"]).ends_with(1).json()["sites"][0]["outcome"], "kept");
     let error = command(&["reload", "--site", "b"]).failed(2);
     assert_eq!(error, "robotsd: robotsd answered 404: there is no site \"b\"; there is \"a site\"\n");
-    // With `--admin` instead.
+    // The same with `--admin` instead of the config.
     let text = run(robotsd().args(["status", "--admin"]).arg(&socket)).ends_with(1).out;
     assert_has(text, &["site a site (site.test): last-good\n", "  not taken:  "]);
     running.end();
@@ -235,7 +236,7 @@ fn a_command_names_the_address_that_it_cannot_reach() {
     let error = folder.with_config(&["status"]).failed(2);
     assert_has(error, &["no running robotsd uses this config", "its admin interface with --admin PLACE"]);
     run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
-    // A server that is not robotsd.
+    // This server is not robotsd.
     let error = run(robotsd().args(["status", "--admin", &Origin::start().to_string()])).failed(2);
     assert_has(error, &["the response is not from robotsd"]);
 }
@@ -246,7 +247,7 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
     let open = "[gate]\nenabled = false";
     let (_folder, running) = main.clone().admin().tables(open).robots(ROBOTS).start();
     let admin = running.admin();
-    // A second robotsd, whose URL redirects to the first one's status.
+    // This server redirects to the status of a real robotsd.
     let origin = Origin::answering(move |_| redirect("302 Found", &format!("http://{admin}/status")));
     let url = format!("robots = {{ source = \"url\", url = \"http://{origin}/robots.txt\" }}");
     let (_folder, fetching) = main.tables(url).tables(open).start();
@@ -257,8 +258,8 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
     assert_has(refused.body, &["robotsd's own fetcher requested a robots.txt from the admin interface"]);
 }
 
-/// HTTP/1.0 needs no `Host`, and a relay that speaks it drops the field. A web page must not gain
-/// access this way.
+/// HTTP/1.0 requires no `Host`, and a relay that uses it drops the field. This must not give a web
+/// page access.
 #[test]
 fn a_web_page_changes_nothing_whatever_its_request() {
     let (_folder, running) = config().start();
@@ -287,7 +288,7 @@ fn a_web_page_changes_nothing_whatever_its_request() {
         }
     }
     assert_eq!(running.get("/private/x", GPTBOT).status, 403, "it is enforced still");
-    // The board's own page, and a probe without `Host`.
+    // The board's own page, and a probe without `Host`, must be served.
     let own = format!("Host: {admin}\r\nOrigin: http://{admin}\r\nSec-Fetch-Site: same-origin\r\n");
     assert_eq!(sent(format!("GET /board.json HTTP/1.1\r\nConnection: close\r\n{own}\r\n")).status, 200);
     assert_eq!(sent("GET /readyz HTTP/1.0\r\n\r\n".to_owned()).status, 200);
@@ -338,7 +339,7 @@ fn tokens_are_required_once_the_config_has_one() {
     follow(&of(&token), [401; 2]);
     follow(&of(""), [200; 2]);
     follow(&of(&token), [401; 2]);
-    // A config that names another address does not open the previous address to everyone.
+    // If the config now names another address, the previous one must not be open to everyone.
     folder.configure(of("").replace("[admin]\naddress = \"127.0.0.1:0\"", "[admin]\nsocket = \"admin.sock\""));
     running.wait_for_message("config", "admin.token[a]");
     running.wait_for_message("config", "changes that need `robotsd upgrade` or a restart: admin");

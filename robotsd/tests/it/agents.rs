@@ -1,4 +1,4 @@
-//! `robotsd agents`, and a registry of your own.
+//! Tests `robotsd agents`, and a registry of the operator.
 
 use crate::harness::*;
 
@@ -22,7 +22,7 @@ fn crawlers_are_listed_and_searched() {
         "{text}"
     );
     assert!(lines.last().unwrap().starts_with("1 of "), "{text}");
-    // The crawler with exactly this name comes first.
+    // The crawler with exactly this name must come first.
     let text = out(&["googlebot"]);
     assert!(text.lines().count() > 3 && text.lines().nth(1).unwrap().starts_with("Googlebot "), "{text}");
     let rows = rows(&[]);
@@ -121,7 +121,7 @@ fn a_name_that_is_not_a_header_is_pointed_out_for_other_commands() {
         );
         assert_eq!(noted(name), want);
     }
-    // Both interpretations agree on these.
+    // For these names, both ways to read a word have the same result.
     for alike in [GPTBOT, FIREFOX, "GPTBot", "Screaming Frog SEO Spider", "Googlebot-Image", "some words", ""] {
         assert_eq!(noted(alike), "", "{alike}");
     }

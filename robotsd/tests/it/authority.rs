@@ -1,5 +1,5 @@
-//! Who may do what over the admin interface, as a generated table: every path × client × site × way
-//! of access, each tried at a real listener. Also tests the audit log.
+//! Tests who may do what over the admin interface. Every combination of path, client, site and way
+//! of access is tried at a real listener. Also tests the audit log.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -13,21 +13,22 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// The right that a request needs, as described in `docs/src/reference/admin-api.md`.
+/// Right that a request needs, according to `docs/src/reference/admin-api.md`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Needs {
     Nothing,
-    /// Read access; no site is named.
+    /// Read access. The request names no site.
     Look,
-    /// A role, 1 to 3, for the named site, or for every site if none is named.
+    /// A role, 1 to 3, for the site that the query names, or for all sites if it names none.
     Role(u8),
-    /// A role for every site, whatever the query names.
+    /// A role for all sites, even if the query names one.
     All(u8),
-    /// A role for the process.
+    /// A role for the process itself.
     Process(u8),
 }
 
-/// All requests: method, path, query, and the right needed for one site and for every site.
+/// All requests: method, path and query, the right needed if the query names a site, and the right
+/// needed for all sites.
 const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("GET", "/", "", Needs::Nothing, Needs::Nothing),
     ("GET", "/livez", "", Needs::Nothing, Needs::Nothing),
@@ -47,7 +48,7 @@ const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("POST", "/reload", "", Needs::Role(2), Needs::Role(2)),
     ("POST", "/enforce", "to=off", Needs::Role(2), Needs::Role(2)),
     ("POST", "/enforce", "to=on", Needs::Role(2), Needs::Role(3)),
-    // An invalid request needs the same right.
+    // An invalid request must need the same right as a valid one.
     ("POST", "/enforce", "to=half", Needs::Role(2), Needs::Role(3)),
     ("GET", "/fleet", "", Needs::All(1), Needs::All(1)),
     ("POST", "/fleet/init", "no-such-key=", Needs::All(3), Needs::All(3)),
@@ -55,8 +56,8 @@ const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("POST", "/upgrade", "no-such-key=", Needs::Process(3), Needs::Process(3)),
 ];
 
-/// Sites as a query names them: `shop`, a host of `shop`, another site, an unknown site, every
-/// site, and every site by an empty name.
+/// Values of `site` in a query: `shop`, a host of `shop`, another site, an unknown site, no value
+/// (all sites), and an empty value (all sites).
 const SITES: [Option<&str>; 6] = [Some("shop"), Some("shop/a.test"), Some("blog-1"), Some("nowhere"), None, Some("")];
 
 /// Clients: name, role and sites.
@@ -95,16 +96,16 @@ fn role(number: u8) -> &'static str {
     ["read", "operate", "admin"][usize::from(number) - 1]
 }
 
-/// How a client connects and authenticates.
+/// How a client connects and proves who it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Token,
     TokenOverTls,
     TokenForReading,
     Proxy,
-    /// Without a token: what the listener allows anyone.
+    /// Without a token, at a listener that allows everyone this role.
     Anyone(u8),
-    /// With a certificate, but no token.
+    /// With a certificate, and without a token.
     Certificate,
 }
 
@@ -161,7 +162,7 @@ impl Scene {
         Self { folder, running, tokens, reading, full, tls, mutual, proxy, clients }
     }
 
-    /// Returns the response to the client with this number.
+    /// Returns the response to a request of the client with this number.
     fn ask(&self, way: Way, client: usize, request: &str, fields: &str) -> Answer {
         let token = format!("Authorization: Bearer {}\r\n", self.tokens[client]);
         let (address, fields) = match way {
@@ -227,7 +228,7 @@ fn client_config(authority: &Authority, has_certificate: bool) -> ClientConfig {
 #[test]
 fn every_path_client_site_and_way_matches_the_table() {
     let scene = Scene::start();
-    // No path is without a row: the server lists its paths.
+    // The server lists its paths in this error. Each of them must be in the table.
     let known = scene.ask(Way::Token, 0, "GET /no-such-path", "").json()["error"].as_str().unwrap().to_owned();
     let mut known: Vec<_> = known
         .split_once("use one of /")
@@ -256,8 +257,8 @@ fn every_path_client_site_and_way_matches_the_table() {
         };
         for (at, (method, path, query, of_site, of_all)) in REQUESTS.iter().enumerate() {
             for (place, site) in SITES.into_iter().enumerate() {
-                // Over plain TCP, all requests are tried with and without a token. For the other
-                // ways, one request in five is tried, which covers every path and every site.
+                // Over plain TCP, every request is tried with and without a token. For the other
+                // ways, one request in five is tried. These cover every path and every site.
                 let is_tried = is_long() || matches!(way, Way::Token | Way::Anyone(_));
                 if !is_tried && !(at * SITES.len() + place + client).is_multiple_of(5) {
                     continue;
@@ -269,7 +270,8 @@ fn every_path_client_site_and_way_matches_the_table() {
                 let want = may(*needs, role, sites, site);
                 let is_admitted = !matches!(status, 401 | 403);
                 assert_eq!(is_admitted, want, "{way:?} {:?} {request}: {status}", CLIENTS[client]);
-                // An admitted request is processed: done, or there is no such site, version or key.
+                // A request that is admitted must be processed: it succeeds, or its site, version
+                // or key does not exist.
                 assert!(!is_admitted || matches!(status, 200 | 302 | 400 | 404 | 409), "{way:?} {request}: {status}");
                 tried += 1;
                 refused += usize::from(!is_admitted);
@@ -302,14 +304,14 @@ fn unknown_clients_only_get_probes() {
         (format!("Authorization: {good}\r\n"), 401),
         (format!("X-User: root@corp.test\r\nAuthorization: Bearer {}\r\n", "rbd_".to_owned() + &"0".repeat(72)), 401),
         (format!("authorization: bearer {good}\r\n"), 200),
-        // A proxy that forwards a token gains nothing.
+        // A proxy must gain nothing by forwarding a token.
         (format!("Authorization: Bearer {good}\r\nX-Forwarded-For: 192.0.2.1\r\n"), 403),
     ] {
         let answer = asked(admin, &fields);
         assert_eq!(answer.status, want, "{fields} {answer:?}");
         assert_eq!(answer.field("www-authenticate"), (want == 401).then_some("Bearer"), "{fields}");
     }
-    // A proxy may name its user once, in that field, from that address.
+    // A proxy may name its user exactly once, in this field, from this address.
     for (fields, want) in [
         ("", 401),
         ("X-User: \r\n", 401),
@@ -325,11 +327,12 @@ fn unknown_clients_only_get_probes() {
     let request = "POST /enforce?to=off HTTP/1.1\r\nHost: localhost\r\nRobotsd-Admin: 1\r\nX-User: root@a\r\nConnection: close\r\n\r\n";
     std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
     assert_eq!(Answer::parse(&rest(stream)).status, 403, "{elsewhere}");
-    // A certificate of the authority is required, or the connection fails. Without TLS, the
-    // response explains that TLS is needed.
+    // Without a certificate from this authority, the connection must fail. Without TLS, the
+    // response must explain that TLS is needed.
     assert!(scene.over_tls(scene.mutual, false, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").is_err());
     assert_eq!(asked(scene.tls, "").status, 400);
-    // Pages of other sites and robotsd's own fetches are refused before that, even with a token.
+    // Requests from web pages of other sites, and from robotsd's own fetcher, are refused even with
+    // a valid token.
     let page = format!("Authorization: Bearer {good}\r\nOrigin: https://evil.test\r\n");
     assert_eq!([admin, scene.proxy].map(|address| asked(address, &page).status), [403; 2]);
 }
@@ -353,7 +356,7 @@ fn a_reloaded_config_uses_only_its_own_tokens() {
     assert_eq!(asked(), 401);
     scene.folder.configure(&text);
     wait_until("the token is taken again", || asked() == 200);
-    // Logs and reports contain neither tokens nor their hashes.
+    // Logs and reports must contain neither tokens nor their hashes.
     scene.folder.with_config(&["config", "check"]);
     let status = scene.ask(Way::Token, 5, "GET /status", "").body;
     let logged: String = ["config", "config-changed", "audit"]
@@ -374,8 +377,8 @@ fn a_reloaded_config_uses_only_its_own_tokens() {
 #[test]
 fn the_audit_says_who_did_what_and_who_was_refused() {
     let scene = Scene::start();
-    // A response waits up to a second for a slow disk, so the next command is sent when the audit
-    // log has all lines.
+    // A response waits up to a second for a slow disk. The next command is therefore sent only when
+    // the audit log has all lines.
     let command = |lines: usize, client: usize, arguments: &[&str]| {
         let mut command = robotsd();
         let token = scene.folder.at("token");
@@ -440,7 +443,7 @@ fn the_audit_says_who_did_what_and_who_was_refused() {
     let (accepted, rolled_back) = (&audit[7], &audit[9]);
     assert!(accepted["after"].as_str().unwrap().contains(&waiting), "{accepted}");
     assert_eq!((&accepted["before"], &accepted["after"]), (&rolled_back["after"], &rolled_back["before"]));
-    // The log contains the outcomes, too, with the same wording.
+    // The log must contain the same outcomes in the same words.
     let outcomes = audit.iter().filter(|line| line["result"] != "started").count();
     wait_until("every outcome in the log", || scene.running.events("audit") == outcomes);
     let logged = scene.running.all("audit");
@@ -505,14 +508,14 @@ fn a_restricted_client_sees_its_sites_in_the_status() {
             assert_eq!(names, want);
         }
     }
-    // The board's page shows only the part of the status that the client may see.
+    // The page of the board must show only the part of the status that the client may see.
     scene.folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     scene.running.wait_for_event("gated", |line| line["site"] == "blog-1");
     let page = |client: usize| scene.ask(Way::Token, client, "GET /board?site=shop", "").body;
     assert!(page(0).contains("blog-1") && !page(1).contains("blog-1"), "{}", page(1));
 }
 
-/// Otherwise the client would always see no problems once its site is renamed.
+/// Otherwise, a client would see no problems at all if its site had been renamed.
 #[test]
 fn a_client_without_existing_sites_is_told_so() {
     let scene = Scene::start();
@@ -527,7 +530,8 @@ fn a_client_without_existing_sites_is_told_so() {
     let status = command(1, &["status", "--problems"]).ends_with(1).out;
     assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", but there is no such site"]);
     command(1, &["status", "--ready"]).succeeded();
-    // Switches of sites that the client does not see are not shown as the switch of every site.
+    // If all sites that the client sees are off, this must not be shown as the switch for all
+    // sites.
     for site in ["shop", "blog-1"] {
         command(5, &["enforce", "off", "--site", site]).succeeded();
     }
@@ -537,7 +541,8 @@ fn a_client_without_existing_sites_is_told_so() {
     assert_has(command(1, &["status"]).out, &["ENFORCEMENT IS OFF FOR EVERY SITE"]);
 }
 
-/// Users of the socket are identified by the kernel. Only root can act as several users.
+/// The kernel tells robotsd which user is at the other end of the socket. Only root can act as
+/// several users.
 #[test]
 fn users_of_the_socket_are_identified_by_uid() {
     use std::os::unix::fs::PermissionsExt;
@@ -575,7 +580,7 @@ fn users_of_the_socket_are_identified_by_uid() {
     assert_has(as_user(4003, 4003, &["status"]).failed(2), &["no [[admin.user]] has uid = 4003 or group = 4003"]);
     let refused = running.wait_for_event("audit", |line| line["who"] == "uid 4002");
     assert_part(&refused, &json!({"how": "socket", "result": "refused"}));
-    // Without configured users, the socket belongs to its owner again.
+    // If no users are configured any more, only the owner of the socket may use it.
     folder.configure(config(""));
     wait_until("the owner's socket", || mode(&socket) == 0o600);
     assert_has(as_user(4001, 4001, &["status"]).failed(2), &["permission denied"]);
@@ -592,7 +597,7 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
         let audit = disk.path().join("audit.jsonl");
         let config = Config::refusing().keys("state_dir = \"state\"").admin().tables(format!("audit = {audit:?}"));
         let (folder, running) = config.files_of("shop").robots(ROBOTS).start();
-        // Without the file, because an existing one has room until the end of its page.
+        // The file is removed first, because an existing file has unused space at its end.
         disk.fill();
         running.command(&["enforce", "off"]).succeeded();
         assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off");
@@ -631,8 +636,8 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
     });
 }
 
-/// The change of the mode turns enforcement off like a switch. `audit` rejects the name of a site
-/// that does not exist.
+/// Changing the mode turns enforcement off like a switch does. `audit` must reject the name of an
+/// unknown site.
 #[test]
 fn a_mode_that_a_config_changes_is_in_the_audit() {
     let config = |mode: &str, of_site: &str| {
@@ -657,7 +662,7 @@ fn a_mode_that_a_config_changes_is_in_the_audit() {
     let of_shop = audit(&["--site", "shop"]).succeeded();
     assert_has(of_shop, &["done: mode * (refuse → off), by the config (file) on ", "done: mode shop (off → tag), by "]);
     assert_has(audit(&["--site", "shpo"]).failed(2), &["there is no site \"shpo\"; there is \"shop\""]);
-    // The process waits for its line before it ends.
+    // The process must not end before its audit line is written.
     folder.configure(config("tag", of_site));
     running.wait_for_event("config-changed", |line| line["setting"] == "mode" && line["after"] == "tag");
     running.end();
@@ -682,7 +687,8 @@ fn decisions_while_nothing_runs_are_in_the_audit_too() {
         &json!({"who": who, "how": "command", "from": null, "action": "enforce", "site": "*", "after": "off", "reason": "before the start", "result": "done"}),
     );
     assert_part(&lines[1], &json!({"action": "rollback", "site": "shop", "result": "failed"}));
-    // A folder instead of the file: stopping still works, the rest does not.
+    // There is a folder instead of the audit file: switching enforcement off must still work, and
+    // everything else must fail.
     fs::remove_file(folder.at("state/audit.jsonl")).unwrap();
     fs::create_dir(folder.at("state/audit.jsonl")).unwrap();
     let ended = folder.with_config(&["enforce", "off", "--site", "shop"]).ends_with(0);

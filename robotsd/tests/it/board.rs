@@ -1,4 +1,4 @@
-//! The board: what crawlers read and requested, before and after a restart and `kill -9`.
+//! Tests the board: what crawlers fetched and requested, before and after a restart and `kill -9`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ fn output(folder: &Folder, more: &[&str]) -> String {
 }
 
 fn crawlers(folder: &Folder) -> Vec<Value> {
-    // Empty if the disk was so slow that the report was refused.
+    // The output is empty if the disk was so slow that the report was refused.
     let report: Value = serde_json::from_str(&folder.with_config(&["board", "--json"]).out).unwrap_or_default();
     report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default()
 }
@@ -47,7 +47,7 @@ fn lines(folder: &Path) -> Vec<Value> {
     texts.flat_map(|text| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>()).collect()
 }
 
-/// Returns the number of disallowed requests in the files, in all hours.
+/// Returns the number of disallowed requests in the files, over all hours.
 fn written_disallowed(folder: &Path) -> u64 {
     lines(folder).iter().filter_map(|line| line["hour"]["disallowed"].as_u64()).sum()
 }
@@ -62,7 +62,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     }
     running.request("HEAD", "/robots.txt", &[("User-Agent", GPTBOT)]);
     running.get("/private/a", FIREFOX);
-    // Counts are taken once per second, possibly between two of these requests.
+    // Counts are collected once per second, so these requests may be collected at different times.
     let counted = || crawlers(&folder).into_iter().next().filter(|row| row["disallowed"] == 3 && row["allowed"] == 1);
     let row = wait_for("three disallowed requests and a page", counted);
     let part = json!({
@@ -77,7 +77,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     assert_eq!(output(&folder, &["--csv", "--site", "Shop 1"]), table);
     assert_has(folder.with_config(&["board", "--site", "none"]).failed(2), &["none"]);
 
-    // Another version is written immediately, together with the counts.
+    // A new version makes the board write immediately, including the counts.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     wait_until("files of the board", || written_disallowed(folder.path()) == 3);
     running.signal("KILL");
@@ -106,12 +106,13 @@ fn the_board_begins_with_pending_actions() {
     assert_has(&text, &["robotsd status --problems --config "]);
 }
 
-/// Crawlers are not recognised while enforcement is off, however briefly.
+/// While enforcement is off, crawlers are not recognised. Even a short time must therefore count as
+/// a gap.
 #[test]
 fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     let folder = site_folder();
     let running = folder.start();
-    // An observation of some seconds, so that there is something to divide.
+    // The watch lasts some seconds, so that it can be split.
     running.get("/private/a", GPTBOT);
     wait_until("a count", || !crawlers(&folder).is_empty());
     for to in ["off", "on"] {
@@ -122,7 +123,7 @@ fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     }
     running.get("/private/b", GPTBOT);
     wait_until("another count", || crawlers(&folder).first().is_some_and(|row| row["disallowed"] == 2));
-    // Another version is written immediately.
+    // A new version makes the board write immediately.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     let watches =
         || -> Vec<Value> { lines(folder.path()).iter().filter_map(|line| line.get("watch").cloned()).collect() };
@@ -132,7 +133,7 @@ fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     assert!(watches[0]["to"].as_u64() < watches[1]["from"].as_u64(), "{watches:?}");
 }
 
-/// Returns a line of a file for one hour of a verified crawler.
+/// Returns a line of a day's file about one hour of a verified crawler.
 fn hour(crawler: &str, hour: u64, counts: Value) -> String {
     let mut line = json!({
         "hour": hour, "crawler": crawler, "identity": "verified", "operator": crawler, "category": "search", "chain": [crawler],
@@ -143,20 +144,21 @@ fn hour(crawler: &str, hour: u64, counts: Value) -> String {
     json!({ "hour": line }).to_string()
 }
 
-/// A line of a replica's file, with the first second of its day.
+/// A line of a day's file, with the first second of the day.
 pub(super) type DayLine = (u64, String);
 
-/// Writes the board of a site `Shop 1` in which each verdict occurs for a verified crawler.
+/// Writes the board of a site `Shop 1` on which every verdict occurs, each for a verified crawler.
 pub(super) fn write_words(folder: &Path) {
     write_lines(folder, 1, &words_of_one_process());
 }
 
 thread_local! {
-    /// The same time for all that a thread writes, so that no hour ends between two lines.
+    /// The current time, which stays the same within a thread, so that no hour ends between two
+    /// lines.
     static NOW: u64 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
 }
 
-/// Returns the start of the hour this many hours ago.
+/// Returns the start of the hour that was this many hours ago.
 pub(super) fn hours(ago: u64) -> u64 {
     NOW.with(|now| now - now % 3600 - ago * 3600)
 }
@@ -178,7 +180,7 @@ pub(super) fn row(crawler: &str, ago: u64, counts: Value) -> DayLine {
     (begin - begin % 86_400, hour(crawler, begin, counts))
 }
 
-/// Observed until now, with version 2 for the last ten hours.
+/// Fetches were watched until now. Version 2 has been live for the last ten hours.
 pub(super) fn watches() -> [DayLine; 2] {
     [(hours(72), hours(10), "1"), (hours(10), hours(0), "2")].map(|(from, to, version)| {
         let watch = json!({ "from": from, "to": to, "version": version, "process": 1 });
@@ -190,7 +192,7 @@ fn words_of_one_process() -> Vec<DayLine> {
     let impostor = |(day, line): DayLine| (day, line.replace("\"verified\"", "\"impostor\""));
     let rows = [
         row("Obeyer", 5, json!({ "allowed": 7, "reads": read("2", 5) })),
-        // For 20 hours it obeys the version that it read.
+        // This crawler obeys the version that it fetched for 20 hours.
         row("Late", 22, json!({ "reads": read("1", 22) })),
         row("Late", 2, went_in(2)),
         row("Ignorer", 5, json!({ "reads": read("2", 5) })),
@@ -204,7 +206,7 @@ fn words_of_one_process() -> Vec<DayLine> {
     watches().into_iter().chain(rows).collect()
 }
 
-/// Writes the board of a site `Shop 1` as one of this many replicas.
+/// Writes the board of a site `Shop 1` that this many replicas serve.
 pub(super) fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
     let site = json!({ "site": { "name": "Shop 1", "sees_all": true, "replicas": replicas } }).to_string();
     let folder = folder.join("state/board/%53hop%201");
@@ -219,8 +221,8 @@ pub(super) fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
     }
 }
 
-/// Returns each crawler with its verdict, its reads and requests, and its disallowed requests by
-/// what it had read before.
+/// Describes each crawler: its verdict, its fetches and requests, and its disallowed requests,
+/// grouped by what it had fetched before.
 fn said(crawlers: &[Value]) -> Vec<String> {
     let said = |row: &Value| {
         let text = |key: &str| row[key].as_str().unwrap_or("no word").to_owned();
@@ -234,7 +236,8 @@ fn said(crawlers: &[Value]) -> Vec<String> {
     all
 }
 
-/// The verdicts are derived from the files, so they are the same in any process that reads them.
+/// Verdicts are derived from the files, so every process that reads the files must show the same
+/// ones.
 #[test]
 fn verdicts_are_the_same_after_a_restart_and_a_kill() {
     let folder = site_folder();
@@ -258,8 +261,8 @@ fn verdicts_are_the_same_after_a_restart_and_a_kill() {
     assert_has(folder.run(["board", "--merge", "state", "state"]).error, &["is given twice"]);
 }
 
-/// The crawler reads on one replica and requests disallowed pages on another. Neither replica alone
-/// accuses it, but both together do, whatever happens to the processes.
+/// The crawler fetches robots.txt on one replica and requests disallowed pages on another. Neither
+/// replica alone may accuse it, but both together must, whatever happens to the processes.
 #[test]
 fn a_read_and_requests_on_two_replicas_have_the_same_verdict_after_a_kill() {
     let replicas = [site_folder(), site_folder()];

@@ -1,4 +1,4 @@
-//! The board, and a report of `replay`, in a real browser; axe-core checks their accessibility.
+//! Opens the board and a report of `replay` in a real browser. axe-core checks their accessibility.
 //!
 //! axe-core is the file `axe.min.js` of npm's `axe-core`, which `ROBOTSD_AXE` names. If it is
 //! missing, the tests are skipped with a message; in CI they fail.
@@ -20,9 +20,11 @@ fn axe() -> Option<String> {
     crate::programs::present(text.ok_or("ROBOTSD_AXE names no axe.min.js"))
 }
 
-/// Checks the accessibility of a page: wide and narrow, light and dark, collapsed and expanded.
+/// Checks the accessibility of a page in different looks: wide and narrow, light and dark,
+/// collapsed and expanded.
 fn hinders_nobody(browser: &Browser, axe: &str, url: &str, page: &str) {
-    // Both widths and both colour schemes; in the long run every combination.
+    // By default, both widths and both colour schemes are used, and in a long run every
+    // combination.
     let looks = [
         ("wide-light", 1280, "light"),
         ("narrow-dark", 360, "dark"),
@@ -95,7 +97,7 @@ fn the_board_is_accessible_and_no_other_page_can_read_it() {
         "{requested:?}"
     );
 
-    // A name that leads here but is not a name of this interface.
+    // This name resolves to the admin interface, but is not one of its names.
     browser.open(&format!("http://rebound.test:{}/board", admin.port()));
     let refusal = browser.run(text);
     assert!(refusal.as_str().unwrap().contains("is not a host of this admin interface"), "{refusal}");

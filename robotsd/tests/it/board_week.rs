@@ -1,5 +1,5 @@
-//! A scripted week of two processes with a simulated clock: real requests, and exactly these
-//! verdicts and counts, whatever happens to the processes.
+//! Plays a scripted week with two processes and a simulated clock. Real requests must lead to
+//! exactly the expected verdicts and counts, whatever happens to the processes.
 //!
 //! Requires libfaketime (Debian: `faketime`), and is skipped without it. The clock jumps from one
 //! hour of the script to the next; timers run normally.
@@ -16,7 +16,7 @@ use crate::played_dns::{PlayedDns, ptr};
 const OLD: &str = "User-agent: *\nDisallow: /drafts/\n";
 const NEW: &str = "User-agent: *\nDisallow: /drafts/\nDisallow: /private/\n";
 
-/// Crawlers, each with its own operator, and the address it comes from.
+/// Crawlers, each with the address that it sends from. Each has its own operator.
 const CRAWLERS: [(&str, &str); 6] = [
     ("Obeyer", "8.8.4.1"),
     ("Late", "8.8.4.2"),
@@ -27,8 +27,8 @@ const CRAWLERS: [(&str, &str); 6] = [
 ];
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// Each crawler with its verdict, its reads and disallowed requests. The latter are split by what
-/// was read before: ignored, not the newest version, no read, undecided.
+/// The expected verdict, fetches and disallowed requests of each crawler. The disallowed requests
+/// are split by what was fetched before: ignored, not the newest version, no fetch, undecided.
 const WEEK: [&str; 7] = [
     "Ignorer verified: ignores, 1 2, 2 0 0 0",
     "Late verified: has not read the newest version, 1 2, 0 2 0 0",
@@ -39,7 +39,7 @@ const WEEK: [&str; 7] = [
     "Unseen verified: no read seen here, 0 1, 0 0 1 0",
 ];
 
-/// How far the clock of the processes is ahead.
+/// Controls how far the clock of the processes is ahead.
 pub(super) struct Clock {
     pub(super) library: PathBuf,
     pub(super) file: PathBuf,
@@ -62,7 +62,7 @@ impl Clock {
     }
 }
 
-/// Creates one of two replicas.
+/// Creates the folder of one of the two replicas.
 fn replica(names: &PlayedDns) -> Folder {
     let row = |name: &str| {
         let domain = name.to_lowercase();
@@ -80,7 +80,7 @@ fn request(running: &Running, crawler: &str, client: &str, path: &str) {
     running.request("GET", path, &[("Host", "shop.test"), ("User-Agent", &agent), ("X-Forwarded-For", client)]);
 }
 
-/// Sends a request of the given agent. Before it, allowed requests let the process determine the
+/// Sends a request with this agent. First sends allowed requests until the process knows the
 /// agent's identity again.
 fn request_as(running: &Running, crawler: &str, client: &str, identity: &str, path: &str) {
     let last = |path: &str| running.all("request").into_iter().rev().find(|line| line["path"] == path);
@@ -101,8 +101,8 @@ fn rows(running: &Running) -> Value {
     running.ask_admin("GET /board.json?period=30d").json()
 }
 
-/// Waits until the boards of the processes have counted new requests, so that they have seen the
-/// current clock.
+/// Waits until the boards have counted new requests. The processes have then seen the current
+/// clock.
 fn settle<'r>(running: impl IntoIterator<Item = &'r Running>) {
     let allowed = |running: &Running| -> u64 {
         let board = rows(running);
@@ -117,7 +117,8 @@ fn settle<'r>(running: impl IntoIterator<Item = &'r Running>) {
     }
 }
 
-/// Returns the rows of a report, without those of claims that only became known.
+/// Returns the rows of a report, except those that exist only because an identity was not known
+/// yet.
 fn said(report: &Value) -> Vec<String> {
     let crawlers = report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default();
     let counts =
@@ -187,12 +188,12 @@ fn a_week_of_real_requests_has_exactly_these_verdicts() {
     }
     clock.set(90 * 3600);
     settle(&running);
-    // Nobody is refuted before the real crawler has been seen.
+    // An impostor is refuted only after the real crawler has been seen.
     request_as(&running[0], "Obeyer", address("Obeyer"), "verified", "/open");
     request_as(&running[0], "Obeyer", IMPOSTOR, "refuted", "/robots.txt");
     request_as(&running[0], "Obeyer", IMPOSTOR, "refuted", "/private/9");
 
-    // Counts are written after the clock has advanced by a minute.
+    // The clock advances by a minute, so that counts are written.
     clock.set(91 * 3600);
     settle(&running);
     wait_until("the words of both", || merged() == WEEK);
@@ -213,14 +214,14 @@ fn a_week_of_real_requests_has_exactly_these_verdicts() {
 
 const LIST: &str = "https://lists.example/crawlers.json";
 
-/// Creates a site whose crawlers are verified by a local list, with a log of requests that other
-/// programs read.
+/// Creates a site that verifies its crawlers with a local list. Its log of requests is in a format
+/// that other programs can read, too.
 fn logged() -> Folder {
     let row = |name: &str| {
         format!("[[crawler]]\nname = {name:?}\ncategory = \"search\"\noperator = {name:?}\nranges = [\"{LIST}\"]\n")
     };
     let rows: String = CRAWLERS.iter().map(|(name, _)| row(name)).collect();
-    // One operator with two crawlers and a service.
+    // An operator with two crawlers and one service.
     let trainer = row("Trainer")
         .replace("\"search\"", "\"ai-training\"")
         .replace("operator = \"Trainer\"", "operator = \"Obeyer\"");
@@ -246,7 +247,7 @@ fn logged() -> Folder {
         .folder()
 }
 
-/// Returns each crawler with its counts and verdict, except those that are in no registry.
+/// Returns the counts and the verdict of each crawler in the registry.
 fn words(crawlers: &Value) -> Vec<Value> {
     let keys = ["crawler", "identity", "word", "reads", "allowed", "disallowed", "pages", "judged"];
     let rows = crawlers.as_array().expect("crawlers").iter().filter(|row| row["operator"] != "");
@@ -316,7 +317,7 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
         }
         requests.iter().for_each(|(crawler, path)| request(&running, crawler, address(crawler), path));
     }
-    // An impostor, visitors sent by services, and others.
+    // These requests are from an impostor, from visitors that services referred, and from others.
     request(&running, "Obeyer", IMPOSTOR, "/private/9");
     visit("/page.html", "https://answers.example/q?a=1", FIREFOX);
     visit("/page.html", "https://www.obeyer.co.uk/", FIREFOX);
@@ -362,7 +363,7 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     );
     running.signal("TERM");
     running.wait_for_end();
-    // Only the counts of people are written in the site's files.
+    // For people, the files of the site must contain nothing but counts.
     let days: String = std::fs::read_dir(folder.at("state/board/shop"))
         .unwrap()
         .flatten()
@@ -379,7 +380,8 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     assert_eq!(words(&of_git["history"]["crawlers"]), live);
     assert_eq!(of_git["given_back"], board["given_back"]);
     assert_eq!(of_git["history"]["versions"].as_array().unwrap().len(), 2);
-    // The same versions as files that are dated by their last change.
+    // These files contain the same versions. The time of their last change is the time of the
+    // version.
     for (file, version) in [("one.txt", 0), ("two.txt", 1)] {
         folder.write(file, [OLD, NEW][version]);
         let since = of_git["history"]["versions"][version]["since"].as_str().unwrap();
@@ -389,8 +391,8 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     let of_files = replay(&["--history", "one.txt", "--history", "two.txt"]);
     assert_eq!(of_files["history"]["crawlers"], of_git["history"]["crawlers"]);
 
-    // Version 1 was in force for ten hours before Split's last request. As far as the log goes,
-    // Split did not read it.
+    // Before Split's last request, version 1 is in force again for ten hours. If the log has lines
+    // from this time, Split certainly did not fetch it.
     let begin = humantime::parse_rfc3339(of_git["history"]["versions"][0]["since"].as_str().unwrap()).unwrap();
     let at = |hour: u64| begin + Duration::from_secs((hour + 2) * 3600);
     for (file, text, hour) in [("three.txt", OLD, 140), ("four.txt", NEW, 150)] {

@@ -1,5 +1,5 @@
-//! The verdicts about a verified crawler on a running board, also behind a cache, and on a full
-//! disk.
+//! Tests the verdicts about a verified crawler on a running board, also behind a cache and on a
+//! full disk.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -18,14 +18,14 @@ const CLOSED: &str = "User-agent: ExampleBot\nDisallow: /drafts/\nDisallow: /pag
 const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 
-/// Creates a site with one crawler that can be verified by simulated host names.
+/// Creates a site with one crawler that simulated host names can verify.
 fn site(names: &PlayedDns, board: &str) -> Folder {
     names.confirmed(REAL, "crawl-1.bot.example");
     let config = known_by(names, TRUSTING, "wait = \"250ms\"");
     config.tables(format!("[board]\n{board}")).robots(OPEN).folder()
 }
 
-/// Sends a request of the crawler through a proxy.
+/// Sends a request of the crawler that arrives through a proxy.
 fn get(address: SocketAddr, path: &str, agent: &str) -> Answer {
     let fields = format!("Host: shop.test\r\nUser-Agent: {agent}\r\nX-Forwarded-For: {REAL}\r\nConnection: close");
     exchange(address, format!("GET {path} HTTP/1.1\r\n{fields}\r\n\r\n"))
@@ -35,7 +35,7 @@ fn board(running: &Running) -> Value {
     running.ask_admin("GET /board.json").json()
 }
 
-/// Returns the verified crawler on the board once the condition holds.
+/// Waits until the condition holds for the verified crawler on the board, and returns its row.
 fn crawler(running: &Running, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     wait_for(what, || {
         let board = board(running);
@@ -44,14 +44,14 @@ fn crawler(running: &Running, what: &str, holds: impl Fn(&Value) -> bool) -> Val
     })
 }
 
-/// Waits for the next second: a request in the same second is not known to be later.
+/// Waits for the next second, because the order of two events in the same second is unknown.
 fn next_second() {
     let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let now = second();
     wait_until("the next second", || second() > now);
 }
 
-/// The crawler is verified before it reads, so that all of its reads are attributed to it.
+/// Verifies the crawler before it fetches robots.txt, so that all fetches are attributed to it.
 fn is_known(running: &Running, address: SocketAddr) {
     wait_until("a verified crawler", || {
         get(address, "/other.html", BOT);
@@ -78,10 +78,11 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     let found = (&row["reads"], &row["disallowed"], &row["last_read"]["is_newest"]);
     assert_eq!(found, (&1.into(), &0.into(), &true.into()));
 
-    // The version that the crawler has read allows the page for a day.
+    // The crawler may rely on the version that it has fetched for a day, and that version allows
+    // the page.
     folder.replace("robots.txt", CLOSED);
     wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
-    // The board learns of a version within a second; earlier requests are not judged.
+    // The board learns of a new version within a second. Earlier requests are not judged by it.
     crawler(&running, "another version", |row| row["last_read"]["is_newest"] == false);
     get(running.address, "/page.html", BOT);
     let row = crawler(&running, "one with an older version", |row| row["word"] == "has not read the newest version");
@@ -97,7 +98,7 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     let page = running.ask_admin("GET /board").body;
     assert_has(&page, &["<em class=\"badge bad\">ignores</em>", "<dt>Identity</dt><dd>verified"]);
 
-    // The additional columns of the table of sites.
+    // These are the additional columns of the table of sites.
     let never = &board(&running)["sites"][0]["never_hit"];
     assert_eq!((&never["of"], &never["count"]), (&2.into(), &0.into()), "{never}");
     let traffic = wait_for("the requests of the last minute", || {
@@ -108,7 +109,7 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     assert_has(&page, &["per minute, 0.0 % refused</small></summary>", "p99 of a decision"]);
 }
 
-/// Another site answered for the host in the meantime, and a read there is not known here.
+/// Meanwhile, another site responded for the host. Fetches at that site are not known here.
 #[test]
 fn a_host_that_returns_to_a_site_accuses_no_crawler() {
     let names = PlayedDns::start();
@@ -132,7 +133,7 @@ fn a_host_that_returns_to_a_site_accuses_no_crawler() {
     };
     is_known(&running, running.address);
     assert_eq!(get(running.address, "/robots.txt", BOT).body, CLOSED);
-    // A read only precedes requests of later seconds.
+    // A fetch precedes only requests in later seconds.
     next_second();
     let is_served =
         |text: &str| wait_until("other hosts", || get(running.address, "/robots.txt", FIREFOX).body == text);
@@ -172,7 +173,8 @@ http {
 
 /// Starts nginx with a cache for robots.txt in front of robotsd, and returns its address.
 fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketAddr) {
-    // A port that was free may be taken by now; then others are tried.
+    // A free port may be taken by another program before nginx uses it. In that case, other ports
+    // are tried.
     for _ in 0..10 {
         let front = free_ports(1)[0];
         let config = NGINX.replace("FRONT", &front.to_string()).replace("ROBOTSD", &robotsd.to_string());
@@ -189,8 +191,8 @@ fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketA
     panic!("nginx does not start");
 }
 
-/// A cache serves an older version than robotsd has shown the crawler, and robotsd does not see
-/// that read.
+/// The cache serves an older version than the one that robotsd has sent to the crawler. robotsd
+/// does not see this fetch.
 #[test]
 fn behind_a_cache_no_crawler_is_accused() {
     let Some(program) = crate::programs::present(find("nginx")) else { return };
@@ -203,8 +205,8 @@ fn behind_a_cache_no_crawler_is_accused() {
         assert_eq!(get(front, "/robots.txt", FIREFOX).body, OPEN, "the cache has it from now on");
         folder.replace("robots.txt", CLOSED);
         wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
-        // The crawler reads the newer version past the cache, and later the older version from the
-        // cache, which allows the page.
+        // The crawler fetches the newer version past the cache. Later, it fetches the older one
+        // from the cache, which allows the page.
         assert_eq!(get(front, "/robots.txt?again", BOT).body, CLOSED);
         crawler(&running, "the read", |row| row["last_read"]["is_newest"] == true);
         next_second();
@@ -212,8 +214,8 @@ fn behind_a_cache_no_crawler_is_accused() {
         assert_eq!(get(front, "/page.html", BOT).status, 200);
         let row = crawler(&running, "the request", |row| row["disallowed"] == 1 && row["reads"] == 1);
         if is_accused {
-            // A site that claims that every read is seen, although there is a cache in front, is
-            // wrong.
+            // If the config says that every fetch is seen, although there is a cache in front, the
+            // crawler is accused wrongly.
             crawler(&running, "an accusation", |row| row["word"] == "ignores");
             return;
         }
@@ -227,8 +229,8 @@ fn behind_a_cache_no_crawler_is_accused() {
     });
 }
 
-/// On a full disk, requests are served and counted in memory, the status names the pending writes,
-/// and written files remain.
+/// On a full disk, requests must still be served, and are counted in memory. The status must report
+/// that they are not written, and existing files must remain.
 #[test]
 fn a_full_disk_loses_at_most_what_was_not_written() {
     SmallDisk::with("board_words::a_full_disk_loses_at_most_what_was_not_written", |disk| {
@@ -262,7 +264,7 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
         let mut running = site.start();
         running.get("/private/1", GPTBOT);
         counts(&running, 1);
-        // Another version is written immediately.
+        // A new version makes the board write immediately.
         publish(&running, 1);
         wait_until("a file", || written("\"disallowed\":1"));
 
@@ -274,7 +276,7 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
         running.wait_for_event("state", |line| line["message"] == problem.as_str());
         assert_eq!(running.get("/robots.txt", FIREFOX).status, 200);
         counts(&running, 2);
-        // A kill loses only what was not written.
+        // A kill must lose only the counts that were not written.
         running.kill();
         let mut running = site.start();
         counts(&running, 1);

@@ -1,6 +1,6 @@
-//! A real browser: Chromium, controlled by WebDriver.
+//! Controls a real browser: Chromium, with WebDriver.
 //!
-//! The test uses `chromedriver` in `PATH`, from Debian's packages `chromium` and `chromium-driver`.
+//! The tests use `chromedriver` in `PATH`, from Debian's packages `chromium` and `chromium-driver`.
 //! If it is missing, the tests are skipped with a message; in CI they fail.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::harness::*;
 
-/// `chromedriver` with one browser; dropping it ends both.
+/// `chromedriver` with one browser. Dropping this ends both.
 pub(super) struct Browser {
     driver: Child,
     address: SocketAddr,
@@ -20,11 +20,11 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// Returns `None` if there is no browser.
+    /// Starts a browser; `None` if there is none.
     pub(super) fn start(hosts: &str) -> Option<Self> {
         let (driver, address) = Self::driver()?;
         let mut browser = Self { driver, address, session: String::new() };
-        // The sandbox works neither for root nor in most containers; the browser loads only pages
+        // The sandbox does not work for root, nor in most containers. The browser loads only pages
         // of this test.
         let arguments = [
             "--headless=new",
@@ -45,7 +45,8 @@ impl Browser {
     /// Starts `chromedriver`, and returns the address on which it listens.
     fn driver() -> Option<(Child, SocketAddr)> {
         let mut said = Vec::new();
-        // It takes a port that is free for IPv4, and ends if the same port is taken for IPv6.
+        // `chromedriver` chooses a port that is free for IPv4. It ends if that port is taken for
+        // IPv6.
         for _ in 0..10 {
             let spawned =
                 Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -57,7 +58,7 @@ impl Browser {
             });
             let mut errors = driver.stderr.take().unwrap();
             if let Some(port) = port {
-                // Read the pipes, so that they do not fill up.
+                // The pipes must be read, so that they do not fill up.
                 std::thread::spawn(move || lines.for_each(drop));
                 std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
                 return Some((driver, SocketAddr::from(([127, 0, 0, 1], port))));

@@ -1,11 +1,11 @@
-//! `robotsd check`: statuses, output, and the files it reads.
+//! Tests `robotsd check`: exit statuses, output, and the files that it reads.
 
 use crate::harness::*;
 
 use std::fs;
 use std::path::Path;
 
-/// The last line of a check with `--verbose` that names no site.
+/// The last line of a check with `--verbose` that does not name a site.
 const WITHOUT_SITE: &str =
     "checked without --config: the site's mode, overrides, exemptions and crawlers were not considered\n";
 
@@ -25,7 +25,7 @@ fn site() -> Folder {
     ])
 }
 
-/// Also if it only reports: the exit status is then 0 unless a file is missing.
+/// With `--exit-zero`, the check only reports: the exit status is then 0 unless a file is missing.
 #[test]
 fn the_exit_status_distinguishes_good_from_bad() {
     let site = site();
@@ -44,7 +44,7 @@ fn the_exit_status_distinguishes_good_from_bad() {
     }
 }
 
-/// The file that Cloudflare prepends to a site's file.
+/// The text that Cloudflare adds in front of a site's own file.
 #[test]
 fn a_managed_file_with_all_content_signals_passes() {
     let managed = "User-agent: *\nContent-Signal: search=yes,ai-train=no,use=reference\nAllow: /\n\n\
@@ -101,7 +101,8 @@ fn a_check_of_one_file_shows_who_may_fetch_the_front_page() {
     }
 }
 
-/// A finding that depends on a site's settings needs the config; a check without a config says so.
+/// Some findings depend on a site's settings. Without a config, the check cannot find these, and
+/// must report this.
 #[test]
 fn a_check_without_a_config_says_what_it_leaves_out() {
     let site = site();
@@ -149,7 +150,8 @@ fn a_directory_stands_for_the_files_in_it() {
     assert!(output.out.ends_with("\n3 files checked: 1 error, 1 warning\n"), "{}", output.out);
 }
 
-/// A file with one error, five warnings of one code, many notes of one code and one of another.
+/// Creates a file with one error, five warnings with the same code, and notes: many with one code
+/// and one with another code.
 fn noisy() -> Folder {
     let stars: String = (0..428).map(|number| format!("Disallow: /a{number}/*\n")).collect();
     let slashes = "Disallow: xy\n".repeat(5);
@@ -167,7 +169,7 @@ fn findings_are_grouped_by_code_and_notes_are_counted() {
     let grouped = shown(&["noisy.txt"]);
     assert!(grouped.lines().count() < 60, "{grouped}");
     assert!(grouped.starts_with("error["), "the worst comes first: {grouped}");
-    // The count exceeds the number that a report holds.
+    // There are more findings than a report contains.
     let parts = [
         "430 × redundant-star, first at noisy.txt:2:15\n",
         "\n    = 4 more, in lines 433, 434, 435, 436; --verbose shows each\n",
@@ -208,7 +210,7 @@ fn several_files_are_shown_as_lines_and_a_table() {
     assert!(rows[3].is_empty(), "a clean file has no row: {table}");
     let fixes = "--fix corrects 101 of them or more, with --unsafe-fixes 6 more\n";
     assert!(shown.ends_with(&format!(" (--notes shows the notes)\n{fixes}")), "{shown}");
-    // Machine-readable output keeps one finding per line, including notes.
+    // Machine-readable output must still contain every finding on a separate line, including notes.
     let lines = checked(site.path(), &["--format=json", "clean.txt", "bad.txt", "noisy.txt"]).json_lines();
     let of = |code: &str| lines.iter().filter(|line| line["code"] == code).count();
     assert_eq!((of("redundant-star"), of("path-without-slash")), (100, 6));
@@ -292,8 +294,8 @@ fn standard_input_has_the_name_it_is_given() {
     assert_eq!(output.out, want);
 }
 
-/// Files of others: a link to a key next to the checkout, a link into its `.git`, and a link
-/// instead of the settings.
+/// The pull request contains links: to a key outside of the checkout, to a file in its `.git`, and
+/// in place of the settings.
 #[test]
 fn nothing_outside_of_the_folder_is_read() {
     use std::os::unix::fs::symlink;
@@ -319,7 +321,7 @@ fn nothing_outside_of_the_folder_is_read() {
         let output = checked(&site, &["--within", ".", "--format", "concise", path, "in/robots.txt"]).ends_with(2);
         assert_has(&output.error, &["but --within . allows only that folder: name a file in it"]);
         assert_lacks(output.error, &["hunter2", "connection"]);
-        // Only the other file is checked.
+        // Only the other file may be checked.
         assert!(output.out.starts_with("in/robots.txt:2:11: error: "), "{path}: {}", output.out);
         assert_lacks(output.out, &["hunter2"]);
     }
@@ -358,7 +360,7 @@ fn sarif_is_one_document_of_all_files() {
     assert!(!holds_empty_text(&document), "{document:#}");
 }
 
-/// Reports whether any string in a document is empty, which readers of SARIF reject.
+/// Reports whether any string in a document is empty. Programs that read SARIF reject such strings.
 fn holds_empty_text(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),

@@ -1,4 +1,4 @@
-//! `robotsd check --fix`, `--diff` and `robots-check.toml`.
+//! Tests `robotsd check --fix`, `--diff` and `robots-check.toml`.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn run(folder: &Folder, arguments: &[&str], input: &str) -> Ended {
     run_with(folder.robotsd().arg("check").args(arguments), input.as_bytes())
 }
 
-/// Creates a folder with these files; folders above it have no effect.
+/// Creates a folder with these files. Settings in the folders above it must have no effect.
 fn folder(files: &[(&str, &str)]) -> Folder {
     let folder = crate::harness::folder(files);
     fs::create_dir(folder.at(".git")).unwrap();
@@ -38,14 +38,14 @@ fn unsafe_fixes_print_their_effect() {
     assert_has(&out, &["fixed 4 of 4 findings\n"]);
     assert!(error.starts_with("the effect of the fixes in robots.txt:\n"), "{error}");
     assert_has(&error, &["- disallowed now  /b  robots.txt (fixed):3: disallow /b; was no rule"]);
-    // In an expression, the sign for the beginning corresponds to the slash.
+    // In a regular expression, `^` at the beginning corresponds to the slash of a path.
     folder.replace("robots.txt", "User-agent: *\nDisallow: ^/y\n");
     run(&folder, &["--fix", "--unsafe-fixes", "robots.txt"], "").ends_with(0);
     assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow: /y\n");
 }
 
-/// A pattern of the fixed file is the intended one. If the file does not show which one that is,
-/// the help names both, and nothing is fixed.
+/// A fix must write the path that the author meant. If the file does not show which path that is,
+/// the help must name both, and nothing may be fixed.
 #[test]
 fn a_fix_writes_the_intended_path() {
     let folder = folder(&[("robots.txt", "")]);
@@ -147,12 +147,12 @@ fn settings_are_found_in_parent_folders() {
     let out = concise(&["public/robots.txt"], "").ends_with(1).out;
     assert_eq!(out.lines().count(), 1, "{out}");
     assert_eq!(concise(&["public/en/robots.txt"], "").succeeded(), "");
-    // Options take precedence, and the file can be omitted.
+    // Options take precedence over the settings, and the file argument can be left out.
     let out = concise(&["--ignore", "misspelled-directive", "public/robots.txt"], "").ends_with(1).out;
     assert!(out.contains("[path-without-slash]") && out.lines().count() == 1, "{out}");
     let out = concise(&["--isolated", "public/robots.txt"], "").out;
     assert_eq!(out.lines().count(), 2, "{out}");
-    // The same for the name given to standard input.
+    // The same applies to the name that is given to standard input.
     let arguments = ["--stdin-filename", "public/robots.txt", "-"];
     assert_eq!(concise(&arguments, "User-agent: *\nDisallow: b\n").out, "");
 }
@@ -183,9 +183,9 @@ fn excluded_findings_are_not_corrected() {
     ];
     assert_has(&error, &parts);
     assert!(is_left("other.txt") && is_left("site/en/robots.txt") && !is_left("site/robots.txt"));
-    // A finding that was not fixed is not counted as fixed.
+    // A finding that was not fixed must not be counted as fixed.
     assert_has(&out, &["fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"]);
-    // The file is checked without `--fix`, and only corrected if it is named.
+    // Without `--fix`, the file is checked. It is corrected only if it is named.
     assert_eq!(run(&folder, &["site/de"], "").failed(1), "");
     run(&folder, &["--fix", "site/de/robots.txt"], "");
     assert!(!is_left("other.txt"));

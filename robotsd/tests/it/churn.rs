@@ -1,8 +1,8 @@
-//! A robots.txt that changes constantly in every possible way while requests arrive on kept and on
-//! new connections.
+//! Changes a robots.txt constantly, in every possible way, while requests arrive on kept and on new
+//! connections.
 //!
-//! By default everything is done twice. `ROBOTSD_LONG` sends ten times as many requests per reload,
-//! and `ROBOTSD_CHURN_REQUESTS` sets their total number.
+//! By default, each kind of change happens twice. `ROBOTSD_LONG` sends ten times as many requests
+//! per reload, and `ROBOTSD_CHURN_REQUESTS` sets their total number.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use crate::harness::*;
 
-/// Number of reloads by default: enough for every kind of change twice.
+/// Number of reloads by default. It is enough for every kind of change to happen twice.
 const RELOADS: usize = 20;
 
 /// Number of requests per round.
 const ASKED: usize = 4;
 
-/// Returns the line number for a version: the rule that a refusal quotes fits at most one version.
+/// Returns the line number of the rule in a version. A refusal quotes the rule and its line, so
+/// together they identify the version.
 fn line(version: u64) -> u64 {
     3 + version % 40
 }
@@ -34,12 +35,12 @@ fn text(version: u64) -> String {
     )
 }
 
-/// Reports whether a refusal quotes a rule and a line of the same version.
+/// Reports whether the rule and the line that a refusal quotes are of the same version.
 fn is_of_one_version(body: &str) -> bool {
     (0..40).any(|version| body.contains(&format!("Disallow: {}        (line {})", rule(version), line(version))))
 }
 
-/// Sends the requests of every client repeatedly.
+/// Sends one round of requests of every kind of client.
 fn ask(mut get: impl FnMut(&str, &str) -> (u16, String)) {
     let (status, body) = get("/robots.txt", FIREFOX);
     assert_eq!(status, 200, "{body}");
@@ -54,7 +55,7 @@ fn ask(mut get: impl FnMut(&str, &str) -> (u16, String)) {
     }
 }
 
-/// Replaces the folder that `..data` points to, as Kubernetes does with a ConfigMap.
+/// Replaces the folder that `..data` points to, as Kubernetes does for a ConfigMap.
 fn swap(volume: &Path, version: u64) {
     let data = format!("..{version}");
     fs::create_dir(volume.join(&data)).unwrap();
@@ -117,8 +118,8 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
                 1 => fs::write(&plain, text(version)).unwrap(),
                 2 => swap(&volume, version),
                 3 => {
-                    // Writes one half, and the rest when a watcher could have read it: the pause is
-                    // not an event.
+                    // One half is written first. The rest follows when a watcher could have read
+                    // the file: no event announces such a pause.
                     let whole = text(version);
                     let (first, rest) = whole.split_at(whole.len() / 2);
                     let mut file = fs::File::create(&plain).unwrap();
@@ -161,7 +162,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             "{} requests, {reloads} reloads, {first} KiB resident after a fifth of them, {last} KiB at the end",
             asking.turns() * ASKED
         );
-        // Far less than any leak would add in a long run, and more than noise in a short one.
+        // A leak would add far more than this in a long run, and noise adds less in a short one.
         assert!(last < first + 48 * 1024, "{resident:?}");
     });
 }

@@ -1,5 +1,5 @@
-//! Clock changes while robotsd runs, forwards and backwards, even before 1970: nothing panics,
-//! hangs or turns on by itself.
+//! Changes the clock while robotsd runs: forwards, backwards, even to before 1970. robotsd must not
+//! panic, hang or turn enforcement on by itself.
 //!
 //! Requires libfaketime (Debian: `faketime`), and is skipped without it.
 
@@ -12,7 +12,7 @@ use crate::harness::*;
 
 const DAY: i64 = 86400;
 
-/// How far the clock is ahead, step by step: days, years, before 1970, and correct again.
+/// How far the clock is ahead in each step: by days, by years, before 1970, and correct again.
 const JUMPS: [i64; 9] =
     [DAY, 10 * DAY, -10 * DAY, 300 * DAY, -1095 * DAY, 700 * DAY, -40 * 365 * DAY, -60 * 365 * DAY, 0];
 
@@ -38,7 +38,7 @@ fn a_clock_jump_turns_nothing_on_and_prolongs_no_grace_period() {
         if ahead < 0 { SystemTime::now() - time } else { SystemTime::now() + time }
     };
 
-    // The grace period of the first version is over, and the switch is off.
+    // The grace period of the first version has ended, and the switch is off.
     clock.set(3 * DAY);
     wait_until("the end of the grace", || running.get("/private/x", GPTBOT).status == 403);
     folder.with_config(&["enforce", "off"]).succeeded();
@@ -54,7 +54,8 @@ fn a_clock_jump_turns_nothing_on_and_prolongs_no_grace_period() {
     assert_eq!(status("enforcement"), "off", "after a restart too");
     folder.with_config(&["enforce", "on"]).succeeded();
 
-    // A version that goes live while the clock is years ahead has only its configured grace period.
+    // A version goes live while the clock is years ahead. Its grace period must not be longer than
+    // configured.
     clock.set(9 * 365 * DAY);
     let new = "User-agent: GPTBot\nDisallow: /private/\nDisallow: /new/\n";
     folder.replace("robots.txt", new);
@@ -72,7 +73,7 @@ fn a_clock_jump_turns_nothing_on_and_prolongs_no_grace_period() {
     assert!(history.contains("switched-off") || history.contains("off"), "{history}");
     assert_eq!(running.count("panic", |_| true), 0);
     running.end();
-    // The counts are kept, and the next start has them.
+    // The counts must be kept, and the next start must have them.
     let mut running = clock.start(&folder);
     is_served(&running);
     assert_eq!(status("enforcement"), "on");

@@ -1,4 +1,4 @@
-//! The description of the command line itself: manual pages and completions.
+//! Tests the description of the command line: manual pages and completions.
 
 use crate::harness::*;
 
@@ -6,7 +6,7 @@ use crate::harness::*;
 fn commands() -> Vec<String> {
     let help = run(robotsd().arg("--help")).out;
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    // The description of a command may continue on the next line, further indented.
+    // The description of a command may continue on the next line, which is indented further.
     let named = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names: Vec<String> = named.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
     assert!(names.len() > 15 && names.contains(&"replay".to_owned()), "{names:?}");

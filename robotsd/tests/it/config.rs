@@ -1,4 +1,4 @@
-//! `robotsd config`: the report about a config before it is served.
+//! Tests `robotsd config`, which reports about a config before it is served.
 
 use crate::harness::*;
 
@@ -121,13 +121,13 @@ fn an_admin_socket_that_cannot_be_created_is_an_error() {
         assert_eq!(code, Some(2), "{socket}");
         assert!(error.starts_with(&format!("error: {want}")), "{error}");
         assert_has(&error, &[" --> /robotsd.toml:7:10\n"]);
-        // The setting is off.
+        // The setting `enabled` is off.
         let (code, _, error) = said("check", &config.replace("socket", "enabled = false\nsocket"), "# open\n");
         assert_eq!((code, &*error), (Some(0), ""), "{socket}");
     }
 }
 
-/// After a site has moved, this is often the old host.
+/// After a site has moved, its robots.txt often still names the old host.
 #[test]
 fn a_sitemap_on_another_host_than_the_sites_is_a_warning() {
     let config = format!("{CONFIG}hosts = [\"shop.test\", \"*.shop.test\"]\n");
@@ -172,7 +172,7 @@ fn a_file_in_place_of_the_state_directory_is_an_error() {
     }
 }
 
-/// The error is also reported for root, who can create folders despite permissions.
+/// The error must be reported for root, too, although root can create folders without permissions.
 #[test]
 fn a_state_directory_that_cannot_be_created_is_an_error() {
     let files = folder(&[("robots.txt", "# open\n")]);
@@ -202,7 +202,7 @@ fn a_state_directory_that_cannot_be_created_is_an_error() {
     }
 }
 
-/// The file is created when needed, including its folder.
+/// The audit file, and its folder, are created when they are needed.
 #[test]
 fn an_unwritable_audit_file_is_a_warning() {
     for (audit, why) in [
@@ -235,7 +235,7 @@ fn a_kill_switch_lost_at_a_restart_is_a_note_if_a_site_refuses() {
     ] {
         let (code, out, error) = said("check", &format!("{keys}{CONFIG}{tables}"), "# open\n");
         assert_eq!((code, error.contains(note)), (Some(0), is_noted), "{keys}{tables}{error}");
-        // Warnings are counted, and logged at each start.
+        // Warnings are only counted here. They are logged at each start.
         assert_lacks(&out, &["warnings"]);
         if is_noted {
             assert_has(&error, &["robotsd.toml:", "name = \"a\"", "= help: write state_dir = \"/var/lib/robotsd\""]);
@@ -264,8 +264,8 @@ fn a_switch_of_an_unknown_site_is_a_warning() {
     assert!(message(&line).starts_with("\"old shop\" is switched off"), "{line}");
 }
 
-/// Every part that can be checked is checked despite the faulty parts: stopping at one stage would
-/// hide the errors of the next.
+/// Every part that can be checked must be checked, even if other parts have errors. If each stage
+/// stopped at its first error, the errors of later stages would be hidden.
 #[test]
 fn all_errors_are_found_in_one_run() {
     let config = "graec = \"24h\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -300,35 +300,36 @@ fn all_errors_are_found_in_one_run() {
         "robotsd.toml:35:",
         "5 is a duration without a unit",
         "\"/\" exempts every path",
-        // In a site with an unreadable value.
+        // This site has a value that cannot be read.
         "b.txt:1:1: ",
         "c.txt: the file is an HTML page",
         "none.txt",
     ];
     assert_has(&error, &wants);
-    // No error is a consequence of another, and no file is checked instead of an unknown one.
+    // No error may be a mere consequence of another error. If a file is unknown, no other file may
+    // be checked instead.
     assert_lacks(&error, &["matches every host", "has no backend", "there is no [[", "a.txt:1:1: "]);
     assert_eq!(error.matches("error: ").count(), 14, "{error}");
 
-    // An unreadable value may name the source, so no other source is checked instead.
+    // The value that cannot be read may name the source, so no other source may be checked instead.
     let unknown = CONFIG.replace("root = \".\"", "root = \".\"\nrobots.path = 7");
     let (code, _, error) = said("check", &unknown, "Disallow: /x\n");
     assert_eq!((code, error.matches("error").count()), (Some(2), 1), "{error}");
-    // It also does not hide that the name is taken, because no value depends on that.
+    // The error must not hide that the name is already used, because no value depends on that.
     for slip in ["root = 7", "root = \"none\"\nfoobar = 1"] {
         let two = format!("{CONFIG}hosts = [\"a.test\"]\n[[site]]\nname = \"a\"\nhosts = [\"b.test\"]\n{slip}\n");
         let (code, _, error) = said("check", &two, "User-agent: *\nDisallow:\n");
         assert_eq!(code, Some(2));
         assert_has(&error, &["another site has the name \"a\" already"]);
     }
-    // A file of crawlers that cannot be used does not hide it either.
+    // An unusable file of crawlers must not hide it either.
     let extra = format!("agents.registry_extra = \"crawlers.toml\"\n{CONFIG}");
     let files = [("robotsd.toml", &*extra), ("robots.txt", "Disallow: /x\n"), ("crawlers.toml", "[[\n")];
     let error = crate::harness::folder(&files).configured(["config", "check"]).failed(1);
     assert_has(&error, &["crawlers.toml:1:", "robots.txt:1:1: "]);
 }
 
-/// The rest of the file may mean something else than intended.
+/// After a syntax error, the rest of the file may mean something else than the author intended.
 #[test]
 fn a_syntax_error_is_reported_alone() {
     let limits = "[limits]\nfields = 0\n";
@@ -344,7 +345,7 @@ fn a_syntax_error_is_reported_alone() {
             assert_has(error.replace(folder.path().to_str().unwrap(), ""), &[line, "^"]);
         }
     }
-    // If the syntax is correct, all other problems are reported at once.
+    // Once the syntax is correct, all other problems must be reported together.
     let config = format!("{CONFIG}{limits}drain = 5\n");
     for command in [&["config", "check"][..], &["serve"]] {
         let folder = folder(&[("robotsd.toml", &*config), ("robots.txt", "# open\n")]);
@@ -352,7 +353,7 @@ fn a_syntax_error_is_reported_alone() {
     }
 }
 
-/// Along with errors, only the warnings that they do not make uncertain are reported.
+/// If there are errors, a warning is reported only if the errors do not make it uncertain.
 #[test]
 fn warnings_are_reported_together_with_errors() {
     let hash = "0".repeat(64);
@@ -363,12 +364,12 @@ fn warnings_are_reported_together_with_errors() {
     let (ended, gone) = ("warning: this token has expired", "warning: no site is called \"gone\"");
     let misspelled = "warning: no crawler is called \"Gogglebot\"";
     for (slip, warnings, not) in [
-        // A value of the site itself, a key of it, and a key elsewhere.
+        // The error is in a value of the site itself, in a key of the site, or elsewhere.
         ("hosts = 7\n", &[ended, gone][..], &[misspelled][..]),
         ("robots.pathh = \"robots.txt\"\n[site.enforcement]\nmodus = \"tag\"\n", &[ended, gone], &[misspelled]),
         ("upstreams = [\"ftp://127.0.0.1\"]\n", &[ended, gone], &[misspelled]),
         ("[limits]\nfields = 0\nconfigs = 1\n", &[ended, gone, misspelled], &[]),
-        // There may be a site with this name.
+        // The name of the site cannot be read, so it may be this one.
         ("[[site]]\nname = 7\nroot = \".\"\nhosts = [\"b.test\"]\n", &[ended], &[gone, misspelled]),
         ("[[host]]\nname = \"gone\"\n", &[ended], &[gone, misspelled]),
     ] {
@@ -380,7 +381,7 @@ fn warnings_are_reported_together_with_errors() {
     }
 }
 
-/// A version that was never live is not described as live.
+/// A version that was never live must not be called live.
 #[test]
 fn a_baseline_served_instead_of_a_file_is_called_a_baseline() {
     for state in ["", "state_dir = \"state\"\n"] {

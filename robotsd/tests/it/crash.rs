@@ -1,6 +1,7 @@
-//! Every crash point of robotsd: versions, switches, the board, a followed registry, and the
-//! hand-over of an upgrade. The operations are recorded like the library's (`tests/it/crash` of the
-//! root package), and robotsd is started with the files that a crash leaves.
+//! Tests crashes at every point while robotsd writes versions, switches, the board, a published
+//! registry, or hands over in an upgrade. File operations are recorded as in the library's tests
+//! (`tests/it/crash` of the root package). Then robotsd is started with the files that a crash
+//! would leave.
 
 #[path = "../../../tests/it/crash/failing.rs"]
 mod failing;
@@ -24,12 +25,12 @@ use self::states::{Tried, Values, begin, end, most};
 use super::upstreams::secure_origin;
 use crate::harness::*;
 
-/// Number of states per point, and the interval between points, by default: starting robotsd takes
-/// time.
+/// By default, how many states are tried per crash point, and at which interval crash points are
+/// tried. Starting robotsd takes time.
 const USUAL: usize = 2;
 const EVERY: usize = 64;
 
-/// Returns the robots.txt of the site for this `source`.
+/// Returns the robots.txt of the site. `source` selects it.
 fn robots(source: &str) -> String {
     format!("User-agent: GPTBot\nDisallow: /private/\nDisallow: /{source}\n")
 }
@@ -39,7 +40,7 @@ fn registry(name: &str) -> String {
     format!("[[crawler]]\nname = \"{name}\"\nheader = [\"{name}\"]\ncategory = \"ai-training\"\n")
 }
 
-/// Creates a folder whose state is in `state`, and whose registry is followed at a URL.
+/// Creates a folder. Its state is in `state`, and its registry is published at `url`.
 fn site(state: &Path, source: &str, url: &str, authority: &str) -> Folder {
     let config = Config::refusing().keys(format!("state_dir = {state:?}")).admin_socket();
     let config = config.site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"");
@@ -57,7 +58,7 @@ fn report(folder: &Folder, path: &str) -> Value {
     })
 }
 
-/// Returns all values, as reported by a process that serves the folder.
+/// Returns everything that must survive a crash, as reported by a process that serves the folder.
 fn values(folder: &Folder, source: &str, url: &str) -> Values {
     let status = report(folder, "/status");
     let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
@@ -77,7 +78,7 @@ fn values(folder: &Folder, source: &str, url: &str) -> Values {
     values.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-/// Serves, decides, upgrades and restarts, one step each.
+/// Serves a site, makes decisions, upgrades and restarts. Each is one step of the recording.
 fn serve_decide_upgrade_and_restart(folder: &Path) {
     let (server, authority) = secure_origin("localhost", &registry("FirstBot"));
     let url = format!("https://localhost:{}/crawlers.toml", server.address.port());
@@ -159,8 +160,8 @@ fn serve_decide_upgrade_and_restart(folder: &Path) {
     over(source, &["board", "live", "registry"], &[]);
 }
 
-/// Returns the values of a robotsd that is started, once or `twice`, with the files of a crash. The
-/// registry's server no longer responds.
+/// Starts a robotsd with the files that a crash left, once or twice, and returns what it reports.
+/// The server of the registry no longer responds.
 fn start(files: &Files, last: &Values, twice: bool) -> Values {
     let folder = site(Path::new("state"), &last["source"], &last["url"], &Authority::new().pem());
     let state: Files = files
@@ -204,8 +205,8 @@ fn robotsd_has_the_old_or_the_new_of_everything_after_every_crash() {
     Tried::all(&operations, most(USUAL), every, start).expect_none("robotsd");
 }
 
-/// Calls, with their possible errors. The writes are those of the board and the access log; others
-/// go to sockets.
+/// System calls, each with the errors that it may return. The writes are those of the board and the
+/// access log; other writes go to sockets.
 const FAULTS: [(&str, &[&str]); 6] = [
     ("write", &["ENOSPC", "EDQUOT", "EIO"]),
     ("openat", &["EMFILE", "ENOSPC", "EROFS", "EDQUOT", "EIO"]),
@@ -215,8 +216,8 @@ const FAULTS: [(&str, &[&str]); 6] = [
     ("fsync", &["EIO"]),
 ];
 
-/// Counts, decides and upgrades while calls fail. Requests are answered, what could not be written
-/// is said, and nothing is lost that can be written later.
+/// Counts requests, makes decisions and upgrades while system calls fail. Requests must be
+/// answered, failed writes must be reported, and nothing may be lost that can be written later.
 fn go_on(call: &str, error: &str) {
     let config = Config::refusing().keys("state_dir = \"state\"").admin_socket();
     let tables = "[board]\nsees_all = true\n[log]\naccess = \"combined\"\naccess_path = \"access.log\"";
@@ -238,19 +239,20 @@ fn go_on(call: &str, error: &str) {
     let now = status();
     assert_eq!(now["enforcement"], "off", "{fault}");
     assert!(is_written || now["problems"].as_array().is_some_and(|all| !all.is_empty()), "{fault}: {now}");
-    // It is done or not; somebody serves.
+    // The upgrade may succeed or fail, but a process must serve.
     let upgrade = folder.with_config(&["upgrade"]);
     assert_eq!(running.get("/robots.txt", FIREFOX).body, robots("a"), "{fault}: {}", upgrade.said());
     drop(failing);
-    // A record of the audit that is written ends the problem of one that could not be.
+    // If an audit record could not be written, the problem ends with the next record that is
+    // written.
     folder.with_config(&["enforce", "off"]).succeeded();
     let quiet = || {
         let now = status();
         let problems = [&now["problems"], &now["sites"][0]["problems"]];
         problems.iter().all(|all| all.as_array().is_none_or(Vec::is_empty))
     };
-    // The board is written again half a minute after it could not be, or with another version; the
-    // log with its next line.
+    // After a failed write, the board is written again after half a minute or with a new version.
+    // The log is written again with its next line.
     folder.replace("robots.txt", format!("{}# again\n", robots("a")));
     let asked = AtomicUsize::new(4);
     wait_until(&format!("no problem after {fault}"), || {
@@ -281,7 +283,8 @@ fn robotsd_goes_on_whatever_its_disk_says_and_loses_nothing_that_can_be_written_
     if !can_attach() {
         return super::programs::skip("strace, or the permission to look at another process");
     }
-    // The first errors of each call, all at once: each waits for the disk.
+    // The first errors of each call are tried at the same time, because each of them waits for the
+    // disk.
     let most = if is_long() { usize::MAX } else { 1 };
     thread::scope(|scope| {
         for (call, errors) in FAULTS {

@@ -1,4 +1,4 @@
-//! Servers of this machine that a test starts: their location, their ports, and how they end.
+//! Starts servers that a test needs: finds their programs and free ports, and ends them.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::*;
 
-/// Returns the path of a program, or why it cannot be run.
+/// Returns the path of a program, or the reason why it cannot be run.
 pub(super) fn find(name: &str) -> Result<PathBuf, String> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     // Debian installs servers in a folder that is not in an ordinary user's `PATH`.
@@ -17,7 +17,7 @@ pub(super) fn find(name: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{name} is not in PATH"))
 }
 
-/// Returns distinct loopback ports for servers that start later.
+/// Returns distinct loopback ports for servers that are started later.
 pub(super) fn free_ports(count: usize) -> Vec<u16> {
     (0..count).map(|_| free().port()).collect()
 }
@@ -30,7 +30,7 @@ impl Daemon {
         Self(command.spawn().unwrap())
     }
 
-    /// Runs in a folder, and appends its output to `log` there.
+    /// Starts a command in a folder, and appends its output to the file `log` there.
     pub(super) fn logging(command: &mut Command, folder: &Folder) -> Self {
         let log = File::options().create(true).append(true).open(folder.at("log")).unwrap();
         command.current_dir(folder.path()).stdin(Stdio::null());
@@ -41,7 +41,7 @@ impl Daemon {
         matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// Waits until a condition holds; returns false if the process ends before.
+    /// Waits until a condition holds. Returns `false` if the process ends first.
     pub(super) fn comes_to(&mut self, holds: impl Fn() -> bool) -> bool {
         let began = Instant::now();
         while began.elapsed() < PATIENCE && self.is_running() {
@@ -56,7 +56,8 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // SIGTERM first: nginx has workers, which survive if the master is killed.
+        // SIGTERM comes first, because nginx has workers that survive if only the master process is
+        // killed.
         signal("TERM", self.0.id());
         for _ in 0..200 {
             if !self.is_running() {

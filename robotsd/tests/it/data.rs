@@ -1,5 +1,4 @@
-//! Personal data: by default, neither a client's full address nor any query value is stored on
-//! disk.
+//! Tests that by default, the disk contains neither a client's full address nor any query value.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,10 +39,10 @@ fn no_full_address_and_no_query_value_is_stored_on_disk() {
                 }
             }
         }
-        // A request that is refused before a site is chosen is logged, too.
+        // A request that is refused before its site is known must be logged in the same way.
         running.request("GET", "/", &[("Host", "a b"), ("X-Forwarded-For", address)]);
     }
-    // The networks are in the logs, so full addresses would be found.
+    // The logs contain the networks of clients, so this search would find full addresses.
     let log = folder.at("access.log");
     wait_for("the log of requests", || {
         fs::read_to_string(&log)
@@ -51,7 +50,7 @@ fn no_full_address_and_no_query_value_is_stored_on_disk() {
             .filter(|text| text.contains("203.0.113.0/24") && text.contains("2001:db8:77::/48"))
     });
     wait_until("a refusal", || running.has_event("refused", |line| line["address"] == "203.0.113.0/24"));
-    // Another version causes the board to be written immediately.
+    // A new version makes the board write immediately.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     wait_until("the board", || is_in_a_file(&folder.at("state"), "GPTBot\",\"identity"));
     running.signal("TERM");

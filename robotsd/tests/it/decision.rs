@@ -1,4 +1,4 @@
-//! The decision endpoint, queried as proxies do.
+//! Asks the decision endpoint as proxies do.
 
 use std::io::{Read, Write};
 use std::time::Instant;
@@ -56,7 +56,7 @@ fn the_client_is_the_one_that_the_proxy_names_or_unknown() {
     };
     assert_eq!(ask(&[("X-Real-IP", "192.0.2.7")]), 200);
     assert_eq!(ask(&[("X-Real-IP", "198.51.100.7")]), 403);
-    // The proxy's own address is exempt here, but is not the client's.
+    // The proxy's own address is exempt here. It must not be taken for the client's.
     assert_eq!(ask(&[]), 403);
     assert_eq!(ask(&[("X-Real-IP", "192.0.2.7"), ("X-Real-IP", "192.0.2.8")]), 403);
     running.wait_for_event("refused", |line| line["address"] == "198.51.100.0/24");
@@ -105,8 +105,8 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");
         }
-        // An error that only the proxy's config can cause is a problem. An error that a client can
-        // cause is only counted.
+        // An error that only the proxy's config can cause is reported as a problem. An error that a
+        // client can cause is only counted.
         let missing = format!("were {done} within the last hour (missing, 4 since the start)");
         assert_has(said(), &[&missing, "(unknown-preset, 2 since", "(unknown-site, 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
@@ -114,7 +114,7 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
         for (reason, count) in [("missing", 4), ("unknown-preset", 2), ("unknown-site", 1), ("repeated", 4)] {
             assert_has(&metrics, &[&format!("robotsd_questions_undecided_total{{reason=\"{reason}\"}} {count}\n")]);
         }
-        // A flood of them causes at most one line per second.
+        // Many such errors cause at most one log line per second.
         for _ in 0..100 {
             ask("/-/auth/nginx", &[]);
         }
@@ -146,7 +146,7 @@ fn the_original_method_decides_and_lengths_are_correct() {
         let fields = [("X-Forwarded-Uri", "/private/x"), ("X-Forwarded-Method", original), ("User-Agent", agent)];
         running.request(method, "/-/auth/caddy", &fields)
     };
-    // The groups for `*` apply to GET and HEAD.
+    // The group for `*` applies to GET and HEAD.
     let crawler = "FooBot/1.0 (+https://foo.test/bot)";
     assert_eq!(ask("GET", "POST", crawler).status, 200);
     assert_eq!(ask("POST", "GET", crawler).status, 403);
@@ -210,7 +210,8 @@ fn the_refusal_can_be_fetched_again_and_is_never_an_approval() {
     assert_eq!((answer.status, answer.field("cache-control")), (403, Some("no-store")));
     assert_eq!(running.request("GET", "/-/refusal/nginx", &[]).status, 403);
     assert_eq!(running.request("GET", "/-/refusal/", &[]).status, 403);
-    // The query has been logged where it was asked; this is the same one.
+    // nginx asks twice about a refused request. Only the first question is logged, so this one is
+    // not.
     assert_eq!(nginx(&running, "/drafts/y", GPTBOT).status, 403);
     running.wait_for_event("refused", |line| line["path"] == "/drafts/y");
     assert_eq!(running.events("refused"), 1);
@@ -239,14 +240,14 @@ fn robots_txt_is_served_by_host_and_nothing_else_is() {
 fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
     let (_folder, running) = start("", "");
     let mut stream = connect(running.address);
-    // A short body is skipped and the connection is kept.
+    // A short body must be skipped, and the connection kept.
     let short =
         format!("POST /-/auth/envoy/ HTTP/1.1\r\nHost: h\r\nUser-Agent: {GPTBOT}\r\nContent-Length: 5000\r\n\r\n");
     stream.write_all(short.as_bytes()).unwrap();
     stream.write_all(&[b'x'; 5000]).unwrap();
     let long = short.replace("envoy/", "envoy/drafts/").replace("5000", "50000000");
     stream.write_all(long.as_bytes()).unwrap();
-    // Bytes beyond the limit are never read, so writing them may fail.
+    // robotsd never reads bytes beyond the limit, so writing them may fail.
     let _ = stream.write_all(&vec![b'x'; 1_000_000]);
     let mut answers = Vec::new();
     let _ = stream.read_to_end(&mut answers);
@@ -267,8 +268,8 @@ fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
     assert_eq!(running.request("GET", &below, &[("User-Agent", GPTBOT)]).status, 403);
 }
 
-/// Logged as the visitor sent it, so that `replay` judges it. The second query about a refused
-/// request is not logged.
+/// The log must contain the request as the visitor sent it, so that `replay` judges it. The second
+/// question about a refused request is not logged.
 #[test]
 fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"\naddress = \"keep\"");
@@ -302,7 +303,7 @@ fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     assert_lacks(&text, &["with a proxy's question"]);
 }
 
-/// In the combined format the line of a request has no host, but ends with the site.
+/// In the combined format, a line does not contain the host, but ends with the site.
 #[test]
 fn the_combined_log_says_which_site_a_request_was_for() {
     let site = |host: &str| format!("hosts = [{host:?}]\nrobots.path = \"robots.txt\"");
@@ -315,7 +316,7 @@ fn the_combined_log_says_which_site_a_request_was_for() {
     };
     ask("/-/site/alpha/auth/nginx", "alpha.test");
     ask("/robots.txt", "alpha.test");
-    // The proxy has chosen the site, whatever the client sent.
+    // The proxy chooses the site, whatever host the client has sent.
     for host in ["beta.test", "beta.test", "alpha.test"] {
         ask("/-/site/beta/auth/nginx", host);
     }
@@ -329,7 +330,7 @@ fn the_combined_log_says_which_site_a_request_was_for() {
         assert_has(&text, &[&format!("{other} for hosts other than those of the site {site:?}")]);
         assert_lacks(&text, &["no request in the log has a host", "without a host"]);
     }
-    // Three such values from another server are not robotsd's.
+    // Three such values in a log of another server must not be mistaken for robotsd's.
     let other = lines().replace("\"alpha\"", "\"gamma\"").replace("\"beta\"", "\"gamma\"");
     folder.write("access.log", other);
     let text = folder.with_config(&["replay", "access.log", "--site", "alpha"]).out;
@@ -341,7 +342,7 @@ fn the_event_log_is_rejected_as_a_request_log() {
     let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"");
     assert_eq!(nginx(&running, "/drafts/x", GPTBOT).status, 403);
     let mut refused = running.wait_for_event("refused", |_| true);
-    // As in the log: the time first.
+    // The time comes first, as in the log.
     let time = refused.as_object_mut().unwrap().remove("ts").unwrap();
     let refused = format!("{{\"ts\":{time},{}", &refused.to_string()[1..]);
     let read = || std::fs::read_to_string(folder.at("access.jsonl")).unwrap_or_default();
@@ -349,14 +350,14 @@ fn the_event_log_is_rejected_as_a_request_log() {
     folder.write("events.jsonl", format!("{refused}\n"));
     let said = folder.run(["replay", "events.jsonl", "--robots", "robots.txt"]).failed(2);
     assert_has(&said, &["this is robotsd's log of events"]);
-    // Both may go to standard output: each request counts once.
+    // Both kinds of lines may go to standard output. Each request must be counted once.
     folder.write("both.jsonl", format!("{}{refused}\n", read()));
     let report = folder.run(["replay", "both.jsonl", "--robots", "robots.txt", "--format", "json"]).json();
     assert_part(&report, &json!({"requests": 1, "unread_lines": 0}));
 }
 
-/// The gate holds a version only as long as robotsd responds, because the proxy reads the file
-/// itself.
+/// The proxy reads the file itself if robotsd is down. The gate therefore holds a version only as
+/// long as robotsd responds.
 #[test]
 fn the_status_says_where_a_pending_version_is_already_served() {
     let (folder, running) =
@@ -373,8 +374,7 @@ fn the_status_says_where_a_pending_version_is_already_served() {
     }
 }
 
-/// After two rollbacks, or once the file was damaged, the pending version is not the content of the
-/// file.
+/// After two rollbacks, or if the file is damaged, the file does not contain the pending version.
 #[test]
 fn a_file_with_another_version_than_the_pending_one_is_reported() {
     let (folder, running) =

@@ -1,15 +1,16 @@
-//! Hosts and URLs that clients may send, in the queries of every preset: none bypasses a rule, and
-//! none prevents a browser from getting its page.
+//! Puts hosts and URLs that clients may send into the questions of every preset. None may bypass a
+//! rule, and none may prevent a browser from getting its page.
 
 use std::net::SocketAddr;
 
 use crate::harness::*;
 
-/// Every delimiter of RFC 3986, and characters that parsers of URLs and hosts take for one.
+/// Every delimiter of RFC 3986, and other characters that parsers of URLs and hosts may treat as
+/// delimiters.
 const DELIMITERS: &str = ":/?#[]@!$&'()*+,;=\\%\"<>^`{|}~_. \u{e9}";
 
-/// Returns `Host` fields: hosts with and without port, user information and brackets, with every
-/// delimiter in every kind of place.
+/// Returns values of `Host`: hosts with and without port, user information and brackets, with every
+/// delimiter at every kind of position.
 pub(super) fn hosts() -> Vec<String> {
     let mut hosts = vec![String::new(), "h.test".to_owned(), "H.TEST.".to_owned()];
     for base in
@@ -28,15 +29,15 @@ pub(super) fn hosts() -> Vec<String> {
             hosts.push(format!("{base}:{delimiter}{delimiter}"));
         }
     }
-    // A field neither begins nor ends with a space.
+    // A field value cannot begin or end with a space.
     hosts.retain(|host| host.trim() == host);
     hosts.sort();
     hosts.dedup();
     hosts
 }
 
-/// Reports whether a host is well-formed and not `h.test`, so that the proxy may have another site
-/// for it.
+/// Reports whether a host is well-formed and different from `h.test`. The proxy may have another
+/// site for such a host.
 pub(super) fn is_anothers(host: &str) -> bool {
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, port),
@@ -51,9 +52,9 @@ pub(super) fn is_anothers(host: &str) -> bool {
     is_port && (is_address || name.split('.').all(is_label)) && !name.eq_ignore_ascii_case("h.test")
 }
 
-/// Returns the targets of requests for a disallowed page, as whole URLs.
+/// Returns targets of requests for a disallowed page, as absolute URLs.
 fn targets() -> Vec<String> {
-    // With a slash in the host, the path is a different one.
+    // A host with a slash would change the path.
     let hosts: Vec<_> = hosts().into_iter().filter(|host| !host.contains('/')).collect();
     let schemes = ["http", "HTTPS", "ftp", "gopher", "", "x+y"];
     hosts.iter().zip(schemes.iter().cycle()).map(|(host, scheme)| format!("{scheme}://{host}/private/x")).collect()
@@ -65,7 +66,7 @@ fn start(on_error: &str, hosts: &str) -> (Folder, Running) {
     config.site("open", "hosts = [\"open.test\"]\nrobots.text = \"# nothing\"").start()
 }
 
-/// Returns the query of a preset about a request, for this endpoint.
+/// Returns the question of a preset about a request, sent to this endpoint.
 fn question(endpoint: &str, preset: &str, target: &str, host: &str, agent: &str) -> Vec<u8> {
     let below = if preset == "envoy" { target } else { "" };
     let fields = match preset {
@@ -81,7 +82,7 @@ fn question(endpoint: &str, preset: &str, target: &str, host: &str, agent: &str)
     format!("GET {endpoint}{preset}{below} HTTP/1.1\r\n{fields}User-Agent: {agent}\r\n\r\n").into_bytes()
 }
 
-/// Returns the response statuses of a sequence of queries, on a few connections at a time.
+/// Sends questions, on a few connections at a time. Returns the statuses of the responses.
 fn ask(address: SocketAddr, questions: &[Vec<u8>]) -> Vec<u16> {
     let on_one = |questions: &[Vec<u8>]| {
         let mut kept = Kept::open(address, "");
@@ -112,21 +113,23 @@ fn no_host_from_a_client_bypasses_a_rule() {
         let (_folder, running) = start(on_error, pattern);
         let endpoints = PRESETS.iter().flat_map(|preset| [("/-/auth/", preset), ("/-/site/the%20shop/auth/", preset)]);
         for (number, (endpoint, preset)) in endpoints.enumerate() {
-            // Together the endpoints try all hosts in the first way, and all once more in the other
-            // three ways.
+            // Together, the endpoints try all hosts in the first way, and all hosts once more in
+            // the other three ways.
             let (first, step) = match way {
                 _ if is_long() => (0, 1),
                 0 => (number, 14),
                 _ => (number + 14 * (way - 1), 42),
             };
-            // nginx accepts no slash in a host: the text after it is the target.
+            // nginx does not accept a slash in a host: the text after the slash would be the
+            // target.
             let is_sent = |host: &&String| *preset != "ingress-nginx" || !host.contains('/');
             let hosts: Vec<_> = hosts.iter().skip(first).step_by(step).filter(is_sent).collect();
             let questions = |agent| {
                 hosts.iter().map(|host| question(endpoint, preset, "/private/x", host, agent)).collect::<Vec<_>>()
             };
-            // The proxy may have its own site for another host, unless it says that it has none. A
-            // site whose rules allow the page also lets it pass.
+            // If the host belongs to another site, the proxy may have its own site for it, unless
+            // it says that it has none. A site whose rules allow the page lets the request pass,
+            // too.
             let may_pass = |host: &str| {
                 let is_named = endpoint != "/-/auth/";
                 !is_named && is_anothers(host) && (pattern != "[]" || host == "open.test")
@@ -150,11 +153,11 @@ fn no_url_from_a_client_bypasses_a_rule() {
     assert!(targets.len() >= 2000, "{}", targets.len());
     for (on_error, pattern) in [("pass", "[\"h.test\"]"), ("refuse", "[]")] {
         let (_folder, running) = start(on_error, pattern);
-        // Envoy sends the target within that of its query, and ingress-nginx in a URL: both send
-        // only paths.
+        // Envoy sends the target as part of its question's target, and ingress-nginx sends it in a
+        // URL. Both can send only paths.
         let presets = PRESETS.iter().filter(|preset| !["envoy", "ingress-nginx"].contains(preset));
         for (number, preset) in presets.enumerate() {
-            // Together the presets try all targets.
+            // Together, the presets try all targets.
             let (first, step) = if is_long() { (0, 1) } else { (number, 5) };
             let targets: Vec<_> = targets.iter().skip(first).step_by(step).collect();
             for (agent, want) in [(GPTBOT, 403), (FIREFOX, 200)] {
@@ -184,12 +187,12 @@ fn an_unknown_host_passes_or_is_judged_by_the_strictest_site() {
             |host: &str, target: &str| ask(running.address, &[question("/-/auth/", "caddy", target, host, GPTBOT)])[0];
         assert_eq!(status("unknown.test", "/private/b"), want, "{key}");
         assert_eq!(status("open.test", "/private/b"), 200);
-        // A value that is not a valid host may belong to any site: the strictest site decides. If
-        // none refuses, the site that would refuse is logged.
+        // A value that is not a valid host may belong to any site, so the strictest site decides.
+        // If no site refuses, the log names a site that disallows the request but only observes.
         assert_eq!((status("b.test:,x", "/private/b"), status("b.test:,x", "/private/a")), (403, 200), "{key}");
         running.wait_for_event("refused", |line| line["site"] == "b" && line["path"] == "/private/b");
         running.wait_for_event("observed", |line| line["site"] == "a" && line["path"] == "/private/a");
-        // Two places name different sites.
+        // The two values name different sites.
         assert_eq!(status("open.test", "http://b.test/private/b"), 403, "{key}");
         assert_eq!(status("b.test", "http://open.test/private/b"), 403, "{key}");
         assert_eq!(status("open.test", "http://open.test:80/private/b"), 200, "{key}");

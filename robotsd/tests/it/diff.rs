@@ -1,4 +1,4 @@
-//! `diff`, as it is run before a change is published.
+//! Tests `diff`, which is run before a change is published.
 
 use crate::harness::*;
 
@@ -26,7 +26,7 @@ fn one_file_is_compared_with_that_of_the_folder() {
     }
 }
 
-/// As when `git show` for another file fails.
+/// The old file is empty, for example because `git show` has failed.
 #[test]
 fn an_empty_old_file_from_standard_input_is_reported() {
     let folder = folder(&[("new.txt", NEW)]);
@@ -178,7 +178,7 @@ fn a_line_that_crawlers_read_differently_is_reported() {
     let text = folder.run(["diff", "old", "new"]).out;
     let want = "new:5:13: warning: no known crawler is called \"Googelbot\"; did you mean \"Googlebot\"?\n";
     assert_has(&text, &[want]);
-    // The same line was not correct before either.
+    // The faulty line was already in the old file.
     folder.write("new", format!("{old}# a comment\n"));
     let output = folder.run(["diff", "old", "new"]);
     assert_eq!(output.out, "nothing changes for any crawler\n");
@@ -217,8 +217,8 @@ fn a_guard_for_a_crawler_that_does_not_exist_is_an_error() {
     let want = "robotsd: --forbid \"Googelbot:/products/\": no crawler of the registry and no group of the robots.txt is \
                 called \"Googelbot\": did you mean \"Googlebot\"? Write \"*:/products/\" for the crawlers that no group names\n";
     assert_eq!((code, &*error), (Some(2), want));
-    // Names in either file, headers, control tokens and names that need more in a header are all
-    // valid crawlers.
+    // Names in either file, headers, control tokens, and names that headers contain only together
+    // with other words must all be accepted as crawlers.
     for (guard, code) in [
         ("HouseBot:/y", 1),
         ("housebot:/x", 1),
@@ -297,7 +297,7 @@ fn losses_of_search_engines_are_measured_by_sitemaps_lists_and_logs() {
     assert_has(&same, &["search engines lose none of the 1,000 pages of the sitemaps\n"]);
 }
 
-/// A page that is misread as another one would never be reported as lost.
+/// If a page were misread as another one, its loss would never be reported.
 #[test]
 fn a_malformed_or_non_utf8_sitemap_is_refused_with_a_clear_message() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", "User-agent: *\nDisallow: /caf%C3%A9\nDisallow: /%D1%88\n")]);
@@ -344,7 +344,7 @@ fn an_unreadable_list_fails_and_is_named() {
         assert_eq!((code, out.is_empty()), (Some(2), true), "{arguments:?}: {error}");
         assert_has(&error, &[want]);
     }
-    // The sitemaps that an index names are fetched; nothing listens there.
+    // The sitemaps in an index are fetched. No server listens there.
     let connect = "a.example:443:127.0.0.1:1";
     let arguments = ["diff", "old.txt", "new.txt", "--sitemap", "index.xml", "--connect-to", connect];
     let Ended { code, error, .. } = folder.run(arguments);
@@ -358,7 +358,7 @@ fn a_loss_above_the_permitted_share_fails() {
         let agent = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
         format!("192.0.2.7 - - [01/Nov/2026:03:00:00 +0000] \"GET {path} HTTP/1.1\" 200 1 \"-\" \"{agent}\"\n")
     };
-    // Requests for robots.txt itself are never lost, and do not affect the percentages.
+    // Requests for robots.txt itself cannot be lost, and must not affect the percentages.
     let requests = [log("/p/1").repeat(97), log("/news/").repeat(3), log("/robots.txt").repeat(50)].concat();
     let new = "User-agent: *\nDisallow: /cart\nDisallow: /news/\n\nUser-agent: GPTBot\nDisallow: /\n";
     let folder = folder(&[
@@ -407,7 +407,7 @@ fn the_comment_on_a_change_is_bounded_and_contains_no_markup_of_the_file() {
     assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
     assert_has(&text, &["more rows: run `robotsd diff` for all"]);
     for line in text.lines() {
-        // Text of the file only occurs in code spans.
+        // Text from the file may appear only in code spans.
         let outside: String = line.split("``").step_by(2).flat_map(|part| part.split('`').step_by(2)).collect();
         assert!(!outside.contains('@') && !outside.contains("<img"), "{line}");
     }

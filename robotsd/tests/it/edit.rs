@@ -1,4 +1,4 @@
-//! `edit`, as an owner runs it on a robots.txt.
+//! Tests `edit`, as the owner of a robots.txt runs it.
 
 use std::fs;
 
@@ -58,7 +58,8 @@ fn suppliers_of_a_category_are_named_unless_the_file_blocks_them() {
     assert_lacks(edit(&everyone, &["--disallow", "GPTBot"]).succeeded(), &["not selected"]);
 }
 
-/// The owner's own group is one of the groups that block a category, and is changed with them.
+/// The owner's own group is one of the groups that block the category. It must be changed together
+/// with them.
 #[test]
 fn already_blocked_crawlers_are_named_before_allowing_opens_the_site_to_them() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /\n")]);

@@ -1,13 +1,13 @@
-//! The server and every command give the same answer for a site: they use the same registry, policy
-//! and checks.
+//! Tests that the server and all commands give the same answer for a site. They must use the same
+//! registry, policy and checks.
 
 use serde_json::{Value, json as object};
 use tower_robots::agent::Registry;
 
 use crate::harness::*;
 
-/// A crawler that the built-in registry does not contain: its header says `Acme-Fetcher`, and it
-/// obeys `acmebot`.
+/// A crawler that the built-in registry lacks. Its header contains `Acme-Fetcher`, and it obeys the
+/// group `acmebot`.
 const REGISTRY: &str = "[[crawler]]\nname = \"AcmeBot\"\nheader = [\"Acme-Fetcher\"]\ntokens = [\"AcmeBot\"]\n\
                         operator = \"Acme\"\ncategory = \"ai-training\"\n";
 const ROBOTS: &str = "User-agent: AcmeBot\nDisallow: /drafts/\n";
@@ -56,7 +56,7 @@ fn a_row_of_registry_extra_counts_for_the_server_and_for_every_command() {
     let identify = ["agents", "--format", "json", "--robots", "robots.txt", "--identify", ACME];
     assert_eq!(folder.with_config(&identify).json()["crawler"], "AcmeBot");
 
-    // Another file is judged by the same settings.
+    // Another file must be judged with the same settings.
     folder.write("new.txt", "User-agent: *\nDisallow: /private/\n");
     let diff = folder.with_config(&["diff", "--format", "json", "new.txt"]).json();
     let crawlers = diff["effects"].as_array().unwrap().iter().flat_map(|effect| effect["crawlers"].as_array().unwrap());
@@ -69,7 +69,7 @@ fn a_row_of_registry_extra_counts_for_the_server_and_for_every_command() {
 fn the_check_uses_the_registry_and_the_lints_of_the_site() {
     let sites = format!("{SITE}[exempt]\npaths = [\"/open/\"]\n[check]\ndeny = [\"rule-on-exempt-path\"]\n");
     let folder = site_folder(&sites);
-    // The second name resembles one that is only in this registry.
+    // The second name is similar to a name that only this registry has.
     let robots = format!("{ROBOTS}Disallow: /open/x\n\nUser-agent: AcmeBott\nDisallow: /\n");
     folder.write("robots.txt", robots);
     let codes = |arguments: &[&str]| -> Vec<String> {
@@ -102,8 +102,8 @@ fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_chec
     serving.wait_for_event("finding", |line| line["reason"] == "search-engine-refused");
 }
 
-/// Rules for every crawler, and a mode that refuses: the typical file of a site that begins to
-/// enforce.
+/// The file has rules for every crawler, and the mode is `refuse`. This is typical of a site that
+/// begins to enforce.
 #[test]
 fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_says_so() {
     const WOTBOX: &str = "Wotbox/2.0 (+http://www.wotbox.com/bot/)";
@@ -132,8 +132,8 @@ fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_say
         let replayed = folder.with_config(&["replay", "access.log", "--format", "json"]).json();
         assert_eq!(replayed["totals"]["disallowed"], 2, "what the rules say is the same for all: {over}: {replayed}");
 
-        // One finding for all search engines, identical in the check, the check of the config, the
-        // log and the status.
+        // There must be one finding for all search engines. The check, the check of the config, the
+        // log and the status must show the same text.
         let found = folder.with_config(&["check", "--format", "json"]).json_lines();
         assert_eq!(found.first().map(|found| found["line"].as_u64().unwrap()), finding, "{over}: {found:?}");
         assert!(found.len() < 2, "{over}: {found:?}");
@@ -144,7 +144,7 @@ fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_say
         }
 
         let serving = folder.start();
-        // One line at the start names the exempt engines.
+        // One line at the start must name the search engines that are not refused.
         let spared = serving.all("search-engines");
         let names_google = spared.iter().any(|line| message(line).contains(": Googlebot, "));
         assert_eq!((spared.len() < 2, names_google), (true, google.1 == "search-engine"), "{over}: {spared:?}");
@@ -160,7 +160,7 @@ fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_say
             assert!(message(logged).contains(message(found)), "{logged}");
         }
         if over == index("refuse") {
-            // An edit causes a single finding, too.
+            // An edit must cause a single finding, too.
             folder.replace("robots.txt", format!("{robots}Disallow: /basket\n"));
             serving.wait_for_event("published", |line| line["reason"] != "start");
             wait_until("the finding about the edit", || serving.events("finding") == 2);
@@ -181,12 +181,13 @@ fn a_site_must_be_named_if_a_config_has_several() {
         |site: &[&str], url: &str| folder.with_config(&[&["explain"], site, &["--user-agent", ACME, url]].concat());
     let several = "robotsd.toml: the config has 2 sites; choose one with --site: \"shop\", \"pages\"";
     assert_has(explain(&[], "/").failed(2), &[several]);
-    // A URL names its host, and thereby the site, and the file of a folder.
+    // A URL contains the host, which determines the site. For a site with a folder, it also
+    // determines the file.
     assert_has(explain(&[], "https://shop.test/drafts/").succeeded(), &["AcmeBot may not fetch "]);
     assert_has(explain(&[], "https://b.pages.test/a/").succeeded(), &["AcmeBot may fetch "]);
     assert_has(explain(&[], "https://nobody.test/").failed(2), &[several]);
-    // A config named by the environment does not affect a command whose files are all named; a
-    // config on the command line is used.
+    // If a command names all of its files, a config from the environment must not affect it. A
+    // config on the command line must be used.
     folder.write("access.log", log_line(GPTBOT));
     let files = [
         &["check", "robots.txt"][..],
@@ -225,8 +226,8 @@ fn a_site_must_be_named_if_a_config_has_several() {
     assert_has(blog, &["there is no site \"blog\"; there is \"shop\", \"pages\""]);
 }
 
-/// Returns the `User-Agent` lines of one request, made from names as clients send them: crawlers,
-/// tools, devices and plain words.
+/// Returns the `User-Agent` lines of a generated request. They consist of names as clients send
+/// them: crawlers, tools, devices and plain words.
 fn generated_lines(names: &[String], at: usize) -> Vec<String> {
     let name = &names[at % names.len()];
     let other = &names[(at * 7_919 + 13) % names.len()];
@@ -263,7 +264,8 @@ fn generated_lines(names: &[String], at: usize) -> Vec<String> {
     vec![line]
 }
 
-/// Returns status and body of each response, sending many requests at a time on one connection.
+/// Returns the status and body of each response. Many requests at a time are sent on one
+/// connection.
 fn answers_of(address: std::net::SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String)> {
     let mut kept = Kept::open(address, "shop.test");
     let field = |line: &String| format!("User-Agent: {line}\r\n");
@@ -278,7 +280,8 @@ fn answers_of(address: std::net::SocketAddr, requests: &[Vec<String>]) -> Vec<(u
     answers
 }
 
-/// A word in a header is read as the server reads it: as a crawler's name only if it is one.
+/// `explain --batch` must read a word in a header as the server does: as a crawler's name only if
+/// it is one.
 #[test]
 fn a_batch_and_a_listener_agree_on_every_header() {
     let folder = site_folder(SITE);
@@ -295,7 +298,7 @@ fn a_batch_and_a_listener_agree_on_every_header() {
     let mut names: Vec<String> = own.chain(words.split_whitespace().map(str::to_owned)).collect();
     names.sort();
     names.dedup();
-    // By default every kind of line has some fifty names.
+    // By default, about fifty names are tried in each kind of line.
     let step = if is_long() { 1 } else { 23 };
     let requests: Vec<_> = (0..36_000).step_by(step).map(|at| generated_lines(&names, at)).collect();
 
@@ -318,7 +321,7 @@ fn a_batch_and_a_listener_agree_on_every_header() {
     });
     let is_same = |answer: &Value, status: u16, body: &str| {
         let agent = &answer["agent"];
-        // A crawler without its own name is called by the token that a group names.
+        // A crawler without a name of its own is called by the token that a group names.
         let name = agent["crawler"].as_str().or(agent["tokens"][0].as_str()).unwrap_or("this client");
         let is_refused = answer["action"] == "refuse";
         (status == 403) == is_refused && (!is_refused || body.contains(&format!("let {name} fetch")))

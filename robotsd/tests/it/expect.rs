@@ -1,4 +1,4 @@
-//! `test`, as CI runs it.
+//! Tests `robotsd test`, as CI runs it.
 
 use crate::harness::*;
 
@@ -107,8 +107,8 @@ fn a_mistake_in_the_file_is_shown_with_its_line_and_what_would_be_right() {
     );
 }
 
-/// A word that is taken for a header without a crawler meets every expectation, whatever the file
-/// contains.
+/// A word that is not a crawler's name would be read as a header without a crawler. It would meet
+/// every expectation, whatever the file contains.
 #[test]
 fn a_word_that_is_not_a_crawler_is_reported() {
     let file =

@@ -1,10 +1,10 @@
-//! `explain`, with single queries and in bulk.
+//! Tests `explain`, with single questions and with many.
 
 use std::collections::HashSet;
 
 use crate::harness::*;
 
-/// Returns the answers to queries; with exit status 2, some of them cannot be answered.
+/// Returns the answers to questions. With exit status 2, some questions cannot be answered.
 fn batch(questions: &str, code: i32) -> Vec<Value> {
     run_with(robotsd().args(["explain", "--batch"]), questions.as_bytes()).ends_with(code).json_lines()
 }
@@ -68,7 +68,7 @@ fn a_batch_answers_in_order_and_survives_bad_lines() {
         assert_eq!(answer["id"], question["id"], "{answer}");
     }
     assert_eq!(answers[1]["agent"], browser);
-    // Complete, without additional fields.
+    // The answers must be complete, without additional fields.
     let fields = [0, 1, 2, 6].map(|at| answers[at].as_object().unwrap().len());
     assert_eq!(fields, [7, 7, 3, 3]);
     assert_eq!(answers[0]["agent"], gptbot);
@@ -104,8 +104,8 @@ fn the_shared_verdicts_agree_in_bulk() {
     use base64::Engine as _;
     let (files, mut cases) = (cases("robots_files.jsonl.gz"), cases("verdicts.jsonl.gz"));
     let (mut kinds, mut number) = (HashSet::new(), 0);
-    // The library is tested with all of them; this test takes the first of each kind, and one in
-    // fifty of the rest.
+    // The library is tested with all cases. This test takes the first case of each kind, and one in
+    // fifty of the others.
     cases.retain(|case| {
         number += 1;
         kinds.insert(case["kind"].to_string()) || is_long() || number % 50 == 0
@@ -134,7 +134,7 @@ fn the_shared_verdicts_agree_in_bulk() {
     assert_eq!(agreed, cases.len());
 }
 
-/// Returns standard output and standard error of an explanation.
+/// Returns standard output and standard error of `explain`.
 fn explain(folder: &Folder, arguments: &[&str]) -> (String, String) {
     let output = folder.run([&["explain", "--robots", "f"], arguments].concat()).ends_with(0);
     (output.out, output.error)
@@ -144,7 +144,7 @@ fn explain(folder: &Folder, arguments: &[&str]) -> (String, String) {
 fn a_name_is_looked_up_as_a_name() {
     let file = "User-agent: Stripe\nUser-agent: Google-Extended\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n";
     let folder = folder(&[("f", file)]);
-    // Names whose headers must contain more than the word, or that are never sent.
+    // For these names, a header must contain more than the name, or no header contains the name.
     let names = r"Buck Calibre Daum Devin Expanse Google-Extended Mastodon Meltwater NewsBlur Pingdom sentry Shodan Sogou
         Stripe testssl.sh Tumblr Vigil Webzio-Extended";
     for name in names.split_whitespace() {
@@ -195,7 +195,7 @@ fn an_unknown_crawler_is_reported_with_a_suggestion_and_the_assumption() {
             None => assert_eq!(error, "", "{name}"),
         }
     }
-    // A wrong client is easily overlooked in an answer.
+    // An answer about the wrong client is easily overlooked, so the answer must name the client.
     for (name, want) in [
         ("Bing", "did you mean \"bingbot\"? Or use --token"),
         ("Googelbot", "did you mean \"Googlebot\"?"),
@@ -223,7 +223,7 @@ fn a_missing_argument_is_reported_with_every_way_to_name_it() {
     ] {
         assert_has(folder.run([&["explain"], arguments].concat()).failed(2), &[want]);
     }
-    // As with check, test and diff.
+    // The same as for `check`, `test` and `diff`.
     assert_has(folder.run(["check"]).failed(2), &[usual]);
     folder.write("robots.txt", DRAFTS);
     assert_has(folder.run(["explain", "--user-agent", "GPTBot", "/drafts/"]).out, &["may not fetch /drafts/: line "]);
@@ -262,7 +262,7 @@ fn a_registered_token_has_the_further_groups_of_its_crawler() {
              Googlebot-Image; obeys googlebot-image, then googlebot\n",
         ),
         ("AdsBot-Google", "/a", "standard", "AdsBot-Google may fetch /a: no group names it, and "),
-        // The reference parser has only one token; the caller handles the others.
+        // The reference parser takes only one token. The caller would have to handle the others.
         (
             "Googlebot-Image",
             "/g",
@@ -276,7 +276,7 @@ fn a_registered_token_has_the_further_groups_of_its_crawler() {
     }
 }
 
-/// The verdict of an expectation about a name equals that of `explain`.
+/// The verdict of an expectation about a name must be the same as that of `explain`.
 #[test]
 fn a_name_means_the_same_for_explain_and_test() {
     let file = "User-agent: Stripe\nUser-agent: HouseBot\nDisallow: /x\n\nUser-agent: Googlebot\nDisallow: /g\n\nUser-agent: *\nDisallow: /a\n";
@@ -418,14 +418,13 @@ fn no_column_of_a_matrix_is_cut_and_no_token_is_empty() {
     }
 }
 
-/// Creates a folder with everything that the commands need, except the robots.txt that a test
-/// writes.
+/// Creates a folder with everything that the commands need. The test writes the robots.txt.
 fn folder_for_every_command() -> Folder {
     let config = Config::new().files_of("shop").file("good", DRAFTS).file("log", "");
     config.file("e", "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n").folder()
 }
 
-/// Commands that read the file; the last one has no published version to compare with.
+/// Commands that read the file. The last one finds no published version to compare the file with.
 const READING: [&[&str]; 8] = [
     &["explain", "--robots", "robots.txt", "--token", "GPTBot", "/"],
     &["explain", "--config", "robotsd.toml", "--token", "GPTBot", "/"],
@@ -450,7 +449,8 @@ fn every_command_reports_the_unread_part_of_a_file() {
     ] {
         folder.write("robots.txt", text);
         for arguments in &READING[..7] {
-            // A web page is not a robots.txt; a published file is compared with its replacement.
+            // A web page is not a robots.txt. `diff` accepts one as the old file, because that is
+            // what it replaces.
             let is_error = text != long && *arguments != ["diff", "robots.txt", "good"];
             assert_has(folder.run(*arguments).failed(if is_error { 2 } else { 0 }), &[want]);
         }
@@ -495,7 +495,7 @@ fn every_command_reports_that_a_file_is_not_text() {
 fn a_word_without_a_scheme_or_a_slash_is_not_guessed() {
     let folder = folder(&[("f", DRAFTS)]);
     let gptbot = ["explain", "--robots", "f", "--user-agent", "GPTBot"];
-    // Nothing is answered, not even for the arguments that are clear.
+    // Nothing may be answered, not even about the arguments that are valid.
     let output = folder.run(gptbot.into_iter().chain(["/", "drafts/x"])).ends_with(2);
     let want = "robotsd: \"drafts/x\" is neither a path nor a URL: write \"/drafts/x\" for the path, or \
                 \"https://HOST/drafts/x\" for a URL\n";
@@ -571,12 +571,13 @@ fn the_policy_of_a_config_decides_and_its_override_is_named() {
         assert!(text.ends_with(&format!("  policy: {want}\n")), "{text}");
     }
     folder.with_config(&["explain", "--site", "x", "--token", "a", "/x"]).failed(2);
-    // Like other commands.
+    // The same as for other commands.
     let short = folder.run(["explain", "-c", "robotsd.toml", "--user-agent", GPTBOT, "/x"]).out;
     assert_eq!(short, folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]).out);
 }
 
-/// As the server decides at that moment: while a rule is new, and while enforcement is off.
+/// `explain` must answer as the server would at this moment: while a rule is new, and while
+/// enforcement is off.
 #[test]
 fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     const OLD: &str = "User-agent: *\nDisallow: /cart/\n";
@@ -596,7 +597,7 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     let json: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
     assert_eq!((&json["action"], &json["reason"], &json["grace_end"]), (&json!("pass"), &json!("grace"), &json!(end)));
     assert_eq!(json["grace_rules"], 2);
-    // Another file is not a version of the site, so its age is not mentioned.
+    // Another file is not a version of the site, so the age of its rules must not be mentioned.
     folder.write("other.txt", format!("{OLD}Disallow: /new\nDisallow: /x\n"));
     assert_eq!(policy(&explain(&["--robots", folder.at("other.txt").to_str().unwrap()])), "  policy: refuse");
 
@@ -613,7 +614,8 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     }
     running.end();
     assert_eq!(policy(&explain(&[])), want);
-    // If the state is unreadable, that is reported, and the answer is based on the policy only.
+    // If the state cannot be read, this must be reported. The answer is then based on the policy
+    // only.
     let switch = folder.at("state/enforcement");
     std::fs::remove_file(&switch).unwrap();
     std::fs::create_dir(&switch).unwrap();
@@ -660,7 +662,7 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
         explain(&["--version", "0123456789ab"]).failed(2),
         &["contains no version of the site", " 0123456789ab\n"],
     );
-    // The files that a process leaves give the same answer, until the version is rolled back.
+    // The files that a process leaves must give the same answer, until the version is rolled back.
     running.end();
     assert_has(explain(&[]).out, &[&about]);
     folder.replace("robots.txt", OPEN);

@@ -1,4 +1,4 @@
-//! Batch queries about who sent a request, with the evidence in the query.
+//! Asks `explain --batch` who sent a request. The evidence is part of the question.
 
 use crate::harness::*;
 
@@ -8,7 +8,7 @@ const GOOGLE: &str = "https://developers.google.com/static/crawling/ipranges/com
 const BROWSER: &str =
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0 Safari/537.36";
 
-/// Returns the answers to queries, each completed with a robots.txt and a URL.
+/// Returns the answers to questions. Each question is completed with a robots.txt and a URL.
 fn answers(questions: &[Value]) -> Vec<Value> {
     let complete = |question: &Value| {
         let mut whole = json!({ "robots_base64": "", "url": "https://example.com/" });
@@ -35,7 +35,7 @@ fn identity(question: &Value) -> Value {
     identities(std::slice::from_ref(question)).remove(0)
 }
 
-/// Sends each query, and compares its answer.
+/// Asks each question, and compares the answer with the expected one.
 fn identified(expected: Vec<(Value, Value)>) {
     let (questions, expected): (Vec<_>, Vec<_>) = expected.into_iter().unzip();
     for ((question, expected), found) in questions.iter().zip(expected).zip(identities(&questions)) {
@@ -47,7 +47,7 @@ fn is(outcome: &str, method: Option<&str>, reason: Option<&str>, crawler: Option
     json!({ "outcome": outcome, "method": method, "reason": reason, "crawler": crawler })
 }
 
-/// Returns the directories in the situation of a case.
+/// Returns the key directories as they are in the situation of a case.
 fn directories(situation: &str, key: &Value) -> Value {
     let set = json!({ "keys": [key] });
     match situation {
@@ -122,7 +122,8 @@ fn a_request_that_only_its_signature_names_is_judged_as_that_crawlers() {
     assert_eq!(answers(&[question]).remove(0)["access"], "allow");
 }
 
-/// A signature of one operator does not prove a claim to be another operator's crawler.
+/// If a client claims to be a crawler of one operator, a signature of another operator must not
+/// prove this.
 #[test]
 fn a_valid_signature_does_not_verify_another_operators_crawler() {
     let cases: Value = serde_json::from_str(CASES).unwrap();
@@ -144,7 +145,7 @@ fn a_valid_signature_does_not_verify_another_operators_crawler() {
     ]);
     assert_eq!(found[0], is("refuted", Some("range"), Some("not-listed"), Some("GPTBot")));
     assert_eq!(found[1], is("verified", Some("range"), None, Some("GPTBot")));
-    // A crawler of the same operator.
+    // This is a crawler of the same operator.
     assert_eq!(found[2], is("verified", Some("signature"), None, Some("Googlebot")));
 }
 
@@ -170,13 +171,13 @@ fn ranges_verify_and_refute() {
             question("Googlebot/2.1", Some("66.249.64.1"), json!({})),
             is("undecided", None, Some("not-loaded"), Some("Googlebot")),
         ),
-        // Without other evidence the embedded copies verify, but refute nothing.
+        // Without other evidence, the embedded lists can verify claims, but cannot refute them.
         (json!({ "user_agent": "Googlebot/2.1", "address": "66.249.66.1" }), verified),
         (
             json!({ "user_agent": "Googlebot/2.1", "address": "8.8.8.8" }),
             is("undecided", None, Some("stale"), Some("Googlebot")),
         ),
-        // Fetchers that people use may run anywhere.
+        // Fetchers on behalf of people may run anywhere.
         (
             question(
                 "ChatGPT-User/1.0",
@@ -212,7 +213,7 @@ fn names_verify_and_refute() {
             refuted("other-name"),
         ),
         (question(here, json!({ here: [spider] }), json!({})), refuted("not-confirmed")),
-        // One name matches; the other resolves back to the address.
+        // One name matches, but only the other one resolves back to the address.
         (
             question(here, json!({ here: [spider, "evil.example"] }), json!({ "evil.example": [here] })),
             refuted("not-confirmed"),

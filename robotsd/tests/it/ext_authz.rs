@@ -1,5 +1,5 @@
-//! Envoy's gRPC queries, sent with tonic and as bytes. The messages are written and read by hand,
-//! using the field numbers in Envoy's files.
+//! Asks robotsd as Envoy does over gRPC: with tonic, and as bytes. The messages are written and
+//! read by hand, with the field numbers in Envoy's files.
 
 use std::net::SocketAddr;
 
@@ -31,12 +31,12 @@ fn varint(mut number: usize) -> Vec<u8> {
     out
 }
 
-/// Encodes a field with bytes.
+/// Encodes a field of type bytes.
 fn octets(number: usize, content: &[u8]) -> Vec<u8> {
     [varint(number << 3 | 2), varint(content.len()), content.to_vec()].concat()
 }
 
-/// Returns every value at this path of field numbers; numbers are returned as digits.
+/// Returns every value at this path of field numbers. A number is returned as digits.
 fn at(message: &[u8], path: &[usize]) -> Vec<Vec<u8>> {
     let Some((wanted, rest)) = path.split_first() else { return vec![message.to_vec()] };
     let (mut found, mut left) = (Vec::new(), message);
@@ -80,18 +80,18 @@ fn text(message: &[u8], path: &[usize]) -> Vec<String> {
     at(message, path).into_iter().map(|value| String::from_utf8(value).unwrap()).collect()
 }
 
-/// A request that Envoy asks about.
+/// The request that Envoy asks about.
 #[derive(Clone)]
 struct Asked<'a> {
     method: &'a str,
     path: &'a [u8],
     host: &'a str,
     address: &'a str,
-    /// Fields in the map of strings.
+    /// Header fields in the map of strings.
     fields: Vec<(&'a str, &'a [u8])>,
-    /// Fields in the list of bytes.
+    /// Header fields in the list with bytes.
     raw_fields: Vec<(&'a str, &'a [u8])>,
-    /// The site in the context extensions.
+    /// Site in the context extensions.
     site: Option<&'a str>,
 }
 
@@ -152,7 +152,7 @@ fn outcome(answer: &[u8]) -> String {
     }
 }
 
-/// Returns the fields that a response sets: those of the forwarded request, or those of the
+/// Returns the header fields that a response sets, either for the forwarded request or for the
 /// refusal.
 fn set(answer: &[u8], kind: usize) -> Vec<(String, String)> {
     let field = |option: Vec<u8>| {
@@ -213,7 +213,7 @@ async fn a_question_is_answered_as_every_other() {
     assert_eq!(set(&answer, 3), [("robots-verdict".to_owned(), tag.to_owned())]);
     assert_eq!(text(&answer, &[3, 5]), ["robots_verdict"], "what is set is not removed");
 
-    // Allowed crawlers are named, too.
+    // Allowed crawlers must be named, too.
     let answer = ask(&channel, &Asked::by(b"/", GPTBOT)).await;
     let entries = text(&answer, &[4, 1, 2, 3]);
     assert!(entries.contains(&"allowed".to_owned()) && entries.contains(&"GPTBot".to_owned()), "{entries:?}");
@@ -253,7 +253,8 @@ async fn raw_bytes_count_and_spellings_do_not() {
         let asked = Asked { fields, ..Asked::by(b"/drafts/x", FIREFOX) };
         assert_eq!(outcome(&ask(&channel, &asked).await), "403", "as text");
     }
-    // A gRPC call is refused in gRPC: Envoy keeps these fields and sets the HTTP status to 200.
+    // A gRPC call must be refused in gRPC. Envoy keeps these fields, and sets the HTTP status to
+    // 200.
     let mut asked = Asked { method: "POST", ..Asked::by(b"/drafts/x", GPTBOT) };
     asked.fields.push(("content-type", b"application/grpc"));
     let answer = ask(&channel, &asked).await;
@@ -277,7 +278,7 @@ async fn a_query_without_a_request_follows_on_error() {
             assert_eq!(outcome(&ask(&channel, &asked).await), want, "{place} {reason}");
         }
         assert_eq!(outcome(&call(&channel, CHECK, Vec::new()).await.unwrap()), want);
-        // A field that is present but malformed is judged by every site.
+        // If a field is malformed, every site judges the request.
         for asked in [
             Asked { path: b"drafts/x", ..whole.clone() },
             Asked { path: b"ftp://h/drafts/x", ..whole.clone() },
@@ -301,7 +302,7 @@ async fn a_query_without_a_request_follows_on_error() {
     }
 }
 
-/// Returns an HTTP/2 connection that leaves streams unchanged.
+/// Returns an HTTP/2 connection for calls whose bytes must not be changed.
 async fn connected<B>(address: SocketAddr) -> hyper::client::conn::http2::SendRequest<B>
 where
     B: http_body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Unpin + 'static,
@@ -312,7 +313,7 @@ where
     client
 }
 
-/// Sends a call unchanged, and returns status, `grpc-status` and the size of the response.
+/// Sends the bytes of a call. Returns status, `grpc-status` and the size of the response.
 async fn send(address: SocketAddr, path: &str, content: &[u8]) -> (u16, Option<String>, usize) {
     let request = http::Request::post(format!("http://{address}{path}")).header("content-type", "application/grpc");
     let request = request.body(Full::new(Bytes::copy_from_slice(content))).unwrap();

@@ -1,5 +1,5 @@
-//! The check's findings about a file that goes live: the log, the status and the response to a
-//! reload report them in the library's words.
+//! Tests the findings about a file that goes live. The log, the status and the response to a reload
+//! must report them in the library's words.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"
 fn every_file_with_an_error_is_reported_alike_by_log_status_and_reload() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("sites/none.example.txt", "User-agent: *\nDisallow: /b\n")]);
     let mut summaries = BTreeMap::new();
-    // A debug build takes a minute to check all of them.
+    // A debug build takes a minute to check all files, so only some of them are checked.
     let step = if is_long() { 5 } else { 30 };
     for (number, case) in cases("robots_files.jsonl.gz").into_iter().enumerate().step_by(step) {
         let body = base64::engine::general_purpose::STANDARD.decode(case["body_base64"].as_str().unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! Several replicas: databases that read their files get the same counts as their boards, and one
-//! Prometheus sees them disagree.
+//! Tests several replicas: databases that read their files must get the same counts as their
+//! boards, and one Prometheus must see it when replicas disagree.
 
 use std::cell::Cell;
 
@@ -15,23 +15,23 @@ const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
 const REPLICAS: [&str; 3] = ["a", "b", "c"];
 const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 
-/// The columns that board, files and log have in common.
+/// Columns that the board, its files and the log have in common.
 const COLUMNS: &str = "site crawler identity reads allowed disallowed refused tagged observed passed limited";
 
-/// Reads a query from its input, and writes the result rows as JSON.
+/// Script that reads a query from standard input, and prints the result rows as JSON.
 const DUCKDB: &str = "import duckdb, json, sys; print(json.dumps(duckdb.sql(sys.stdin.read()).fetchall()))";
 const CLICKHOUSE: &str = "import chdb, json, sys; \
     print(json.dumps([json.loads(row) for row in str(chdb.query(sys.stdin.read(), 'JSONCompactEachRow')).splitlines() if row]))";
 
-/// Returns a block of the page, by its language and the text of its first line.
+/// Returns a code block of the page, by its language and its first line.
 fn recipe(language: &str, title: &str) -> &'static str {
     let blocks = PAGE.split("```").skip(1).step_by(2);
     let mut of_language = blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
     of_language.find(|block| block.starts_with(title)).unwrap_or_else(|| panic!("no recipe {title:?}"))
 }
 
-/// Returns a database's answer to a recipe whose `/mnt/*` are these folders; `None` if the database
-/// is not installed.
+/// Returns a database's answer to the query of a recipe, with `/mnt/*` replaced by these folders;
+/// `None` if the database is not installed.
 fn answer(title: &str, machines: &str) -> Option<Value> {
     let (module, package, program) = match title.split(',').next()? {
         "-- DuckDB" => ("duckdb", "duckdb", DUCKDB),
@@ -43,7 +43,7 @@ fn answer(title: &str, machines: &str) -> Option<Value> {
     Some(output.json())
 }
 
-/// Returns the common columns of the board's comma-separated values.
+/// Returns the common columns of the board's CSV.
 fn rows_of_csv(text: &str) -> Value {
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
@@ -59,14 +59,14 @@ fn rows_of_csv(text: &str) -> Value {
     json!(lines.map(row).collect::<Vec<_>>())
 }
 
-/// Returns crawler, identity, allowed and disallowed requests, as in the tables of the page.
+/// Returns the rows in the tables of the page: crawler, identity, allowed and disallowed requests.
 fn rows_of_page(page: &str) -> Vec<(String, String, u64, u64)> {
     let mut rows: Vec<_> = page.split("<span class=\"name\"><b>").skip(1).map(row_of_page).collect();
     rows.sort();
     rows
 }
 
-/// Returns a crawler of the page, from the line that expands to its details.
+/// Returns a row of the page. `row` begins with the line that expands to the details of a crawler.
 fn row_of_page(row: &str) -> (String, String, u64, u64) {
     let fact = |name: &str| {
         let (_, rest) = row.split_once(&format!("<dt>{name}</dt><dd>")).unwrap();
@@ -89,7 +89,7 @@ fn merged(folders: impl IntoIterator<Item = std::path::PathBuf>) -> Value {
     rows_of_csv(&run(robotsd().args(["board", "--csv", "--merge"]).args(folders)).succeeded())
 }
 
-/// Creates three replicas with files of their own.
+/// Creates three replicas with separate files.
 fn machines(names: &PlayedDns) -> Folder {
     let config = known_by(names, TRUSTING, "wait = \"250ms\"").keys("mode = \"refuse\"");
     let config = config.tables("[board]\nsees_all = true\nreplicas = 3").log_requests();
@@ -108,8 +108,9 @@ fn machines(names: &PlayedDns) -> Folder {
     all
 }
 
-/// Sends requests of a verified crawler, an impostor, an unverifiable crawler, an unregistered
-/// crawler, and a person, in different numbers on each replica. Returns the number of requests.
+/// Sends requests of a verified crawler, an impostor, a crawler that cannot be verified, an
+/// unregistered crawler, and a person. The numbers differ between replicas. Returns the number of
+/// requests.
 fn play(running: &Running, at: usize) -> usize {
     const REAL: &str = "8.8.4.1";
     const IMPOSTOR: &str = "9.9.9.9";
@@ -135,7 +136,7 @@ fn play(running: &Running, at: usize) -> usize {
         get("198.51.100.7", "CCBot/2.0 (https://commoncrawl.org/faq/)", "/a.html");
         get("198.51.100.7", FIREFOX, "/drafts/2");
     }
-    // A read on the first replica does not count on the last.
+    // A fetch on the first replica must not count on the last one.
     for path in ["/drafts/1", "/a.html", "/%64rafts/2"] {
         (0..at).for_each(|_| get(REAL, EXAMPLE, path));
     }
@@ -155,10 +156,11 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
     for (at, name) in REPLICAS.into_iter().enumerate() {
         let mut running = Running::start_with(&path(name).join("robotsd.toml"));
         let requests = play(&running, at);
-        // Stopping waits at most a second for the log.
+        // The process waits at most a second for the log when it ends, so the lines must be there
+        // before.
         let logged = || all.read(format!("{name}/access.jsonl")).lines().count();
         wait_until("a line of each request", || logged() == requests);
-        // The last counts are written when the process stops.
+        // The process writes its last counts when it ends.
         running.signal("TERM");
         running.wait_for_end();
     }
@@ -185,8 +187,8 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
             assert_eq!(answer, board, "{title}");
         }
     }
-    // The page of one replica shows the table of its own files. The second replica has every kind
-    // of client.
+    // The page of one replica shows what is in its own files. All kinds of clients have sent
+    // requests to the second replica.
     for name in if is_long() { &REPLICAS[..] } else { &REPLICAS[1..2] } {
         let Some(own) = answer(tables[0], path(name).to_str().unwrap()) else { return };
         assert_eq!(own, merged([path(name).join("state")]));
@@ -219,7 +221,7 @@ fn a_fleet_that_disagrees_is_seen_until_it_agrees_again() {
     };
     prometheus.answers("count(robotsd_site_info) == 3");
     assert!(!prometheus.answer(disagree));
-    // A late scrape briefly raises an alert, too.
+    // A late scrape also raises an alert, for a short time.
     wait_until("no alert", || firing().is_empty());
 
     publish(&replicas[2]);

@@ -1,5 +1,5 @@
-//! Commands that ask every replica of a fleet directly: real processes, of which one is frozen and
-//! one refuses.
+//! Tests commands that ask every replica of a fleet directly. The replicas are real processes; one
+//! is frozen, and one refuses.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
 
-/// Repeats a command until it ends with this status and prints these parts, on one line. A slow
-/// replica is missing from a combined response after two seconds, and is included the next time.
+/// Repeats a command until it ends with this status and prints these parts, each on one line. If a
+/// replica takes longer than two seconds, the command does not include it, but a later attempt may.
 pub(super) fn comes_to(command: impl Fn() -> Ended, code: i32, parts: &[&str]) -> Ended {
     let began = Instant::now();
     loop {
@@ -26,8 +26,8 @@ pub(super) fn comes_to(command: impl Fn() -> Ended, code: i32, parts: &[&str]) -
     }
 }
 
-/// Starts a process of the fleet. Its admin listener allows what `access` says, and clients with a
-/// token of these tables.
+/// Starts a replica. Its admin listener allows anyone what `access` says, and clients with a token
+/// what `tokens` says.
 fn replica_with(access: &str, tokens: &str) -> (Folder, Running) {
     let folder = folder_with(access, tokens);
     let running = folder.start();
@@ -47,10 +47,10 @@ fn replica(access: &str) -> (Folder, Running) {
     replica_with(access, "")
 }
 
-/// Creates the folder of an operator, in which nothing runs.
+/// Creates the folder of an operator. No process runs in it.
 fn operator(replicas: &[SocketAddr]) -> Folder {
     let replicas: Vec<_> = replicas.iter().map(ToString::to_string).collect();
-    // The config is broken elsewhere, but the fleet is still reached.
+    // The rest of the config is broken, but the fleet must still be reached.
     folder(&[("robotsd.toml", &format!("mode = refuse\n[fleet]\nreplicas = {replicas:?}\n"))])
 }
 
@@ -81,7 +81,8 @@ fn every_replica_confirms_or_is_named() {
     assert_has(fleet(&operator, &["status"]).succeeded(), &["is serving, 1 site\n", "3 of 3 replicas confirmed\n"]);
     assert_has(fleet(&operator, &["reload"]).succeeded(), &[": reloaded 1 site\n", "3 of 3 replicas confirmed\n"]);
 
-    // A frozen process accepts connections but does not respond; a killed one accepts none.
+    // A frozen process accepts connections but does not respond. A killed one accepts no
+    // connections.
     second.1.freeze();
     let (third_folder, mut third) = third;
     third.kill();
@@ -122,7 +123,7 @@ fn a_replica_that_refuses_or_has_another_token_is_no_confirmation() {
     assert_eq!((page(&full.1), page(&other.1), page(&read.1)), (404, 403, 403));
     let audit = full.0.with_config(&["audit", "--json"]).out;
     assert_has(audit, &["alice", "an outage"]);
-    // A listener that may be read is read, and the output says that enforcement is off.
+    // Where the command may read, it reads, and must say that enforcement is off.
     assert_has(fleet(&["status"]).ends_with(2).out, &["ENFORCEMENT IS OFF FOR EVERY SITE", "1 of 3 replicas"]);
 }
 
@@ -141,7 +142,7 @@ fn accept_and_rollback_reach_every_replica_or_name_the_others() {
     waiting(&second);
     assert_has(fleet(&operator, &["status"]).ends_with(1).out, &["is pending", "0 of 2 replicas confirmed"]);
     assert_has(fleet(&operator, &["accept", "shop"]).failed(2), &["--fleet needs the hash of a version"]);
-    // A replica that already has the version confirms it.
+    // A replica that already serves the version must confirm it.
     first.1.command(&["accept", "shop", &hash[..16]]).succeeded();
     let status = fleet(&operator, &["status"]).ends_with(1).out;
     assert_has(unfolded(&status), &["site \"shop\": replicas serve different versions: "]);
@@ -174,7 +175,7 @@ fn different_versions_are_a_problem_even_if_each_replica_is_healthy() {
     assert_has(unfolded(&said), &["site \"shop\": replicas serve different versions: ", "2 of 2 replicas confirmed"]);
 }
 
-/// Without a shared store, a decision must be made on every replica.
+/// Without a shared store, a decision must be made on every replica separately.
 #[test]
 fn the_next_steps_cover_every_replica_that_the_config_names() {
     let (folder, running) = replica_with("full", "[fleet]\nreplicas = [\"127.0.0.1:9145\"]\n");
@@ -192,7 +193,7 @@ fn the_next_steps_cover_every_replica_that_the_config_names() {
             "robotsd enforce on --site shop --fleet",
         ],
     );
-    // The page also links to the board of all replicas, but only if it would not be refused.
+    // The page must link to the board of all replicas only if that would not be refused.
     assert_has(running.ask_admin("GET /board").body, &[">All replicas</a>"]);
     let (_folder, other) = replica_with("full", "[board]\nreplicas = 3\n");
     assert_lacks(other.ask_admin("GET /board").body, &[">All replicas</a>"]);
@@ -211,7 +212,7 @@ fn without_replicas_the_missing_setting_is_named() {
     assert_has(said, &["no-such-name.invalid:9145: NOT REACHED: ", "0 of 1 replica confirmed"]);
 }
 
-/// Requests this many other disallowed pages as a crawler.
+/// Requests this many disallowed pages as a crawler. Each page is requested for the first time.
 fn crawl(running: &Running, times: u64) {
     (0..times).for_each(|_| assert_eq!(page(running), 403));
 }
@@ -221,7 +222,7 @@ fn disallowed(board: &Value) -> u64 {
     crawlers.map(|of| of["disallowed"].as_u64().unwrap()).sum()
 }
 
-/// Returns a replica's response for the board.
+/// Returns the response that one replica gives another one, for the board.
 fn asked(running: &Running, target: &str, token: &str) -> Answer {
     let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n{token}Connection: close\r\n\r\n", running.admin());
     exchange(running.admin(), request)
@@ -229,7 +230,7 @@ fn asked(running: &Running, target: &str, token: &str) -> Answer {
 
 #[test]
 fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
-    // The first replica has two addresses, but counts once.
+    // The first replica has two addresses, but must be counted once.
     let other = free();
     let listener = format!("[[admin.listener]]\naddress = \"{other}\"\naccess = \"read\"\n");
     let first_folder = folder_with("full", "");
@@ -250,7 +251,7 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     });
     let said = comes_to(|| fleet(&operator, &["board", "shop", "--csv", "--period", "30d"]), 0, &[all]);
     assert!(said.out.contains(",7,") && said.error.contains(all), "{said:?}");
-    // The page of a replica shows its own counts, and all counts on request.
+    // The page of a replica must show its own counts, and those of all replicas on request.
     let json = |target: &str| asked(&first, target, "").json();
     assert_eq!(disallowed(&json("/board.json")), 1);
     wait_until("the sum", || disallowed(&json("/board.json?fleet=1")) == 7);
@@ -260,13 +261,13 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     let page = shown("/board?fleet=1&period=30d", all);
     assert_has(&page, &[">This replica alone</a>", "/board.csv?period=30d&amp;fleet=1"]);
     assert_lacks(&page, &["not known yet", "since the start"]);
-    // A replica does not forward queries of other replicas.
+    // A replica must not forward the question of another replica.
     let of_second = asked(&second, "/board?fleet=1", "");
     assert_eq!(of_second.status, 409, "{of_second:?}");
     assert_has(of_second.body, &["[fleet] lists no replicas"]);
 
-    // One replica is frozen and one is killed: the page waits two seconds and says which are
-    // missing.
+    // One replica is frozen and one is killed. The page must appear after two seconds, and say
+    // which replicas are missing.
     second.freeze();
     third.kill();
     let page = shown("/board?fleet=1", "Counted: 1 of 3 replicas.");
@@ -298,8 +299,8 @@ fn a_response_of_another_robotsd_version_is_named_and_not_counted() {
     );
 }
 
-/// A token for one site shows only that site, wherever it was counted, and not the replicas'
-/// addresses.
+/// A token for one site must show that site from every replica, but no other site, and no addresses
+/// of replicas.
 #[test]
 fn the_board_of_all_shows_a_token_its_own_sites() {
     let made = || {
@@ -340,14 +341,14 @@ fn the_board_of_all_shows_a_token_its_own_sites() {
     for target in ["/board?fleet=1", "/board.json?fleet=1&site=blog", "/board/rows", "/board/rows?site=blog"] {
         assert_eq!(of_shop(target).status, 403, "{target}");
     }
-    // A command uses its own token.
+    // A command must use its own token.
     let command = |words: &[&str]| {
         let words = [words, &["--fleet", "--config", "robotsd.toml"]].concat();
         run(first.0.robotsd().args(words).env("ROBOTSD_TOKEN", &shop))
     };
     comes_to(|| command(&["board", "shop"]), 0, &["Counted: 2 of 2 replicas.", "site shop: "]);
     comes_to(|| command(&["board"]), 2, &["Counted: 0 of 2 replicas.", "for every site"]);
-    // A replica without a token is refused, by itself too.
+    // Without a token, every replica refuses, including the one that was asked.
     let board = wait_for("a refusal of each", || {
         let board = asked(&second.1, "/board.json?fleet=1", &field(&reader)).json();
         let refused = board["notes"].to_string().matches("REFUSED: the request has no token").count();

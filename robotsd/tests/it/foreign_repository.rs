@@ -1,5 +1,5 @@
-//! A repository made by someone else, for example from an archive, whose config names programs:
-//! `replay --history` runs none of them.
+//! Tests a repository that someone else has made, for example in an archive, and whose config names
+//! programs. `replay --history` must not run any of them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,19 +8,19 @@ use std::process::Command;
 use super::programs::skip;
 use crate::harness::*;
 
-/// The repository's config names a program wherever git reads one; `RUN` is a script that leaves a
+/// Names a program in every setting from which git may run one. `RUN` is a script that leaves a
 /// file behind.
 const CONFIG: &str = "[core]\npager = RUN\nfsmonitor = RUN\nhooksPath = HOOKS\nalternateRefsCommand = RUN\nsshCommand = RUN\n\
                       gitProxy = RUN\naskPass = RUN\neditor = RUN\n[pager]\nlog = RUN\n[diff]\nexternal = RUN\norderFile = nowhere\n\
                       [diff \"run\"]\ncommand = RUN\ntextconv = RUN\n[log]\nshowSignature = true\n[gpg]\nprogram = RUN\n\
                       [credential]\nhelper = RUN\n[alias]\nlog = !RUN\ncat-file = !RUN\nrev-parse = !RUN\n";
 
-/// Makes git fetch a missing object over any protocol.
+/// Makes git fetch a missing object, over any protocol.
 const PARTIAL: &str = "[core]\nrepositoryformatversion = 1\n[extensions]\npartialClone = origin\n[protocol]\nallow = always\n\
                        [protocol \"ext\"]\nallow = always\n[protocol \"none\"]\nallow = always\n[remote \"origin\"]\npromisor = true\n";
 
-/// Creates a repository with this config and two versions of a robots.txt. The older one is missing
-/// if it is to be fetched.
+/// Creates a repository with this config and two versions of a robots.txt. The older one is
+/// missing, so that git would have to fetch it.
 fn repository(more: &str) -> Folder {
     let log = "192.0.2.1 - - [20/Nov/2026:00:00:00 +0000] \"GET /a HTTP/1.1\" 200 1 \"-\" \"Googlebot\"\n";
     let version = "User-agent: *\nDisallow: /a\n";
@@ -74,7 +74,7 @@ fn a_foreign_git_config_does_not_choose_what_replay_runs() {
         ("a helper without a name", "url = ::a\n[alias]\nremote- = !RUN\n"),
     ] {
         let folder = repository(&format!("{PARTIAL}{remote}"));
-        // Git before 2.45 does not know this variable.
+        // Git before 2.45 does not support this variable.
         folder
             .write("older/git", "#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nPATH=${PATH#*:}\nexport PATH\nexec git \"$@\"\n");
         fs::set_permissions(folder.at("older/git"), Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! robotsd with its state directory on a full disk, killed in between.
+//! Tests robotsd with its state directory on a full disk. It is killed in between.
 
 use std::fs;
 use std::path::Path;
@@ -17,8 +17,8 @@ fn wait_for_robots(running: &Running, text: &str) {
     wait_until(text, || running.get("/robots.txt", FIREFOX).body == text);
 }
 
-/// Reports whether a site's state is of this version. The state is written after the version and
-/// its record.
+/// Reports whether this version is the saved state of a site. The state is written last, after the
+/// version and its record.
 fn is_saved(own: &Path, text: &str) -> bool {
     let hash = VersionHash::of(text.as_bytes()).to_string();
     fs::read_to_string(own.join("state.json")).is_ok_and(|state| state.contains(&hash))
@@ -64,7 +64,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         running.kill();
 
         site.replace("robots.txt", "Error: cannot connect to database\n");
-        // Left by a process that was killed while writing.
+        // A process that was killed while writing has left this file.
         let left = [
             own.join(format!(".state.json.{}.ThreadId(5).tmp", 1 << 30)),
             state.join("..probe.1073741824.ThreadId(1).tmp"),
@@ -91,8 +91,8 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {behind}"));
         running.wait_for_message("rejected", older);
         assert!(unfolded(&status(&running)).contains(&behind), "in the same words");
-        // Once the source contains the live version again, nothing is behind, whatever the disk
-        // does.
+        // Once the source contains the live version again, nothing is left to write, whatever the
+        // disk does.
         site.replace("robots.txt", FOURTH);
         wait_for_robots(&running, FOURTH);
         wait_until("no longer behind", || !problems(&running).contains(&behind));
@@ -128,8 +128,8 @@ fn pending_writes_are_done_when_robotsd_stops() {
     });
 }
 
-/// The file of each switch exists from the first start, and is overwritten in place. The audit log
-/// is on another disk: what it cannot record is not turned on.
+/// The file of each switch exists from the first start on, and is overwritten in place. The audit
+/// log is on another disk. If a change cannot be recorded there, enforcement must not be turned on.
 #[test]
 fn the_switches_hold_on_a_full_disk_and_after_a_kill() {
     SmallDisk::with("full_disk::the_switches_hold_on_a_full_disk_and_after_a_kill", |disk| {
@@ -173,7 +173,7 @@ fn lost_access_log_lines_are_a_problem_until_it_is_writable() {
     });
 }
 
-/// These events are what auditors check: refusals, switches, and who changed them.
+/// Auditors rely on these events: refusals, switches, and who used the switches.
 #[test]
 fn events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_written_again() {
     let name = "full_disk::events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_written_again";
@@ -198,7 +198,7 @@ fn events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_writt
         wait_until("no problem", || told() == "[]");
         let log = || fs::read_to_string(&path).unwrap();
         wait_until("what is lost", || log().contains("standard output can be written again; "));
-        // At most one line is truncated.
+        // At most one line may be truncated.
         let is_whole = |line: &str| serde_json::from_str::<Value>(line).is_ok();
         assert!(log().lines().filter(|line| !line.is_empty() && !is_whole(line)).count() <= 1, "{}", log());
     });

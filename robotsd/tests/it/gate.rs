@@ -1,4 +1,4 @@
-//! A gate before a version goes live, and its state across restarts.
+//! Tests the gate, which a version must pass before it goes live, and its state across restarts.
 
 use tower_robots::live::VersionHash;
 
@@ -25,14 +25,14 @@ fn a_held_first_version_does_not_disallow_anything() {
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
 }
 
-/// Returns the response to a readiness probe of a roll-out.
+/// Returns the response to the readiness probe of a roll-out.
 fn rollout(running: &Running) -> (u16, String) {
     let answer = running.ask_admin("GET /readyz?require=sites");
     (answer.status, answer.body)
 }
 
-/// The process answers 503 for /robots.txt, which crawlers take for "disallow everything"; old
-/// replicas should answer in the meantime.
+/// This process responds to requests for /robots.txt with 503, which crawlers take for "disallow
+/// everything". Old replicas should therefore continue to respond.
 #[test]
 fn a_replica_with_a_held_first_version_is_not_ready_and_names_the_fix() {
     let (folder, running) = config("").admin().robots(SHUT).start();
@@ -49,7 +49,7 @@ fn a_replica_with_a_held_first_version_is_not_ready_and_names_the_fix() {
     assert_eq!(rollout(&running), (503, format!("{said}\n")));
     let ready = running.ask_admin("GET /readyz");
     assert_eq!((ready.status, ready.body), (200, format!("ready\n{said}\n")));
-    // The status says the same and exits with 1, because an operator has to decide.
+    // The status must report the same and exit with status 1, because an operator has to decide.
     let problems = || running.json(&["status"])["sites"][0]["problems"].take();
     assert_eq!(problems(), json!([said]));
     assert_has(unfolded(&running.command(&["status"]).ends_with(1).out), &[&unfolded(&said)]);
@@ -62,7 +62,7 @@ fn a_replica_with_a_held_first_version_is_not_ready_and_names_the_fix() {
     assert_eq!(problems(), json!([]));
 }
 
-/// The key is for a fleet: the next replica without state has it, too.
+/// The config key must work for a fleet: the next replica without stored state has the same key.
 #[test]
 fn the_named_key_makes_the_version_live_on_every_replica() {
     let base = config("").admin().robots(SHUT);
@@ -79,7 +79,7 @@ fn the_named_key_makes_the_version_live_on_every_replica() {
     assert_eq!(running.get("/robots.txt", GPTBOT).body, SHUT);
 }
 
-/// A roll-out is complete once a process serves: a bad file of a new site must not take all
+/// A roll-out is complete when a process serves. A bad file of a new site must not take all
 /// replicas out of rotation.
 #[test]
 fn a_site_added_to_a_running_process_takes_no_replica_out() {
@@ -91,7 +91,7 @@ fn a_site_added_to_a_running_process_takes_no_replica_out() {
     wait_until("the new site", || rollout(&running).1.contains("new"));
     assert_eq!(rollout(&running), (200, format!("ready\n{said}\n")));
     drop(running);
-    // A replica that starts with the file is not ready, and the others continue.
+    // A replica that starts with this file is not ready. The other replicas must continue.
     let running = folder.start();
     assert_eq!(rollout(&running), (503, format!("{said}\n")));
 }
@@ -139,7 +139,8 @@ fn a_site_renamed_between_two_processes_keeps_its_file_and_switch() {
 #[test]
 fn a_staging_file_shipped_by_restart_does_not_go_live() {
     let (folder, running) = config("").robots(OPEN).start();
-    // The live version is saved after it is published, and the kill here does not wait for that.
+    // The live version is saved after it is published. Here, the process is killed, and the kill
+    // does not wait for that.
     let state = folder.at("state/sites/shop/state.json");
     wait_until("the version to be remembered", || state.exists());
     drop(running);
@@ -149,7 +150,7 @@ fn a_staging_file_shipped_by_restart_does_not_go_live() {
     assert_has(&message, &["everyone is blocked", "version "]);
     running.get("/robots.txt", FIREFOX).comes_with(200, OPEN);
     drop(running);
-    // Accepted in the config, by the part of its hash in the message.
+    // The config accepts the version by the part of its hash that the message contains.
     let hash = message.split("version ").nth(1).unwrap();
     let hash: String = hash.chars().take_while(char::is_ascii_hexdigit).collect();
     folder.configure(config(&format!("[gate]\naccept = [\"{hash}\"]")));
@@ -157,7 +158,7 @@ fn a_staging_file_shipped_by_restart_does_not_go_live() {
     assert_eq!(running.get("/robots.txt", FIREFOX).body, SHUT);
 }
 
-/// The previous rules stay in force, whatever happened to the line breaks.
+/// The previous rules must stay in force, even if the file has lost its line breaks.
 #[test]
 fn a_version_that_lost_its_rules_waits_unless_it_opens_the_site_explicitly() {
     let good = "User-agent: *\nDisallow: /private/\nAllow: /private/open\n\nUser-agent: GPTBot\nDisallow: /\n";
@@ -202,7 +203,7 @@ fn a_file_that_ends_within_a_field_never_goes_live_and_one_that_is_the_live_one_
             folder.replace("robots.txt", good);
             wait_until("the good file", || running.events("unchanged") > number);
         }
-        // The writer continues.
+        // The writer continues to write.
         let whole = format!("{head}User-agent: GPTBot\nDisallow: /");
         folder.replace("robots.txt", &whole);
         wait_until("the whole file", || running.get("/robots.txt", FIREFOX).body == whole);
@@ -212,7 +213,7 @@ fn a_file_that_ends_within_a_field_never_goes_live_and_one_that_is_the_live_one_
     folder.replace("robots.txt", cut);
     assert_has(gated(&running), &["the file is only the beginning of the previous version and ends in line 5"]);
     assert_eq!(running.get("/page.html", GPTBOT).status, 403);
-    // By itself, the file allows GPTBot everything.
+    // Judged by itself, this file allows GPTBot everything.
     let (_folder, running) = config("").robots(cut).start();
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
 }
@@ -242,13 +243,14 @@ fn new_rules_only_observe_while_they_are_new() {
     let first = running.wait_for_event("observed", |line| line["reason"] == "grace");
     let said = format!("2 rules only observe until {} at the latest", first["grace_end"].as_str().unwrap());
     assert_eq!(message(&first), said);
-    // Not again, whichever worker handles the next request.
+    // The message about the new rules must not be logged again, whichever worker handles the next
+    // requests.
     for _ in 0..8 {
         assert_eq!(running.get("/page.html", GPTBOT).status, 200);
     }
     wait_until("their lines", || running.count("observed", |line| line["reason"] == "grace") == 9);
     assert_eq!(running.count("observed", |line| line.get("message").is_some()), 1);
-    // The observing mode says what would happen, and when.
+    // In the mode `observe`, the log must say what would happen, and from when on.
     folder.configure(folder.read("robotsd.toml").replace("mode = \"refuse\"", "mode = \"observe\""));
     running.event("config");
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
@@ -256,7 +258,7 @@ fn new_rules_only_observe_while_they_are_new() {
     running.wait_for_event("observed", |line| in_grace(line) && line["would"] == "refuse");
 }
 
-/// With `refuse_findings`, as shipped.
+/// This uses `refuse_findings`, as the shipped config does.
 #[test]
 fn a_file_with_an_error_is_held_and_a_first_one_leaves_the_site_without() {
     let (bad, good) = ("User-agent: *\nDisallow: drafts/\n", "User-agent: *\nDisallow: /drafts/\n");

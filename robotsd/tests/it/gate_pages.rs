@@ -1,5 +1,5 @@
-//! Pages that the gate watches: sitemaps of a real upstream, lists, and pages that search engines
-//! request; and a baseline.
+//! Tests the pages that the gate protects: from sitemaps of a real upstream, from lists, and pages
+//! that search engines request. Also tests a baseline.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,10 +9,10 @@ use crate::harness::*;
 use crate::played_dns::PlayedDns;
 
 const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
-/// The accident, which blocks no crawler entirely.
+/// A mistaken version that blocks no crawler entirely.
 const ACCIDENT: &str =
     "User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";
-/// A reasonable owner's edit.
+/// A version that an owner may reasonably publish.
 const EDIT: &str = "User-agent: *\nDisallow: /cart/\nDisallow: /admin/\n";
 
 fn urlset(urls: impl Iterator<Item = String>) -> Vec<u8> {
@@ -41,12 +41,12 @@ fn status(running: &Running) -> Value {
     running.ask_admin("GET /status").json()["sites"][0].take()
 }
 
-/// Returns the warning about what the gate watches.
+/// Returns the warning about the pages that the gate protects.
 fn warning(running: &Running) -> String {
     message(&running.wait_for_event("gate", |line| line["level"] == "warn")).to_owned()
 }
 
-/// Waits until the gate watches this many pages of a list.
+/// Waits until the gate protects this many pages of a list.
 fn watches(running: &Running, of: &str, count: u64) {
     let is_it = |list: &Value| list["of"] == of && list["count"] == count;
     wait_for(&format!("{count} pages {of}"), || {
@@ -58,13 +58,13 @@ fn live(running: &Running) -> String {
     running.request("GET", "/robots.txt", &[("Host", "shop.test"), ("User-Agent", FIREFOX)]).body
 }
 
-/// Publishes a robots.txt that the gate lets pass.
+/// Publishes a robots.txt that passes the gate.
 fn goes_live(folder: &Folder, running: &Running, text: &str) {
     folder.replace("robots.txt", text);
     wait_until("the version", || live(running) == text);
 }
 
-/// Returns the message about the pending version.
+/// Waits until a version is pending, and returns the message about it.
 fn waits(running: &Running) -> String {
     let event = running.event("gated");
     assert_eq!(live(running), OPEN, "the version before stays");
@@ -86,7 +86,7 @@ fn the_accident_is_held_through_sitemaps_and_accept_says_what_to_commit() {
     folder.write("robots.accepted.txt", OPEN);
     let running = folder.start();
     running.command(&["reload"]).succeeded();
-    // 50,100 pages are more than are kept, so every second one is kept.
+    // 50,100 pages are more than the gate keeps, so it keeps every second one.
     watches(&running, "of the sitemaps", 25_050);
     let heads = upstream.requests();
     assert!(heads.iter().all(|head| head.to_ascii_lowercase().contains("host: shop.test\r\n")), "{heads:?}");
@@ -109,7 +109,7 @@ fn the_accident_is_held_through_sitemaps_and_accept_says_what_to_commit() {
     let said = running.command(&["accept", "shop", hash]).succeeded();
     assert_eq!(live(&running), ACCIDENT);
     let copy = said.lines().find(|line| line.trim().starts_with("cp ")).expect(&said).trim();
-    // The suggested command can be run as printed.
+    // The suggested command must work as it is printed.
     assert!(std::process::Command::new("sh").arg("-c").arg(copy).status().unwrap().success());
     assert_eq!(folder.read("robots.accepted.txt"), ACCIDENT);
 }
@@ -182,7 +182,8 @@ fn a_list_counts_and_an_updated_baseline_lets_a_version_go_live() {
     assert_has(waits(&running), &["lose 2 of 3 pages of urls.txt (66 %)"]);
     folder.replace("robots.accepted.txt", ACCIDENT);
     wait_until("the version", || live(&running) == ACCIDENT);
-    // A changed list applies from then on; an unreadable list leaves the known pages.
+    // A changed list must be used from then on. If a list cannot be read, the known pages must be
+    // kept.
     folder.replace("urls.txt", "/guide/1\n/guide/2\n");
     watches(&running, "of urls.txt", 2);
     folder.replace("urls.txt", "guide\n");
@@ -202,7 +203,7 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     running.command(&["reload"]).succeeded();
     watches(&running, "of the sitemaps", 30);
     watches(&running, "of urls.txt", 31);
-    // Losing half of a list is not an accident.
+    // Losing half of a list must not be reported.
     folder.replace("urls.txt", urls(16));
     watches(&running, "of urls.txt", 16);
     assert_eq!(status(&running)["problems"], json!([]));
@@ -216,7 +217,7 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     watches(&running, "of urls.txt", 7);
     let said = format!("problem: gate: {of_urls}: if this is intended, run `robotsd reload`");
     wait_until(&said, || unfolded(&running.command(&["status"]).out).contains(&said));
-    // A growing list is compared with its content while it was complete.
+    // A growing list must be compared with its content when it was last complete.
     folder.replace("urls.txt", urls(8));
     watches(&running, "of urls.txt", 8);
     let problems = || status(&running)["problems"].to_string();
@@ -227,14 +228,14 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     watches(&running, "of the sitemaps", 1);
     let of_sitemaps = lost("of the sitemaps", "1 page", 30);
     wait_until(&of_sitemaps, || problems().contains(&of_sitemaps));
-    // The warning is logged once only, and a full reload counts as having seen it.
+    // The warning must be logged only once. After a full reload, it counts as seen.
     running.command(&["reload"]).succeeded();
     wait_until("no problem", || problems() == "[]");
     let said = || running.count("gate", |line| line["level"] == "warn" && message(line).contains("the list of pages"));
     wait_until("a line for each list", || said() >= 2);
     assert_eq!(said(), 2);
     running.end();
-    // A start uses the list that was read last.
+    // After a restart, the list is used that was last read.
     let running = folder.start();
     watches(&running, "of the sitemaps", 1);
     assert_eq!(status(&running)["problems"], json!([]));
@@ -258,10 +259,10 @@ fn pages_that_verified_search_engines_request_most_count() {
     let request = |path: &str, client: &str| {
         running.request("GET", path, &[("Host", "shop.test"), ("User-Agent", bot), ("X-Forwarded-For", client)])
     };
-    // Requests of other clients do not count.
+    // Requests of other clients must not count.
     (0..9).for_each(|_| drop(request("/impostor", "9.9.9.9")));
     wait_until("the board to have them", || {
-        // The first request may arrive before the host names are known.
+        // The first request may arrive before the host names have been resolved.
         for path in ["/news/1", "/news/2?token=secret", "/2026/a", "/page.html"] {
             request(path, "8.8.4.1");
         }
@@ -280,7 +281,7 @@ fn a_first_start_serves_the_baseline_while_another_version_is_held() {
     let folder = site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nsitemaps = false\n");
     folder.write("robots.accepted.txt", OPEN);
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
-    // Without the files of an earlier process, as in a container that is replaced.
+    // There are no files of an earlier process, as in a container that was replaced.
     for _ in 0..2 {
         let _ = fs::remove_dir_all(folder.at("state"));
         let running = folder.start();
@@ -338,7 +339,7 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     let sitemap = ["--sitemap", "sitemap.xml"];
     assert_has(check(&sitemap).error, &["lose 400 of 400 pages of the sitemaps (100 %)", "and 390 more of them"]);
     assert_has(check(&["--sitemap", "/none.xml"]).failed(1), &["sitemaps not read: /none.xml"]);
-    // Accepted by committing it.
+    // The operator accepts the version by committing it.
     folder.write("robots.accepted.txt", ACCIDENT);
     check(&sitemap).succeeded();
     assert!(!folder.at("state").exists(), "no state is read or made");

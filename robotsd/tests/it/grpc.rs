@@ -1,4 +1,4 @@
-//! gRPC through robotsd, with third-party clients and servers.
+//! Sends gRPC calls through robotsd, between clients and servers of third parties.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,7 +24,7 @@ use crate::harness::*;
 
 const SCRIPT: &str = "robotsd/tests/cases/grpc_calls.py";
 
-/// A gRPC server with grpcio; killed when dropped.
+/// A gRPC server that uses grpcio. It is killed when this is dropped.
 struct GrpcServer {
     _process: KillOnDrop,
     port: u16,
@@ -40,22 +40,22 @@ impl GrpcServer {
     }
 }
 
-/// Returns Python with grpcio, if installed.
+/// Returns Python with grpcio; `None` if it is not installed.
 fn python() -> Option<Command> {
     python_with("grpc", "grpcio")
 }
 
-/// Returns the results of each call to a port.
+/// Makes each call to this port, and returns the results.
 fn calls(port: u16) -> Value {
     run(python().unwrap().arg(project(SCRIPT)).args(["call", &port.to_string()])).ends_with(0).json()
 }
 
-/// Returns the result of a refused call to a port under this name: its code, message and fields.
+/// Makes a call under this name that is refused. Returns its code, message and fields.
 fn refused(port: u16, agent: &str) -> Option<Value> {
     Some(run(python()?.arg(project(SCRIPT)).args(["refused", &port.to_string(), agent])).ends_with(0).json())
 }
 
-/// Creates a config whose site speaks HTTP/2 to a port.
+/// Creates a config. Its site has an upstream at this port that speaks HTTP/2.
 fn config(port: u16) -> Config {
     let robots = "robots = { source = \"inline\", text = \"User-agent: *\\nDisallow: /private/\" }";
     let site = format!("upstreams = [\"http://127.0.0.1:{port}\"]\nupstream.http2 = true\n{robots}");
@@ -67,14 +67,14 @@ fn grpcio_gets_the_same_results_through_robotsd() {
     let Some(python) = python() else { return };
     let (alone, server) = (GrpcServer::start(python), GrpcServer::start(self::python().unwrap()));
     let (_folder, proxy) = config(server.port).start();
-    // Concurrently, because most of the time is spent waiting.
+    // Both run at the same time, because they spend most of the time waiting.
     let (direct, through) = std::thread::scope(|scope| {
         let direct = scope.spawn(|| calls(alone.port));
         let through = calls(proxy.address.port());
         (direct.join().unwrap(), through)
     });
     assert_eq!(through, direct);
-    // The results are also the expected ones.
+    // The results must also be the expected ones.
     for (call, want) in [
         ("unary", json!(["hi", "OK", "1", "kept", "00ff"])),
         ("status", json!(["NOT_FOUND", "no such thing: 100 % \u{e9}"])),
@@ -93,7 +93,7 @@ fn grpcio_gets_the_same_results_through_robotsd() {
     }
 }
 
-/// A codec that passes messages unchanged.
+/// A codec that does not change messages.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Octets;
 
@@ -132,7 +132,7 @@ impl Decoder for Octets {
     }
 }
 
-/// A tonic service that sends back what it receives.
+/// A tonic service that echoes what it receives.
 #[derive(Clone)]
 struct Echo;
 
@@ -199,7 +199,7 @@ async fn tonic_calls_tonic_through_robotsd() {
     let path = PathAndQuery::from_static("/test.Echo/Streams");
     let mut heard = client.streaming(request, path, Octets).await.unwrap().into_inner();
     for message in ["one", "two", "three"] {
-        // The next message is sent when the last one has come back.
+        // The next message is sent only when the last one has come back.
         say.send(Bytes::from_static(message.as_bytes())).unwrap();
         assert_eq!(heard.message().await.unwrap().unwrap(), message);
     }
@@ -207,7 +207,7 @@ async fn tonic_calls_tonic_through_robotsd() {
     assert!(heard.message().await.unwrap().is_none());
 }
 
-/// Creates a config of a site without a backend, which a refused request never reaches.
+/// Creates a config whose site has no backend. A refused request must not need one.
 fn refusing() -> Config {
     let robots = "User-agent: GPTBot\\nDisallow: /test.Calls/\\nUser-agent: CCBot\\nCrawl-delay: 30";
     let site = format!(
@@ -231,19 +231,19 @@ fn grpcio_is_refused_with_a_status_of_its_own() {
     assert_eq!((&line["status"], &line["grpc_status"], &line["action"]), (&json!(200), &json!(7), &json!("refused")));
     assert_eq!((&line["octets"], &line["whole"]), (&json!(0), &json!(true)));
 
-    // For all others, the server is unavailable.
+    // For all other clients, the server is unavailable.
     assert_eq!(refused(proxy.address.port(), "caller/1.0").unwrap()[0], "UNAVAILABLE");
     assert_eq!(refused(proxy.address.port(), "CCBot/2.0").unwrap()[0], "UNAVAILABLE");
     let answer = refused(proxy.address.port(), "CCBot/2.0").unwrap();
     assert_eq!(answer[0], "RESOURCE_EXHAUSTED", "{answer}");
     let fields = answer[2].as_object().unwrap();
     let number = |name: &str| fields[name].as_str().unwrap().parse::<u64>().unwrap();
-    // Less than the delay by the time since the previous request.
+    // This is the crawl delay, minus the time since the previous request.
     assert!((1..=33).contains(&number("retry-after")), "{answer}");
     assert!((1..=33_000).contains(&number("grpc-retry-pushback-ms")), "{answer}");
     proxy.wait_for_event("limited", |line| line["grpc_status"] == 8);
 
-    // The real HTTP status and the real action are counted.
+    // The metrics must contain the real HTTP status and the real action.
     let series = [
         "\nrobotsd_decisions_total{site=\"calls\",outcome=\"refused\"} 1\n",
         "\nrobotsd_decisions_total{site=\"calls\",outcome=\"limited\"} 1\n",
@@ -257,7 +257,7 @@ async fn a_refused_call_ends_with_its_head_whatever_comes_before() {
     let (_folder, proxy) = refusing().start();
     let channel = Channel::from_shared(format!("http://{}", proxy.address)).unwrap().user_agent("GPTBot/1.2").unwrap();
     let mut client = tonic::client::Grpc::new(channel.connect().await.unwrap());
-    // A message larger than the window of its stream, and one that never ends.
+    // One message is larger than the window of its stream, and one never ends.
     client.ready().await.unwrap();
     let path = PathAndQuery::from_static("/test.Calls/Echo");
     let large = tonic::Request::new(Bytes::from(vec![7; 8 << 20]));

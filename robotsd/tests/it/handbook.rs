@@ -1,5 +1,6 @@
-//! The pages of the handbook that are generated: commands from `--help`, config keys from the schema and the shipped config, and copies of
-//! the pages that findings link to. `UPDATE_DOCS=1` writes them.
+//! Compares the generated pages of the handbook with what they are generated from: commands from
+//! `--help`, config keys from the schema and the shipped config, and the pages that findings link
+//! to. `UPDATE_DOCS=1` writes them.
 
 use std::fmt::Write;
 
@@ -39,10 +40,10 @@ A table in double brackets, such as `[[site]]`, may occur several times. For com
 ```
 ";
 
-/// The address of the handbook in pages that are not part of it.
+/// Address of the handbook, for pages that are not part of it.
 const HANDBOOK: &str = "https://github.com/OWNER/tower-robots/blob/main/docs/src/";
 
-/// Compares a page with its expected text; `UPDATE_DOCS=1` writes it instead.
+/// Compares a page with its expected text. With `UPDATE_DOCS=1`, writes the page instead.
 fn compare(page: &str, text: &str) {
     let path = project("docs/src/reference").join(page);
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -53,13 +54,13 @@ fn compare(page: &str, text: &str) {
     assert!(found == text, "{page}: run this test with UPDATE_DOCS=1; first difference: {differs:?}");
 }
 
-/// Adds the help of a command, and of the commands below it.
+/// Adds the help of a command and of its subcommands to a page.
 fn add_command(words: &[&str], page: &mut String) {
     let help = run(robotsd().args(words).arg("--help").env_remove("COLUMNS")).succeeded();
     let help: Vec<_> = help.lines().map(str::trim_end).collect();
     let help = help.join("\n");
     let below = help.split("Commands:\n").nth(1).map(|list| list.split("\n\n").next().unwrap());
-    // The text of a command may go on below it, further in.
+    // The description of a command may continue on the next line, which is indented further.
     let below =
         below.into_iter().flat_map(str::lines).filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let below: Vec<_> =
@@ -79,15 +80,15 @@ fn the_page_of_commands_has_the_help_of_each() {
     compare("commands.md", &page);
 }
 
-/// A table of the shipped config.
+/// A table of the shipped config, with its keys.
 #[derive(Default)]
 struct Section {
-    /// `site.robots`; empty for the top of the file.
+    /// Name of the table, such as `site.robots`; empty for the keys at the top of the file.
     path: String,
     header: String,
     about: String,
     keys: Vec<ShippedKey>,
-    /// A list that follows a key.
+    /// The list that follows the keys in the comment, if any.
     list: String,
 }
 
@@ -99,12 +100,12 @@ impl Section {
 
 struct ShippedKey {
     name: String,
-    /// Its default; `None` if it is not set.
+    /// Default of the key; `None` if it is not set by default.
     value: Option<String>,
     about: String,
 }
 
-/// The tables of the shipped config with their keys, each with the comment above it.
+/// Returns the tables of the shipped config with their keys. Each key has the comment above it.
 fn sections(shipped: &str) -> Vec<Section> {
     let mut sections = vec![Section::default()];
     let mut comment = Vec::new();
@@ -130,22 +131,22 @@ fn sections(shipped: &str) -> Vec<Section> {
             comment.push(text);
         }
     }
-    // The introduction of the file is not about a table.
+    // The introduction of the file does not belong to a table.
     sections[0].list.clear();
     sections
 }
 
-/// The keys of a table in the schema.
+/// Returns the keys of a table in the schema.
 fn properties<'s>(schema: &'s Value, path: &str) -> &'s Value {
     path.split('.').filter(|name| !name.is_empty()).fold(schema, |schema, name| table(&schema["properties"][name]))
 }
 
-/// The schema of a table, which a list may repeat.
+/// Returns the schema of a table. If the table may occur several times, this is the schema of one.
 fn table(schema: &Value) -> &Value {
     if schema["items"]["properties"].is_object() { &schema["items"] } else { schema }
 }
 
-/// How a value is written.
+/// Describes how a value is written in the config.
 fn kind(schema: &Value) -> String {
     let listed = |values: &[Value]| values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
     if let Some(words) = schema["enum"].as_array() {
@@ -170,7 +171,8 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// Text of a comment as Markdown: quoted values as code, and paths of the handbook as links.
+/// Converts the text of a comment to Markdown. Quoted values become code, and paths in the handbook
+/// become links.
 fn markdown(text: &str) -> String {
     let mut markdown = String::new();
     for (number, part) in text.split('`').enumerate() {
@@ -193,7 +195,7 @@ fn markdown(text: &str) -> String {
     markdown
 }
 
-/// Divides the comment of a key into its default, if it is named, and the rest.
+/// Splits the comment of a key into the default, if the comment contains it, and the rest.
 fn default_and_rest(about: &str) -> (Option<&str>, String) {
     let Some((before, rest)) = about.split_once("Default: ") else { return (None, about.to_owned()) };
     let end = rest.find(". ").map_or(rest.len(), |end| end + 1);
@@ -201,7 +203,7 @@ fn default_and_rest(about: &str) -> (Option<&str>, String) {
     (Some(default.trim_end_matches('.')), format!("{before}{}", after.trim_start()).trim_end().to_owned())
 }
 
-/// A row of the page about a key.
+/// Returns the row about a key in the page.
 fn row(key: &ShippedKey, schema: &Value, is_required: bool) -> String {
     let (named, about) = default_and_rest(&key.about);
     let default = match (&key.value, named) {
@@ -238,7 +240,8 @@ fn the_page_of_the_config_has_every_key() {
             let is_required = known["required"].as_array().is_some_and(|keys| keys.contains(&json!(key.name)));
             page.push_str(&row(key, of_key, is_required));
         }
-        // Keys that the file describes elsewhere: in the table that has most keys in common.
+        // The shipped config describes some keys elsewhere. They are added to the table that has
+        // the most keys in common with theirs.
         for (name, of_key) in known["properties"].as_object().into_iter().flatten() {
             let path = format!("{}.{name}", section.path);
             let is_table = sections.iter().any(|other| other.path == path.trim_start_matches('.'));
@@ -263,15 +266,16 @@ fn the_page_of_the_config_has_every_key() {
     compare("config.md", &page);
 }
 
-/// What `robotsd check --explain` prints about a lint: why it matters, a bad and a good example.
+/// Returns what `robotsd check --explain` prints about a lint: why it matters, a bad example and a
+/// good one.
 fn explanation(code: &str) -> String {
     let text = run(robotsd().args(["check", "--explain", code])).succeeded();
-    // How to turn it off is described once for all lints.
+    // How to turn a lint off is described once, for all lints.
     let (text, _) = text.trim_end().rsplit_once("\n\n").unwrap();
     format!("\n### Example: `{code}`\n\n```text\n{text}\n```\n")
 }
 
-/// Findings link to pages of the documentation of the libraries, which therefore remain there.
+/// Findings link to pages in the documentation of the libraries, so these pages must stay there.
 #[test]
 fn the_pages_that_findings_link_to_are_copied() {
     for (page, source) in [("lints.md", "src/docs/lints.md"), ("answers.md", "robotsd/src/docs/answers.md")] {

@@ -1,4 +1,5 @@
-//! A file system that hangs: reading a file blocks forever, but only what needs that file waits.
+//! Tests a file system that hangs: reading a file blocks forever. Only what needs that file may
+//! wait.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -11,7 +12,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /page\n";
 const EXPECTED: &str = "[[allow]]\nagents = [\"bingbot\"]\npaths = [\"/\"]\n";
-/// Creates the config of a healthy site.
+/// Creates a config with a site whose files do not hang.
 fn well() -> Config {
     let keys = "hosts = [\"well.test\"]\nroot = \".\"\nrobots.path = \"well.txt\"";
     Config::refusing().admin().site("well", keys).file("well.txt", ROBOTS).file("page.html", "hello")
@@ -21,7 +22,7 @@ fn get(running: &Running, target: &str) -> Answer {
     running.ask_admin(&format!("GET {target}"))
 }
 
-/// Returns the board of the healthy site, in a folder with its config.
+/// Creates the board of that site, in a folder with its config.
 fn board() -> (Folder, PathBuf) {
     let folder = well().keys("state_dir = \"state\"").folder();
     let board = folder.at("state/board/well");
@@ -29,7 +30,7 @@ fn board() -> (Folder, PathBuf) {
     (folder, board)
 }
 
-/// Returns the name of a day's file.
+/// Returns the name of the board's file for a day.
 fn file_of(time: SystemTime) -> String {
     format!("{}.jsonl", &humantime::format_rfc3339_seconds(time).to_string()[..10])
 }
@@ -38,7 +39,8 @@ fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Compiles a preloaded library in which opening a file hangs; `None` if it cannot be compiled.
+/// Compiles a library that is preloaded and makes opening a file hang; `None` if it cannot be
+/// compiled.
 fn hanging_open(folder: &Path) -> Option<PathBuf> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/hanging_files/hang.c");
     let library = folder.join("hang.so");
@@ -82,7 +84,7 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
         }
         assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (status, status));
     }
-    // Without the site its file is not needed.
+    // Without the site, its file is not needed.
     folder.write("robotsd.toml", well().to_string());
     running.wait_for_message("config", "site \"hanging\" is removed");
     assert_lacks(says(&["status"]), &["site hanging"]);
@@ -90,8 +92,8 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
     running.end();
 }
 
-/// Opening a FIFO would wait for a writer. Each request would occupy a thread until no file could
-/// be served any more.
+/// Opening a FIFO waits for a writer. Each request would block a thread, until no file could be
+/// served any more.
 #[test]
 fn only_regular_files_of_a_root_are_served() {
     const CLIENTS: usize = 8;
@@ -120,18 +122,18 @@ fn only_regular_files_of_a_root_are_served() {
             });
         }
     });
-    // Threads that open files end when they are idle for a while. There are as many as concurrent
-    // requests, and a request is answered shortly before its thread is free again. One thread per
-    // request would be 256.
+    // Threads that open files end after they were idle for a while. There are about as many as
+    // concurrent requests, because a request is answered shortly before its thread is free again.
+    // With one thread per request, there would be 256.
     assert!(entries(&running, "task") <= threads + 6 * CLIENTS, "{threads} {}", entries(&running, "task"));
     wait_until("the connections to be closed", || entries(&running, "fd") <= descriptors);
-    // A FIFO with a writer, and one that replaces a file, are not served either.
+    // A FIFO with a writer must not be served either, nor one that replaces a file.
     let _writer = File::options().read(true).write(true).open(path("fifo")).unwrap();
     fs::rename(path("fifo"), path("page.html")).unwrap();
     assert_eq!((status("GET", "/page.html"), status("HEAD", "/page.html")), (404, 404));
 }
 
-/// The client chooses the length of a path, and a loop of links cannot lead to a file.
+/// A client can send a path of any length, and a loop of links never leads to a file.
 #[test]
 fn a_path_that_cannot_name_a_file_is_not_found() {
     let folder = well().folder();
@@ -156,8 +158,8 @@ fn a_path_that_cannot_name_a_file_is_not_found() {
     assert_eq!(running.request("GET", "/page.html", &[("Host", "well.test")]).status, 200);
 }
 
-/// Nothing writes into a FIFO that a config names as a file. The reader reports this, and does not
-/// wait.
+/// Nobody writes to a FIFO that the config names as a file. robotsd must report this instead of
+/// waiting for a writer.
 #[test]
 fn a_fifo_that_a_config_names_is_an_error_and_nothing_waits_for_it() {
     let site = "hosts = [\"a.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"";
@@ -215,7 +217,7 @@ fn an_access_log_pipe_without_a_reader_is_an_error_at_the_start() {
     assert_has(served.said(), &["a pipe without a reader"]);
 }
 
-/// A log may be a pipe that is read, and no line is lost.
+/// The access log may be a pipe that another program reads. No line may be lost.
 #[test]
 fn a_log_of_requests_may_be_a_pipe_that_is_read() {
     let folder = well().tables("[log]\naccess = \"combined\"\naccess_path = \"fifo\"").folder();
@@ -231,12 +233,12 @@ fn a_log_of_requests_may_be_a_pipe_that_is_read() {
     assert!(line.starts_with(b"127.0.0."), "{line:?}");
 }
 
-/// However many clients request the board, few threads wait for its files, and all clients get a
-/// response.
+/// However many clients request the board, only a few threads may wait for its files, and all
+/// clients must get a response.
 #[test]
 fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     let (folder, board) = board();
-    // Today, and tomorrow in case it begins during the test.
+    // Files for two days are made to hang, because the next day may begin during the test.
     let writers: Vec<File> = [0, 1]
         .map(|days| {
             let at = SystemTime::now() + Duration::from_secs(days * 86_400);
@@ -256,24 +258,24 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
         assert_eq!(answer.status, 503, "{}", answer.body);
         assert_has(&answer.body, &["state/board could not be read in 5 seconds"]);
     }
-    // The threads that read, the one that writes, and some that do other short work.
+    // These are the threads that read, the thread that writes, and some that do other short work.
     assert!(threads() <= before + 13, "{before} {}", threads());
     assert_eq!(get(&running, "/readyz").status, 200);
-    // The command responds. It exits with 1 once robotsd notices that the board cannot be written.
+    // The command must respond. It exits with status 1 once robotsd notices that the board cannot
+    // be written.
     let status = running.command(&["status"]);
     assert!(matches!(status.code, Some(0 | 1)), "{status:?}");
     assert_has(&status.out, &["site well"]);
     assert_eq!(page(&running, "well.test"), 403);
-    // When the files are readable, or gone, the board works again.
+    // Once the files can be read or are gone, the board must work again.
     drop(writers);
-    // Something may be written there in the meantime.
+    // The process may write a new file in the meantime.
     wait_until("the files are gone", || fs::remove_dir_all(&board).is_ok());
     wait_until("the board", || ask().status == 200);
     running.end();
 }
 
-/// Old files are listed, removed and merged after everything else. If one hangs, no request waits
-/// for it.
+/// Old files are listed, removed and folded last. If one of them hangs, no request may wait for it.
 #[test]
 fn a_hanging_old_board_file_delays_no_request() {
     let (folder, board) = board();

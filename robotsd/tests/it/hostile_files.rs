@@ -1,4 +1,4 @@
-//! Crafted files, as a pull request may contain them: time and memory of the commands that read
+//! Measures the time and memory that commands need for crafted files, as a pull request may contain
 //! them.
 //!
 //! Times are only meaningful in an optimised build: `ROBOTSD_HOSTILE` names one, and without it
@@ -15,11 +15,12 @@ use tower_robots::live::VersionHash;
 
 use crate::harness::*;
 
-/// The limits for one command.
+/// Limits for one command.
 const SECONDS: u64 = 4;
 const MEBIBYTES: u64 = 500;
 
-/// Default size of a file, in bytes: enough to reveal a cost that is worse than linear.
+/// Default size of a file, in bytes. It is large enough to reveal a cost that grows faster than the
+/// size.
 const OCTETS: usize = 432 << 10;
 
 fn octets() -> usize {
@@ -27,7 +28,7 @@ fn octets() -> usize {
     octets.map_or(OCTETS, |octets| octets.parse().expect("a number of octets"))
 }
 
-/// Returns a head, followed by as many units as fit.
+/// Returns a file that consists of a head, followed by as many units as fit.
 fn filled(head: &str, unit: impl Fn(usize) -> String) -> Vec<u8> {
     let mut file = head.to_owned();
     for number in 0.. {
@@ -40,24 +41,24 @@ fn filled(head: &str, unit: impl Fn(usize) -> String) -> Vec<u8> {
     file.into_bytes()
 }
 
-/// Returns a head, a repeated unit, and a tail.
+/// Returns a file that consists of a head, a repeated unit, and a tail.
 fn long(head: &str, unit: &str, tail: &str) -> Vec<u8> {
     let times = octets().saturating_sub(head.len() + tail.len()) / unit.len();
     [head, &unit.repeat(times), tail].concat().into_bytes()
 }
 
-/// Returns for each lint a file with many copies of its example. The copies differ except in what
-/// the lint finds.
+/// Returns one file per lint, which contains the lint's example many times. The copies differ only
+/// in what the lint does not consider.
 fn of_lints() -> impl Iterator<Item = (String, Vec<u8>)> {
     Lint::all().iter().map(|lint| {
         let example: String = String::from_utf8_lossy(&lint.bad.bytes()).chars().take(2_000).collect();
-        // A rule per copy makes the copies different.
+        // Each copy has another rule, so that the copies differ.
         let copy = |number: usize| format!("{example}\nAllow: /{number}\n");
         (lint.code.to_owned(), filled("", copy))
     })
 }
 
-/// Other files, each crafted for one weakness.
+/// Returns more files, each of which exploits one possible weakness.
 fn others() -> Vec<(&'static str, Vec<u8>)> {
     const ALL: &str = "User-agent: *\n";
     let crawlers: Vec<_> = tower_robots::agent::Registry::builtin().crawlers().map(|one| &one.name).collect();
@@ -147,8 +148,8 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The commands that read a robots.txt from a pull request. Only the first two run on the lints'
-/// files.
+/// Commands that read a robots.txt from a pull request. Only the first two run on the files of the
+/// lints.
 const COMMANDS: [&[&str]; 6] = [
     &["check", "robots.txt"],
     &["check", "--unsafe-fixes", "--diff", "robots.txt"],
@@ -158,10 +159,10 @@ const COMMANDS: [&[&str]; 6] = [
     &["test", "robots.test.toml"],
 ];
 
-/// Returns the processor time of a command and its peak memory use, which other programs on the
-/// machine do not affect.
+/// Returns the processor time, the peak memory and the exit status of a command. Other programs on
+/// the machine do not affect the two measurements.
 fn cost(command: &mut Command) -> (Duration, u64, Option<i32>) {
-    /// The clock tick of `/proc`, which is the same on all current Linux platforms.
+    /// Clock tick of `/proc`. It is the same on all current Linux platforms.
     const TICK: Duration = Duration::from_millis(10);
     let start = Instant::now();
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -173,7 +174,7 @@ fn cost(command: &mut Command) -> (Duration, u64, Option<i32>) {
         let held =
             status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
         peak = peak.max(held.unwrap_or(0));
-        // The text before the closing parenthesis is the name of the program.
+        // The name of the program comes before the closing parenthesis.
         let stat = read("stat");
         let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
         let ticks: u32 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
@@ -198,7 +199,7 @@ fn a_hostile_file_costs_what_its_size_costs() {
     const EXPECTED: &str =
         "robots = \"robots.txt\"\n[[allow]]\nagents = [\"Googlebot\", \"*\"]\npaths = [\"/\", \"/a/b\"]\n";
     let others = others().into_iter().map(|(name, file)| (name.to_owned(), file, COMMANDS.len()));
-    // An order that distributes the files evenly over both halves.
+    // This order distributes the files evenly over both halves.
     let mut files: Vec<_> = of_lints().map(|(code, file)| (code, file, 2)).chain(others).collect();
     files.sort_by_key(|(name, ..)| VersionHash::of(name.as_bytes()).to_string());
     let judge = |files: &[(String, Vec<u8>, usize)]| {
@@ -224,7 +225,8 @@ fn a_hostile_file_costs_what_its_size_costs() {
     assert!(costly.is_empty(), "{costly}");
 }
 
-/// Settings and expectations are parsed to tables, which take a hundred times their size.
+/// Parsing settings or expectations to tables needs a hundred times their size, so their size must
+/// be limited.
 #[test]
 fn settings_and_expectations_have_a_size() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
@@ -247,7 +249,7 @@ fn settings_and_expectations_have_a_size() {
     }
 }
 
-/// Opening a FIFO waits for a writer, which may never come.
+/// Opening a FIFO waits for a writer, and there may never be one.
 #[test]
 fn a_fifo_that_a_command_names_is_refused_at_once() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n"), ("log", "")]);
@@ -274,8 +276,8 @@ fn a_fifo_that_a_command_names_is_refused_at_once() {
     }
 }
 
-/// A pipe is read if it is named on the command line, but not if it is found in a folder or instead
-/// of a settings file.
+/// A pipe must be read if the command line names it. It must not be read if it is found in a folder
+/// or in place of a settings file.
 #[test]
 fn unnamed_files_are_only_read_if_they_are_regular() {
     let folder = folder(&[("site/robots.txt", "User-agent: *\nDisallow: /x\n"), ("other/robots.txt", "")]);
@@ -292,12 +294,12 @@ fn unnamed_files_are_only_read_if_they_are_regular() {
     assert_has(error, &["other/robots-check.toml: this is not a regular file"]);
     let error = folder.run(["replay", "--robots", "site/robots.txt", "/dev/zero"]).error;
     assert_has(error, &["/dev/zero: this is a device"]);
-    // A pipe that is named is a log.
+    // A pipe that the command line names is read as a log.
     let pipe = "printf '' | \"$0\" replay --robots site/robots.txt /dev/stdin; \"$0\" check <(cat site/robots.txt)";
     run(Command::new("bash").current_dir(folder.path()).args(["-c", pipe, env!("CARGO_BIN_EXE_robotsd")])).succeeded();
 }
 
-/// Twenty sitemaps that send a byte now and then, each for as long as a request may take.
+/// Twenty sitemaps send a byte from time to time, each for as long as a request may take.
 #[test]
 fn dripping_sitemaps_do_not_exceed_the_total_timeout() {
     let origin = Origin::answering(|asked| {
@@ -312,16 +314,16 @@ fn dripping_sitemaps_do_not_exceed_the_total_timeout() {
     let asked = wait_for("sitemaps that were not fetched", || {
         let before = origin.requests().len();
         let shown = run(robotsd().args(["check", "--sitemap", "--timeout", "500ms", "--notes", &url])).out;
-        // On a busy machine robots.txt itself may take longer than that.
+        // On a busy machine, fetching robots.txt alone may exceed the timeout.
         let is_over = shown.contains("after 2s, this sitemap and the following ones were not fetched");
         is_over.then(|| origin.requests().len() - before - 1)
     });
-    // With half a second each, all of them would take ten seconds.
+    // Each sitemap takes half a second, so all of them together would take ten seconds.
     assert!(asked < 20, "{asked}");
 }
 
-/// A terminal gets only printable characters, whatever their source; a pipe gets the bytes that
-/// `patch` needs.
+/// A terminal must receive only printable characters, whatever file they come from. A pipe must
+/// receive the exact bytes, because `patch` needs them.
 #[test]
 fn no_file_content_can_control_a_terminal() {
     let hostile = "User-agent: *\nDissallow: /a\u{1b}[8m\u{1b}]0;x\u{7}\u{202e}\u{3164}\n";

@@ -1,4 +1,5 @@
-//! `[identity]`: who sent a request, based on the host names of a simulated DNS server.
+//! Tests `[identity]`, which finds out who sent a request. The evidence is host names of a
+//! simulated DNS server.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,8 +22,8 @@ const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// Returns a registry with one verifiable crawler, which is verified by host names, so that nothing
-/// is fetched.
+/// Returns a registry with one crawler that can be verified. It is verified by host names, so that
+/// nothing is fetched.
 pub(super) fn crawlers() -> String {
     let has_evidence = |crawler: &&Crawler| {
         !crawler.ranges.is_empty() || !crawler.reverse_dns.is_empty() || crawler.signature.is_some()
@@ -34,7 +35,7 @@ pub(super) fn crawlers() -> String {
     out + "[[crawler]]\nname = \"ExampleBot\"\ncategory = \"search\"\noperator = \"Example\"\nrdns = [\".bot.example\"]\n"
 }
 
-/// Creates a config of a site `shop` with one crawler that can be verified by simulated host names.
+/// Creates a config with a site `shop` and one crawler that simulated host names can verify.
 pub(super) fn known_by(names: &PlayedDns, listener: &str, identity: &str) -> Config {
     Config::new()
         .keys("state_dir = \"state\"")
@@ -68,7 +69,7 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
     let running = folder.start();
 
-    // No request has been verified on this network path yet, so none is refuted.
+    // Until a request on this network path has been verified, no claim is refuted.
     assert_eq!(from(&running, IMPOSTOR, "/page.html", BOT).status, 200);
     let known = |client: &str, path: &str, want: &str| {
         wait_until(want, || {
@@ -80,7 +81,8 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
     known(REAL, "/page.html", "verified");
     known(IMPOSTOR, "/page.html", "refuted");
 
-    // The impostor is refused although the file allows the request, with a text that names no rule.
+    // The impostor is refused although the file allows the request. The response must not name a
+    // rule.
     let refused = from(&running, IMPOSTOR, "/page.html", BOT);
     assert_eq!(refused.status, 403);
     assert_has(&refused.body, &["The request is not from ExampleBot, which it claims to be."]);
@@ -90,18 +92,18 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
         "decision": "allow", "address": IMPOSTOR, "rule": null, "group": null,
     });
     assert_part(&line, &part);
-    // The real crawler is still refused what the file disallows, and people are not checked.
+    // What the file disallows is still refused to the real crawler. Browsers are not checked.
     assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
     assert_eq!(from(&running, REAL, "/drafts/x", BOT).status, 403);
     assert_eq!(from(&running, IMPOSTOR, "/page.html", FIREFOX).status, 200);
     assert_eq!(from(&running, IMPOSTOR, "/robots.txt", BOT).status, 200, "everyone may read it");
 }
 
-/// Returns the names of the events when an impostor is only observed.
+/// Returns the names of the events that are logged if impostors are only observed.
 pub(super) fn events_of_an_impostor() -> BTreeSet<String> {
     let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example").names(IMPOSTOR, ptr(&["host.other.example"]));
-    // Also includes the copy of a list that no crawler uses.
+    // One of these events is about a saved list that no crawler uses.
     let copy = "wait = \"250ms\"\n[[identity.list]]\nurl = \"https://lists.example/none.json\"\npath = \"list.json\"";
     let folder = site(&names, copy, TRUSTING);
     folder.write("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#);
@@ -130,8 +132,8 @@ fn seconds() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// Returns the fields of a request to `shop.example` that is signed with that key over these
-/// components.
+/// Returns the fields of a signed request to `shop.example`. The signature is made with that key
+/// and covers these components.
 fn signature(path: &str, covered: &str) -> String {
     let created = seconds();
     let input = format!(
@@ -211,7 +213,7 @@ fn irrefutable_claims_need_attention_if_impostors_are_refused() {
     folder.configure(config("observe", "rdns = false\nimpostors = \"refuse\""));
     running.wait_for_message("config", "impostors");
     folder.with_config(&["status", "--problems"]).succeeded();
-    // With an override, impostors of its crawler can be refused, too.
+    // An override can also refuse impostors of its crawler.
     let refused = "[site.modes]\n\"agent:ExampleBot\" = \"refuse\"";
     folder.configure(config("observe", "rdns = false\nimpostors = \"refuse\"").tables(refused));
     wait_until("a problem", || folder.with_config(&["status", "--problems"]).code == Some(1));
@@ -222,7 +224,7 @@ fn irrefutable_claims_need_attention_if_impostors_are_refused() {
     assert_eq!(status.matches("nothing can refute").count(), 1, "{status}");
 }
 
-/// According to the config, it could refute claims.
+/// The config would allow the resolver to refute claims.
 #[test]
 fn a_resolver_that_has_never_answered_is_no_evidence() {
     let names = PlayedDns::start();
@@ -256,11 +258,11 @@ fn the_first_request_waits_for_names_if_configured() {
             assert_eq!(from(&running, client, "/page.html", BOT).status, 200);
             running.wait_for_event("request", |line| line["path"] == "/page.html" && line["address"] == client)
         };
-        // No request may wait longer. On a busy machine the host names may arrive later; then it is
-        // the first request from another address.
+        // Requests may wait at most this long. On a busy machine, the host names may arrive later;
+        // in that case, a first request from another address is tried.
         let found = (1..=20).find(|host| first(&format!("8.8.4.{host}"))["identity"] == want);
         let requests = found.unwrap_or_else(|| panic!("{wait}: {:?}", running.all("request")));
-        // A request that has waited is counted like any other.
+        // A request that has waited must be counted like any other.
         assert_eq!(from(&running, &format!("8.8.4.{requests}"), "/robots.txt", BOT).status, 200);
         let text = running.ask_admin("GET /metrics").body;
         for series in [
@@ -279,7 +281,7 @@ fn the_first_request_waits_for_names_if_configured() {
 #[test]
 fn behind_an_untrusted_proxy_no_request_is_refuted_and_the_status_says_so() {
     let names = PlayedDns::start();
-    // All requests come from the proxy's address, which has its own host name.
+    // All requests come from the address of the proxy, which has a host name of its own.
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", "");
     let running = folder.start();
     for _ in 0..3 {
@@ -290,7 +292,7 @@ fn behind_an_untrusted_proxy_no_request_is_refuted_and_the_status_says_so() {
     assert_eq!(names.asked(), Vec::<String>::new(), "an address of this machine is nobody's");
     drop(running);
 
-    // A proxy with a public address, whose networks the config does not name.
+    // This proxy has a public address, and the config does not list its network as trusted.
     names.names(IMPOSTOR, ptr(&["edge.cdn.example"]));
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
     let running = folder.start();
@@ -314,7 +316,8 @@ fn another_config_keeps_known_evidence() {
         running.has_event("request", |line| line["path"] == path && line["identity"] == "verified")
     };
     wait_until("a verified request", || is_verified("/page.html"));
-    // A check begins with this query; one of the following queries may be in flight.
+    // Every check begins with this query. One of the check's later queries may still be in
+    // progress.
     let asked = || names.asked().iter().filter(|question| question.starts_with("PTR ")).count();
     let before = asked();
     assert!(before > 0);
@@ -323,7 +326,7 @@ fn another_config_keeps_known_evidence() {
     running.event("config");
     wait_until("a verified request under the new config", || is_verified("/other.html"));
     assert_eq!(asked(), before);
-    // Without the table, claims are not checked.
+    // Without `[identity]`, claims are not checked.
     let without =
         config.split("[identity]").next().unwrap().to_owned() + "[log]\naddress = \"keep\"\naccess = \"json\"\n";
     folder.configure(without);
@@ -347,7 +350,7 @@ fn a_claim_can_be_checked_manually_step_by_step() {
                 DNS names of 8.8.4.1: crawl-1.bot.example.\n  addresses of crawl-1.bot.example";
     assert!(text.starts_with(want), "{text}");
 
-    // A single check has verified no address through the resolver.
+    // A single check cannot show that the resolver works on this path.
     let text = verify(IMPOSTOR, "ExampleBot", 3);
     let want = "9.9.9.9 as ExampleBot: undecided(unproven-resolver)\n  neither proved nor disproved by the evidence \
      that was checked\n";
@@ -361,7 +364,7 @@ fn a_claim_can_be_checked_manually_step_by_step() {
     assert_part(&answer, &json!({ "identity": { "outcome": "undecided" }, "crawler": "ExampleBot" }));
     assert_eq!(asked(), before, "nothing is looked up");
 
-    // Embedded lists can verify.
+    // The embedded lists can verify this claim.
     let text = run(robotsd().args(["agents", "--verify", "66.249.66.1", "--user-agent", "Googlebot", "--offline"])).out;
     assert!(text.starts_with("66.249.66.1 as Googlebot: verified(range)\n  list https://"), "{text}");
 }

@@ -1,5 +1,5 @@
-//! Site files that a config includes: a bad file affects no other, a host belongs to its first
-//! owner, and paths stay in the file's folder.
+//! Tests site files that a config includes. A bad file must not affect the others, a host must
+//! belong to its first owner, and paths must stay in the folder of the file.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::harness::*;
 const HEAD: &str = "include = [\"sites.d/*.toml\"]\nmode = \"refuse\"\nstate_dir = \"state\"\n\
     [admin]\naddress = \"127.0.0.1:0\"\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n";
 
-/// Returns a site with its own robots.txt, which disallows `/private/`.
+/// Returns a site with a robots.txt of its own, which disallows `/private/`.
 fn site(name: &str, host: &str) -> String {
     format!(
         "[[site]]\nname = {name:?}\nhosts = [{host:?}]\nroot = \".\"\nrobots.text = \"\"\"\nUser-agent: *\n\
@@ -16,12 +16,12 @@ fn site(name: &str, host: &str) -> String {
     )
 }
 
-/// Returns a file with one site, named like the file.
+/// Returns a file with one site that has the same name as the file.
 fn file(name: &str) -> String {
     site(name, &format!("{name}.example"))
 }
 
-/// Returns what a host serves, if a site has it.
+/// Returns the robots.txt of a host; `None` if no site has the host.
 fn served(running: &Running, host: &str) -> Option<String> {
     let answer =
         running.send(format!("GET /robots.txt HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes());
@@ -50,20 +50,20 @@ fn files_are_added_changed_and_removed_without_a_restart() {
     let (folder, running) = serving(&[
         ("robotsd.toml", HEAD),
         ("sites.d/a.toml", &file("a")),
-        // Neither is read: an editor's draft, and another extension.
+        // Neither of these is read: the draft of an editor, and a file with another extension.
         ("sites.d/.b.toml", "broken ="),
         ("sites.d/b.toml~", "broken ="),
     ]);
     assert!(is_of(&running, "a.example", "a"));
     assert_eq!(served(&running, "b.example"), None);
-    // Atomically, because a partial file would be rejected.
+    // The file is replaced atomically, because half a file would be rejected.
     folder.replace("sites.d/b.toml", file("b"));
     wait_until("a new file", || is_of(&running, "b.example", "b"));
     folder.replace("sites.d/a.toml", file("a").replace("/private/a", "/private/other"));
     wait_until("a changed file", || is_of(&running, "a.example", "other"));
     folder.remove("sites.d/b.toml");
     wait_until("a file that is gone", || served(&running, "b.example").is_none());
-    // The last file may be removed, because files may be added later.
+    // The last file may be removed, because more files may be added later.
     folder.remove("sites.d/a.toml");
     wait_until("the last file that is gone", || served(&running, "a.example").is_none());
     assert_eq!(running.events("config-rejected"), 0);
@@ -93,7 +93,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
         assert_has(&said, &["config: partly: ", place, why, "its last good copy stays in force"]);
         assert!(is_of(&running, "b.example", "b"), "{broken}");
         assert!(is_of(&running, "a.example", &format!("a{}", place.len() + why.len())), "{broken}");
-        // All reports say the same.
+        // All reports must have the same text.
         let reports = refused(&folder);
         let report = row(&reports, "path", folder.at("sites.d/b.toml").to_str().unwrap());
         let said = report["why"].as_str().unwrap();
@@ -109,7 +109,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
     }
     assert_has(running.ask_admin("GET /metrics").body, &["\nrobotsd_config_refused_files 1\n"]);
 
-    // A start finds the file broken, and uses the saved copy.
+    // A new process finds the file broken, and uses the saved copy.
     running.end();
     let running = folder.start();
     assert!(is_of(&running, "b.example", "b"));
@@ -128,7 +128,7 @@ fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
         ("robotsd.toml", &config),
         ("sites.d/a.toml", &file("a")),
         ("sites.d/b.toml", "[[site]]\nname = 1\n"),
-        // If two files name a new host, neither gets it.
+        // If two files contain the same new host, neither may get it.
         ("sites.d/c.toml", &format!("{}{}", file("c"), site("c2", "Shared.example."))),
         ("sites.d/d.toml", &format!("{}{}", file("d"), site("d2", "shared.example"))),
     ]);
@@ -146,7 +146,7 @@ fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
     wait_until("both", || is_of(&running, "shared.example", "c2") && is_of(&running, "d.example", "d"));
     folder.replace("sites.d/b.toml", file("b"));
     wait_until("all are there", || ready(&running, "?require=sites").0 == 200);
-    // A file that a running process cannot use does not take it out of rotation.
+    // A file that a running process cannot use must not take the process out of rotation.
     folder.write("sites.d/e.toml", "broken");
     running.wait_for_message("config-rejected", "e.toml:1:");
     assert_eq!(ready(&running, "?require=sites").0, 200);
@@ -157,7 +157,7 @@ fn a_name_and_a_host_belong_to_their_first_owner() {
     let own = format!("{HEAD}{}", site("main", "main.example"));
     let (folder, running) = serving(&[("robotsd.toml", &own), ("sites.d/m.toml", &file("m"))]);
     wait_until("the copies", || folder.at("state/include.json").is_file());
-    // Claimed by a new file that sorts before the owner's file, and by one that sorts after it.
+    // One new file that claims the host sorts before the owner's file, and one after it.
     for (name, claims, why) in [
         ("a", site("a", "m.example"), "the host \"m.example\" belongs to"),
         ("z", site("z", "M.EXAMPLE."), "the host \"M.EXAMPLE.\" belongs to"),
@@ -172,17 +172,17 @@ fn a_name_and_a_host_belong_to_their_first_owner() {
         assert!(is_of(&running, "m.example", "m") && is_of(&running, "main.example", "main"), "{name}");
         folder.remove(format!("sites.d/{name}.toml"));
     }
-    // A new claim in the config is rejected as well.
+    // A new site in the config itself must not get the host either.
     folder.configure(format!("{own}{}", site("new", "m.example")));
     running.wait_for_message("config-rejected", "robotsd.toml:19:10: the host \"m.example\" belongs to");
     assert!(is_of(&running, "m.example", "m"));
     folder.configure(&own);
-    // Atomically from one file to another, with the name of the site.
+    // The site moves from one file to another, with its name. Both files are replaced atomically.
     folder.write("sites.d/n.toml", file("m").replace("private/m", "private/n"));
     running.wait_for_message("config-rejected", "n.toml:2:8");
     folder.replace("sites.d/m.toml", file("q"));
     wait_until("the move", || is_of(&running, "m.example", "n") && is_of(&running, "q.example", "q"));
-    // The owner keeps the host, although its file is now broken.
+    // The owner must keep the host, although its file is broken now.
     folder.replace("sites.d/n.toml", "broken");
     folder.write("sites.d/a.toml", site("a", "m.example"));
     running.wait_for_message("config-rejected", "a.toml:3:10: the host \"m.example\" belongs to");
@@ -209,7 +209,7 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
         ("p.example", "m.toml", "p.example:8080"),
         ("p.example:9090", "m.toml", "p.example:8080"),
     ] {
-        // The sort order of the files does not matter.
+        // The order of the file names must not matter.
         for newcomer in ["sites.d/a.toml", "sites.d/z.toml"] {
             folder.write(newcomer, site("thief", claimed));
             let checked = folder.configured(["config", "check"]).ends_with(2);
@@ -225,11 +225,11 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
         let robots = served(&running, host).unwrap_or_default();
         assert!(robots.contains("/private/m") || robots.contains("/private/address"), "{host}: {robots}");
     }
-    // Another port, or an unowned host, is not a conflict either.
+    // Another port, or a host that nobody owns, must not be a conflict either.
     folder.write("sites.d/z.toml", [site("z1", "a.w.example:8080"), site("z2", "p.p.example")].concat());
     reload(&running, 0);
     assert!(is_of(&running, "a.w.example:8080", "z1") && is_of(&running, "p.p.example", "z2"));
-    // Two new files with the same host are rejected, whatever ports they name.
+    // Two new files with the same host must be rejected, even if they name different ports.
     folder.write("sites.d/x.toml", site("x", "new.example:8080"));
     folder.write("sites.d/y.toml", site("y", "new.example:9090"));
     assert_has(
@@ -262,7 +262,7 @@ fn an_ambiguous_site_name_is_refused_in_every_file() {
         ("sh\u{a0}op", "invisible character"),
         ("sh\u{3164}op", "invisible character"),
     ] {
-        // JSON writes a string as TOML reads it.
+        // A string in JSON has the same notation as in TOML.
         let named = site("x", "x.example").replacen("\"x\"", &json!(name).to_string(), 1).replace("\u{7f}", "\\u007f");
         folder.write("sites.d/x.toml", &named);
         let (place, refused) = ("sites.d/x.toml:2:8", "a site cannot be called");
@@ -369,7 +369,7 @@ fn paths_stay_in_the_folder_of_their_file_links_resolved() {
     assert_eq!(served(&running, "c.example"), None);
 }
 
-/// Document roots are not in the folder of the site files.
+/// The root folders of these sites are outside of the folder with the site files.
 #[test]
 fn paths_may_lead_into_the_folders_that_the_config_allows() {
     use std::os::unix::fs::symlink;
@@ -408,7 +408,7 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
     assert_has(&checked, &["robotsd.toml:1:25", "the folder ", "/gone does not exist"]);
     let running = folder.start();
     assert!(is_of(&running, "shop.example", "shop") && is_of(&running, "whole.example", "shop"));
-    // What the operator withdraws is not served from a copy either.
+    // If the operator removes a site, it must not be served from a saved copy either.
     folder.configure(HEAD);
     let said = reload(&running, 1);
     let of_files = said.lines().filter(|line| line.starts_with("config: partly: ") && line.contains(" is outside "));
@@ -416,7 +416,7 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
     assert_eq!(served(&running, "shop.example"), None);
 }
 
-/// One file is broken, one claims another's host, and one leads out of its folder.
+/// One file is broken, one claims a host of another, and one has a path outside of its folder.
 #[test]
 fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
     let files = if is_long() { 40 } else { 10 };
@@ -449,7 +449,8 @@ fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
             assert!(is_of(&running, &host(number, of), &format!("{mark}f{number}-{of}")), "{number} {of}");
         }
     }
-    // The same error of each site is shown once to people, and names the other sites.
+    // The same error in many sites must be shown to people only once, with the names of all these
+    // sites.
     let same = text(9, "").replace("Disallow", "Dissallow");
     folder.replace("sites.d/f9.toml", same);
     let checked = folder.configured(["config", "check"]);
@@ -480,7 +481,7 @@ fn an_unmatched_pattern_is_a_warning_and_an_invalid_one_an_error() {
     folder.configure(format!("{}{}", HEAD.replace("sites.d/*", "*/sites"), file("own")));
     let said = folder.configured(["config", "check"]).failed(2);
     assert_has(said, &["error: this is not a valid pattern: write a folder and file name", "robotsd.toml:1:12"]);
-    // A missing folder is not the same as a folder without files.
+    // A missing folder must not be treated like an empty folder.
     folder.configure(format!("{}{}", HEAD.replace("sites.d", "gone"), file("own")));
     assert_has(
         folder.configured(["config", "check"]).failed(2),

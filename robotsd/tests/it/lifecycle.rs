@@ -1,4 +1,5 @@
-//! Starting, stopping and running out of resources, with and without a supervisor.
+//! Tests how robotsd starts and stops, with and without a supervisor, and what it does when
+//! resources run out.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -15,14 +16,14 @@ fn config() -> Config {
     Config::new().keys("workers = 2").files_of("a").robots(ROBOTS)
 }
 
-/// Creates a folder with this config, whose listener is at this address.
+/// Creates a folder with this config. The listener has this address.
 fn listening_at(address: impl ToString, config: &Config) -> Folder {
     let folder = config.folder();
     folder.configure(config.to_string().replace("127.0.0.1:0", &address.to_string()));
     folder
 }
 
-/// Creates a command that becomes robotsd after a shell has run something first.
+/// Creates a command: a shell that runs `first` and then becomes robotsd.
 fn after(first: &str, config: &Path) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{first}\nexec \"$0\" \"$@\"")).arg(env!("CARGO_BIN_EXE_robotsd"));
@@ -30,7 +31,7 @@ fn after(first: &str, config: &Path) -> Command {
     command
 }
 
-/// Creates a command that passes a listening socket as descriptor 3, as a supervisor does.
+/// Creates a command that passes a listening socket as descriptor 3, like a supervisor.
 fn passing(socket: &TcpListener, name: &str, config: &Path) -> Command {
     let first = format!("export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES={name}\nexec 3<&0 0</dev/null");
     let mut command = after(&first, config);
@@ -38,14 +39,14 @@ fn passing(socket: &TcpListener, name: &str, config: &Path) -> Command {
     command
 }
 
-/// Checks that a request is answered on its own connection.
+/// Checks that a request on a new connection is answered.
 fn serves(address: SocketAddr) {
     exchange(address, b"GET /robots.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").comes_with(200, ROBOTS);
 }
 
 const ASK: &[u8] = b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Checks that a request is answered on a connection that stays open.
+/// Checks that a request on this open connection is answered.
 fn served(kept: &mut Kept) {
     kept.send(ASK);
     kept.receive().comes_with(200, ROBOTS);
@@ -65,7 +66,7 @@ fn a_restart_on_a_passed_socket_refuses_no_connection() {
         asking.wait_for_more(100);
         for _ in 0..5 {
             running.end();
-            // No worker accepts now; connecting clients wait.
+            // No worker accepts connections now, so clients that connect must wait.
             running = start();
             asking.wait_for_more(100);
         }
@@ -76,12 +77,12 @@ fn a_restart_on_a_passed_socket_refuses_no_connection() {
 fn passed_sockets_are_matched_with_listeners_or_reported() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    // By name, whatever address the config has.
+    // The socket belongs to the listener with its name, even if the config has another address.
     let named = listening_at("127.0.0.1:1", &config().listener("name = \"web\""));
     let running = Running::spawn(&mut passing(&socket, "web", &named.at("robotsd.toml")));
     assert_eq!(running.address, address);
     drop(running);
-    // An unused socket would leave its clients waiting.
+    // If nothing used the socket, its clients would wait forever.
     let extra = config().folder();
     let error = ended(&mut passing(&socket, "web", &extra.at("robotsd.toml")), b"").failed(2);
     let want = format!(
@@ -89,7 +90,7 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
          [[listener]] nor [admin] has"
     );
     assert!(error.starts_with(&want), "{error}");
-    // A missing socket is opened.
+    // If no socket is passed for a listener, robotsd opens one.
     let missing = config().folder();
     let first = format!("[[listener]]\naddress = \"{address}\"\n[[listener]]");
     missing.configure(config().to_string().replace("[[listener]]", &first));
@@ -99,7 +100,7 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     });
     wait_until("both", || running.events("listening") == 2);
     drop(running);
-    // A descriptor that is not a listening socket.
+    // This descriptor is not a listening socket.
     let connection = TcpStream::connect(address).unwrap();
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(connection)));
@@ -108,12 +109,12 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(UnixDatagram::unbound().unwrap())));
     assert_has(ended(&mut command, b"").failed(2), &["(\"web\") is not a stream socket"]);
-    // These sockets are meant for another process.
+    // These sockets are meant for another process, so robotsd must ignore them.
     let running = Running::spawn(extra.serve().env("LISTEN_PID", "1").env("LISTEN_FDS", "1"));
     assert_ne!(running.address, address);
 }
 
-/// Opens a supervisor's socket; each call returns its next message.
+/// Opens the socket of a supervisor. Each call of the returned function returns the next message.
 pub(super) fn supervisor(path: &Path) -> impl Fn() -> String {
     let socket = UnixDatagram::bind(path).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -154,7 +155,7 @@ fn a_supervisor_is_notified_of_the_state() {
 
 #[test]
 fn a_draining_process_is_alive_and_not_ready() {
-    // An upstream that responds to its request when the test allows it.
+    // This upstream responds to its request when the test tells it to.
     let (go, goes) = mpsc::channel();
     let goes = Mutex::new(goes);
     let upstream = Origin::answering(move |_| {
@@ -189,7 +190,7 @@ fn connections_never_take_more_descriptors_than_there_are() {
     assert_has(&bounded, &["connections, not 1000 as configured: the limit of open files is 160, and "]);
     let places: usize = bounded.split(' ').nth(2).unwrap().parse().unwrap();
     assert!((4..48).contains(&places), "{bounded}");
-    // All slots are taken, and more connections displace them.
+    // All slots are taken. Further connections displace idle ones.
     let mut kept = Vec::new();
     for _ in 0..places + 8 {
         let mut client = Kept::open(running.address, "a");
@@ -200,7 +201,7 @@ fn connections_never_take_more_descriptors_than_there_are() {
     assert!(!running.has_event("problem", |line| line["reason"] == "accept"), "out of descriptors");
     drop(kept);
     serves(running.address);
-    // A reload reports it, too.
+    // A reload must report the limit, too.
     folder.configure(folder.read("robotsd.toml").replace("connections = 1000", "connections = 2000"));
     running.wait_for_message("connections-bounded", "connections, not 2000 as configured: ");
 }
@@ -226,7 +227,7 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
     let event = running.wait_for_event("problem", |line| line["reason"] == "recycled");
     let message = message(&event);
     assert!(message.starts_with("the limit of open connections is reached: a connection that was idle for "));
-    // At most once per second; the first may be at any time within a second.
+    // This is logged at most once per second. The first line may come at any time within a second.
     let events = running.count("problem", |line| line["reason"] == "recycled") as u64;
     assert!(events <= started.elapsed().as_secs() + 2, "{events} times in {:?}", started.elapsed());
 }
@@ -250,7 +251,7 @@ fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
     let (_folder, running) = config().start();
     let mut kept = Kept::open(running.address, "a");
     served(&mut kept);
-    // The limit is lowered externally while robotsd runs.
+    // While robotsd runs, another program lowers the limit.
     let open = std::fs::read_dir(format!("/proc/{}/fd", running.id())).unwrap().count() as u64;
     let pid = i32::try_from(running.id()).unwrap();
     rlimit::prlimit(pid, rlimit::Resource::NOFILE, Some((open + 4, open + 4)), None).unwrap();
@@ -261,10 +262,10 @@ fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
     for _ in 0..50 {
         served(&mut kept);
     }
-    // At most once per second; the first may be at any time within a second.
+    // This is logged at most once per second. The first line may come at any time within a second.
     let events = running.events("problem") as u64;
     assert!(events <= start.elapsed().as_secs() + 2, "{events} times in {:?}", start.elapsed());
-    // When connections end, there is room again.
+    // When connections end, new ones must be accepted again.
     drop(others);
     for _ in 0..8 {
         serves(running.address);

@@ -1,4 +1,4 @@
-//! A running proxy whose robots.txt changes, and which is then stopped.
+//! Changes the robots.txt of a running proxy in several ways, and then stops the proxy.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::*;
 
-/// These versions have nothing in common, which no gate would allow.
+/// Creates a config without a gate, because the versions of this test have nothing in common.
 fn config() -> Config {
     let config = Config::refusing().keys("gate.enabled = false").files_of("a");
     config.robots(version("v0")).file("page.html", "hello")
@@ -27,8 +27,8 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
     let (folder, running) = config().start();
     let path = folder.at("robots.txt");
     let serves = |name: &str| (running.get("/robots.txt", FIREFOX).body == version(name)).then_some(());
-    // A file that is unchanged for the time `QUIET` of `source/file.rs` counts as complete, and a
-    // busy machine may delay a writer that long.
+    // A file counts as complete if it has not changed for the time `QUIET` of `source/file.rs`. On
+    // a busy machine, a writer may be delayed for so long.
     let (half, halves) = (half_of(&version("v3")).to_owned(), AtomicUsize::new(0));
     let client = || -> Client<'_> {
         Box::new(|| {
@@ -41,22 +41,22 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
                 assert_eq!(answer.body, version(name), "half a file is live");
             }
             assert_eq!(running.get("/page.html", FIREFOX).status, 200);
-            // Disallowed by one version, or a missing file under another: any other status is an
-            // error.
+            // The path is disallowed by one version, and is a missing file under the other one. Any
+            // other status is an error.
             let status = running.get("/v1/7/x", GPTBOT).status;
             assert!(matches!(status, 403 | 404), "{status}");
         })
     };
     while_asking([client(), client()], |asking| {
-        // Edited in place.
+        // The file is edited in place.
         fs::write(&path, version("v1")).unwrap();
         wait_for("v1", || serves("v1"));
         assert_eq!(running.get("/v1/7/x", GPTBOT).status, 403);
-        // Replaced by renaming.
+        // The file is replaced by a rename.
         replace_file(&path, version("v2"));
         wait_for("v2", || serves("v2"));
         assert_eq!(running.get("/v1/7/x", GPTBOT).status, 404);
-        // Half-written, then a pause, then completed.
+        // One half is written, and after a pause the other half.
         let mut file = fs::File::create(&path).unwrap();
         let (text, began) = (version("v3"), Instant::now());
         file.write_all(half.as_bytes()).unwrap();
@@ -70,13 +70,14 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
             halves == 0 || pause > Duration::from_millis(300),
             "half a file is live: {halves} times, after {pause:?}"
         );
-        // Truncated or deleted: the last good version stays, and the log says why.
+        // The file is truncated or deleted. The last good version must stay, and the log must say
+        // why.
         fs::File::create(&path).unwrap();
         running.wait_for_message("rejected", "the file is empty");
         fs::remove_file(&path).unwrap();
         running.wait_for_message("rejected", "there is no such file");
         serves("v3").unwrap();
-        // Restored.
+        // The file is restored.
         replace_file(&path, version("v4"));
         wait_for("v4", || serves("v4"));
         asking.wait_for_more(10);
@@ -94,9 +95,9 @@ fn a_hangup_reads_the_file_again() {
 fn a_termination_finishes_requests_in_progress_and_ends() {
     let limits = "[limits]\ngreeting = \"5m\"\nheader_read = \"5m\"\ndrain = \"5m\"";
     let (_folder, mut running) = config().tables(limits).start();
-    // A partially sent request.
+    // Only a part of this request is sent.
     let mut stream = sent(running.address, b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n");
-    // An idle connection.
+    // This connection is idle.
     let mut idle = sent(running.address, b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n");
     let mut first = [0; 15];
     idle.read_exact(&mut first).unwrap();
@@ -107,7 +108,8 @@ fn a_termination_finishes_requests_in_progress_and_ends() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("# end v0\n"), "{answer}");
-    // Both are closed. Their clients close too; otherwise stopping would wait for them for a while.
+    // robotsd closes both connections. The clients must close them too, because stopping would
+    // otherwise wait for them for a while.
     assert!(rest(idle).ends_with(b"# end v0\n"));
     drop(stream);
     let status = running.wait_for_end();
@@ -116,7 +118,7 @@ fn a_termination_finishes_requests_in_progress_and_ends() {
 
 #[test]
 fn a_second_termination_waits_for_no_connection() {
-    // An upstream that accepts requests but never responds.
+    // This upstream accepts requests, but never responds.
     let silent = Origin::answering(|_| Vec::new());
     let config = Config::new().keys("workers = 2").upstream("a", &silent);
     let config = config.tables("[limits]\nresponse = \"1h\"\ndrain = \"1h\"").robots("# open");

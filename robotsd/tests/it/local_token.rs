@@ -1,5 +1,5 @@
-//! Changes over a loopback address of the admin interface: they need the token that robotsd creates
-//! if the config has none.
+//! Tests changes over a loopback address of the admin interface. They need the token that robotsd
+//! creates if the config has none.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// Every change, as a program without the token would request it.
+/// All requests for a change, as a program without the token would send them.
 const CHANGES: [&str; 8] = [
     "/enforce?to=off",
     "/enforce?to=off&site=shop",
@@ -35,7 +35,7 @@ fn token(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap().trim().to_owned()
 }
 
-/// Returns owner and mode.
+/// Returns the owner and the mode of a file.
 fn access(path: impl AsRef<Path>) -> (u32, u32) {
     let found = fs::metadata(path).unwrap();
     (found.uid(), found.permissions().mode() & 0o777)
@@ -56,7 +56,7 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
     for address in [running.admin(), further] {
         for path in ["/livez", "/readyz", "/status", "/metrics", "/board", "/board.json", "/history?site=shop"] {
             assert_eq!(admin_answer(address, &format!("GET {path}")).status, 200, "{path}");
-            // Prometheus may send the same credentials that it sends elsewhere.
+            // Prometheus may send credentials that are meant for other servers, too.
             let fields = "Authorization: Basic YTpi\r\n";
             assert_eq!(admin_answer_with(address, &format!("GET {path}"), fields).status, 200, "{path}");
         }
@@ -73,7 +73,7 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
         }
     }
     assert!(is_enforced(&running) && !running.has_event("audit", |line| line["result"] != "refused"));
-    // The token alone is not enough, because a page may get a browser to send one.
+    // The token alone must not be enough, because a web page may make a browser send one.
     let field = running.local_token();
     let page = format!("{field}Origin: http://evil.test\r\n");
     assert_eq!(admin_answer_with(further, "POST /enforce?to=off", &page).status, 403);
@@ -110,12 +110,13 @@ fn with_tokens_the_local_one_does_not_count() {
     let (folder, running) = config().tables(tables + &listener).start();
     let local = token(folder.at("state/admin.token"));
     assert_eq!(turn_off(&running, &local), 401);
-    // A command sends the token anyway, because it cannot know. The response says which token is
-    // needed, and no listener is locked for it.
+    // The command sends the token anyway, because it cannot know that another one is needed. The
+    // response must say which token is needed, and the listener must not lock anyone out because of
+    // it.
     let command = |place: SocketAddr| run(robotsd().args(["enforce", "on", "--admin", &place.to_string()]));
     assert_has(command(running.admin()).failed(2), &["robotsd answered 401: the request has no token"]);
     command(full).succeeded();
-    // If the config allows it, anyone may still read.
+    // If the config allows reading to everyone, reading must still work without a token.
     assert_eq!(admin_answer(running.admin(), "GET /status").status, 401);
     assert_eq!(admin_answer(reading, "GET /status").status, 200);
     let refused = admin_answer(reading, "POST /enforce?to=off");
@@ -143,7 +144,7 @@ fn the_token_is_its_owners_and_stays_over_reloads_upgrades_and_restarts() {
     assert_eq!(token(&path), first);
     folder.with_config(&["enforce", "on"]).succeeded();
     assert_eq!(turn_off(&running, &first), 200);
-    // The new process is not a child of the test.
+    // The new process is not a child process of the test.
     let process = folder.with_config(&["status", "--json"]).json()["pid"].as_u64().unwrap();
     signal("KILL", process.try_into().unwrap());
 }
@@ -163,7 +164,7 @@ fn a_token_that_others_may_know_is_replaced() {
         ("the mode of the file is 604", &|| mode(&path, 0o604)),
         ("not a token of robotsd, or is truncated", &|| fs::write(&path, &token(&path)[..75]).unwrap()),
         ("not a token of robotsd, or is truncated", &|| fs::write(&path, "").unwrap()),
-        // Only root can try this.
+        // Only root can try this case.
         ("the file belongs to user 1, but must belong to the user of robotsd, 0", &|| {
             drop(chown(&path, Some(1), None))
         }),
@@ -204,7 +205,7 @@ fn commands_find_the_token_by_config_and_by_place() {
         run(robotsd().args(["enforce", "on"]).env("ROBOTSD_ADMIN", place)).succeeded();
         assert!(is_enforced(&running));
     }
-    // As in a container, where only the state directory says where the process is.
+    // Here, only the state directory says where the process is, as in a container.
     let elsewhere = crate::harness::folder(&[]);
     let command = |arguments: &[&str]| {
         let mut command = folder.robotsd();
@@ -214,7 +215,7 @@ fn commands_find_the_token_by_config_and_by_place() {
     run(&mut command(&["enforce", "off", "--config", "robotsd.toml"])).succeeded();
     let by_place = ["enforce", "on", "--admin", &place];
     run(command(&by_place).env("ROBOTSD_CONFIG", "robotsd.toml")).succeeded();
-    // A user who finds no token, or cannot read it, learns which token is needed.
+    // A user who finds no token, or cannot read it, must learn which token is needed.
     let error = run(&mut command(&by_place)).failed(2);
     assert_has(unfolded(&error), &["robotsd answered 401", folder.at("state/admin.token").to_str().unwrap()]);
     let file = folder.at("state/admin.token");
@@ -222,8 +223,8 @@ fn commands_find_the_token_by_config_and_by_place() {
     run(command(&by_place).env("ROBOTSD_TOKEN", token(&file))).succeeded();
 }
 
-/// A process that records its own address could name another process's token: a command does not
-/// send that.
+/// A process could record its own address next to the token file of another process. A command must
+/// not send it that token.
 #[test]
 fn no_command_sends_a_token_of_another_user() {
     let folder = config().folder();
@@ -251,7 +252,7 @@ fn without_a_state_directory_the_token_is_in_the_runtime_folder() {
     };
     let without = Config::refusing().files_of("shop").admin().robots(ROBOTS).folder();
     without.configure(without.read("robotsd.toml").replace("state_dir = \"state\"\n", ""));
-    // Also if the state directory cannot contain the file.
+    // The same must work if the state directory cannot contain the file.
     let blocked = config().folder();
     blocked.write("state/admin.token/file", "");
     for (number, folder) in [&without, &blocked].into_iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Which config is used, and where the admin interface is, if nothing specifies them.
+//! Tests which config is used, and where commands find the admin interface, if the command line
+//! does not say it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -34,8 +35,8 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
     let socket = ending(&place, "sock").remove(0);
     let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&place), mode(&socket)), (0o700, 0o600));
-    // A file left by an earlier process in another runtime folder is not taken for that of the
-    // running process.
+    // A file that an earlier process left in another runtime folder must not be taken for that of
+    // the running process.
     let left = folder(&[]);
     fs::write(left.at(socket.with_extension("place").file_name().unwrap()), "127.0.0.1:1").unwrap();
     let mut command = robotsd();
@@ -50,14 +51,14 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
         let wants = ["/etc/robotsd/robotsd.toml: no running robotsd uses this config: give its config with --config"];
         assert_has(status(&[]).failed(2), &wants);
     }
-    // The runtime folder of another user, which root keeps after `su`, is not trusted. Only root
-    // can try this.
+    // After `su`, root still has the runtime folder of the other user, which must not be trusted.
+    // Only root can try this.
     if std::os::unix::fs::chown(runtime.path(), Some(1), None).is_ok() {
         one.remove("state/admin.place");
         status(&["--config", one.at("robotsd.toml").to_str().unwrap()]).failed(2);
         std::os::unix::fs::chown(runtime.path(), Some(0), None).unwrap();
     }
-    // A socket that was left behind is replaced.
+    // A socket file that a killed process has left must be replaced.
     first.kill();
     let first = start(&one);
     first.wait_for_event("admin-listening", |line| line["level"] == "info");
@@ -77,7 +78,7 @@ fn a_runtime_folder_writable_by_others_is_not_used_and_sites_are_still_served() 
     assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
 }
 
-/// The shipped config sets no address in `[admin]`.
+/// The shipped config does not set an address in `[admin]`.
 #[test]
 fn commands_use_the_default_socket_even_if_the_config_is_broken() {
     let (runtime, folder) = (folder(&[]), folder(&[("robots.txt", OPEN)]));
@@ -109,11 +110,12 @@ fn commands_use_the_default_socket_even_if_the_config_is_broken() {
         folder.write("robotsd.toml", fault);
         let said = run(&mut of_user(&["status"])).failed(2);
         assert_has(&said, &["no running robotsd uses this config", "its admin interface with --admin PLACE"]);
-        // The switch is in the state directory, whose lock shows that no process uses it.
+        // The command changes the switch in the state directory. The lock of that directory shows
+        // that no process uses it.
         let said = unfolded(&run(&mut of_user(&["enforce", "off"])).succeeded());
         assert_has(&said, &["is switched off in", "takes effect at the next start"]);
     }
-    // A held lock shows that a process runs, even if its address is unknown.
+    // A held lock shows that a process runs, although its address is unknown.
     folder.write("robotsd.toml", &config);
     let mut running = Running::spawn(&mut serving);
     let has_left_places = || folder.at("state/admin.place").exists() && !ending(runtime.path(), "place").is_empty();
@@ -125,7 +127,7 @@ fn commands_use_the_default_socket_even_if_the_config_is_broken() {
     running.kill();
 }
 
-/// As in a container with a read-only file system, except for the volume of the state.
+/// In a container, the file system may be read-only, except for the volume with the state.
 #[test]
 fn without_a_runtime_folder_the_state_directory_says_where_the_admin_interface_is() {
     let runtime = folder(&[]);
@@ -141,11 +143,11 @@ fn without_a_runtime_folder_the_state_directory_says_where_the_admin_interface_i
     run(&mut of_user(&["status"])).succeeded();
     folder.write("robotsd.toml", config.replace("mode = \"refuse\"", "mode = \"refuze\""));
     run(&mut of_user(&["enforce", "off"])).succeeded();
-    // After a kill no request is sent, because another process may use the address.
+    // After a kill, no request may be sent, because another process may have the address by now.
     running.kill();
     assert!(folder.at("state/admin.place").exists());
     assert_has(run(&mut of_user(&["status"])).failed(2), &["no running robotsd uses this config"]);
-    // Without a state directory, only a person can name the address.
+    // Without a state directory, only a person can know the address.
     folder.write("robotsd.toml", config.replace("state_dir = \"state\"\n", ""));
     let running = Running::spawn(&mut of_user(&["serve"]));
     let warning = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
@@ -187,20 +189,21 @@ fn a_config_is_found_by_option_location_or_environment() {
         let out = run(command).succeeded();
         assert!(out.starts_with(&path.display().to_string()));
     }
-    // A command that judges a file says where its settings come from, unless they are its own
-    // arguments.
+    // If a command's settings do not come from its arguments, it must say where they come from.
     let robots = folder.at("robots.txt");
     let quiet = run(robotsd().arg("check").arg(&robots));
     assert!(!quiet.error.contains("using the settings"));
     let said = run(robotsd().arg("check").arg(&robots).env("ROBOTSD_CONFIG", &path));
     let want = format!("using the settings of {}, which is ROBOTSD_CONFIG", path.display());
     assert!(said.error.contains(&want));
-    // The site determines the file: its config is found as the help of `--site` says.
+    // The site determines the file. Its config is found in the way that the help of `--site`
+    // describes.
     let of_site = run(robotsd().args(["check", "--format", "json", "--site", "a"]).env("ROBOTSD_CONFIG", &path));
     assert!(of_site.code == Some(0) && of_site.error.contains(&want), "{of_site:?}");
     let missing = run(robotsd().args(["check", "--site", "other"]).env("ROBOTSD_CONFIG", &path)).failed(2);
     assert_has(&missing, &["there is no site \"other\"; there is \"a\""]);
-    // A site that is not in the config is an error; otherwise another robots.txt would be edited.
+    // A site that is not in the config must be an error. Otherwise, another robots.txt would be
+    // edited.
     for command in [&["edit", "--disallow", "GPTBot"][..], &["explain", "--user-agent", "GPTBot", "/"], &["check"]] {
         run(folder.robotsd().args(command).args(["--site", "other"])).failed(2);
     }
@@ -243,7 +246,7 @@ fn unintended_settings_cause_a_warning_with_their_line() {
         "= help: did you mean \"Googlebot\"?",
     ];
     assert_has(&said, &wants);
-    // The robots.txt names the crawler.
+    // The robots.txt names this crawler.
     assert_lacks(&said, &["HouseBot\", so"]);
     assert_eq!(said.matches("warning: ").count(), 3, "{said}");
     let running = folder.start();

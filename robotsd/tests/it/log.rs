@@ -1,4 +1,4 @@
-//! Causes every event of the log, and checks that a line of each matches the schema.
+//! Causes every event of the log, and checks that its line matches the schema.
 //!
 //! Every other test checks its lines against the schema as well: `Running` does it when it is
 //! dropped.
@@ -11,8 +11,8 @@ use super::log_schema;
 use super::tls::certify;
 use crate::harness::*;
 
-/// Events that need more than a test may do to a machine, or that the library does not cause at
-/// present.
+/// Events that are not caused, because a test must not do that to a machine, or because the library
+/// does not cause them at present.
 const NOT_DRIVEN: [(&str, &str); 8] = [
     ("clock", "a clock before 1970: `start::a_clock_before_1970_ends_no_start`, where there is a faketime"),
     ("descriptors", "a limit of descriptors that cannot be raised although it says so"),
@@ -125,7 +125,7 @@ fn every_event_is_written_as_documented() {
     seen(&["refused", "tagged", "observed", "passed", "request", "upstream", "problem"]);
     seen(&["no-user-agent", "undecided", "limited", "limit-observed"]);
 
-    // A robots.txt and the files next to it.
+    // Events about a robots.txt and the files next to it.
     let command = |words: &[&str]| drop(folder.with_config(words));
     origin.show(404, "gone");
     command(&["reload"]);
@@ -153,7 +153,7 @@ fn every_event_is_written_as_documented() {
     running.signal("HUP");
     seen(&["reload", "certificate-rejected"]);
 
-    // The operator and the config.
+    // Events about the operator and the config.
     command(&["enforce", "off"]);
     seen(&["enforcement", "audit", "notify"]);
     certify(folder.path(), &["a.test"]);
@@ -182,7 +182,7 @@ fn every_event_is_written_as_documented() {
     assert!(left_out.iter().all(|event| log_schema::events().any(|known| known == *event)));
 }
 
-/// Returns the events of a site whose source says that there is no robots.txt.
+/// Returns the events of a site whose upstream responds that there is no robots.txt.
 fn without_a_file() -> BTreeSet<String> {
     let origin = Origin::publishing(404, "none");
     let keys = format!("upstreams = [\"http://{origin}\"]\nrobots = {{ source = \"upstream\", host = \"a.test\" }}");
@@ -193,8 +193,8 @@ fn without_a_file() -> BTreeSet<String> {
     running.event_names()
 }
 
-/// Returns the events of a process with few descriptors, a file instead of its state directory, and
-/// a log that cannot be reopened.
+/// Returns the events of a process with few descriptors, with a file in place of its state
+/// directory, and with a log that cannot be reopened.
 fn with_little() -> BTreeSet<String> {
     let config =
         Config::new().keys("state_dir = \"state\"").admin_socket().site("a", "root = \".\"\nrobots.text = \"# all\"");
@@ -209,14 +209,14 @@ fn with_little() -> BTreeSet<String> {
     wait_until("the state directory", || state.join("sites/a/state.json").exists());
     let aside = tempfile::tempdir().unwrap();
     wait_until("a file in its place", || {
-        // A concurrent write may create it again.
+        // A write at the same time may create the folder again.
         let _ = fs::rename(&state, aside.path().join("state")).or_else(|_| fs::remove_dir_all(&state));
         fs::write(&state, "a file").is_ok()
     });
-    // The switch is written immediately; everything else is checked every few seconds.
+    // The switch is written immediately. Everything else is only checked every few seconds.
     folder.with_config(&["enforce", "off"]);
     running.event("state");
-    // The audit log is in that directory.
+    // The audit log is in the state directory, so this must fail.
     folder.with_config(&["enforce", "on"]).failed(2);
     running.event("admin");
     let log = folder.at("access.log");
@@ -228,7 +228,8 @@ fn with_little() -> BTreeSet<String> {
     running.event_names()
 }
 
-/// If the length of a file is known, its end is not requested.
+/// If the length of a file is known, the server does not ask for its end. The request must still be
+/// logged as complete.
 #[test]
 fn a_complete_file_is_logged_as_complete() {
     let config = Config::new().site("shop", "root = \"pages\"\nrobots.text = \"# nothing\"").log_requests();

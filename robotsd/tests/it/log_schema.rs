@@ -12,8 +12,8 @@ pub(super) fn events() -> impl Iterator<Item = &'static str> {
     SCHEMA["oneOf"].as_array().unwrap().iter().map(|event| event["title"].as_str().unwrap())
 }
 
-/// Returns the part of a line that the schema does not allow: an unknown event or field, a missing
-/// field, or another type.
+/// Describes what the schema does not allow in a line: an unknown event or field, a missing field,
+/// or a value of another type. Returns `None` if the line is valid.
 pub(super) fn disagreement(line: &Value) -> Option<String> {
     let fields = line.as_object()?;
     let Some(event) = SCHEMA["oneOf"].as_array().unwrap().iter().find(|event| event["title"] == line["event"]) else {

@@ -1,5 +1,5 @@
-//! The binary as an operator runs it: real processes, real sockets on loopback, real files. Only on
-//! Linux, the supported platform.
+//! Tests the binary as an operator runs it: with real processes, real sockets on loopback, and real
+//! files. The tests run only on Linux, the supported platform.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
@@ -102,5 +102,5 @@ mod upgrade;
 mod upstreams;
 mod watchdog;
 
-/// The folder of the full case sets, if it exists.
+/// Folder with the full sets of cases, if it exists.
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared");

@@ -1,4 +1,5 @@
-//! The metrics of a running robotsd: both formats, read by real parsers, and the counts.
+//! Tests the metrics of a running robotsd. Real parsers read both formats, and the counts must be
+//! right.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -14,10 +15,10 @@ const ROBOTS: &str =
 
 const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
 
-/// A string made up by a client; no part of it may be a label.
+/// A string that a client has made up. No part of it may become a label.
 const MADE_UP: &str = "made-up-by-a-client";
 
-/// Starts a proxy with an upstream, a site name that must be escaped, and both kinds of listeners.
+/// Starts a proxy with an upstream, both kinds of listeners, and a site whose name must be escaped.
 fn start(origin: &Origin) -> (Folder, Running) {
     let site = format!("hosts = [\"site.test\"]\nupstreams = [\"http://{origin}\"]\nrobots.path = \"robots.txt\"");
     Config::refusing()
@@ -34,7 +35,7 @@ fn scrape(admin: SocketAddr, accept: &str) -> Answer {
     answer
 }
 
-/// Returns the series in a metrics response, with their values.
+/// Returns the series in the metrics, with their values.
 fn series(text: &str) -> BTreeMap<String, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let parse = |line: &str| {
@@ -44,7 +45,7 @@ fn series(text: &str) -> BTreeMap<String, f64> {
     lines.map(parse).collect()
 }
 
-/// Varies everything that a client can vary.
+/// Sends requests in which everything varies that a client can vary.
 fn play(running: &Running) {
     for _ in 0..3 {
         assert_eq!(running.get("/private/x", GPTBOT).status, 403);
@@ -59,7 +60,7 @@ fn play(running: &Running) {
     assert_eq!(running.request("POST", "/", &[("User-Agent", FIREFOX), ("Content-Length", "0")]).status, 200);
     assert_eq!(running.request("GET", "/", &[("Host", &format!("{MADE_UP}.test"))]).status, 421);
     assert_eq!(running.request("GET", "/", &[("Host", "no host at all")]).status, 400);
-    // Registered methods pass, and made-up ones may not; neither gets its own label.
+    // Registered methods are forwarded, and made-up ones may not be. Neither may become a label.
     running.request("PROPFIND", "/", &[("User-Agent", FIREFOX)]);
     running.request(&MADE_UP.to_ascii_uppercase(), "/", &[("User-Agent", FIREFOX)]);
     let listening = running.all("listening");
@@ -116,7 +117,7 @@ fn metrics_have_no_labels_that_a_client_chooses() {
     };
     assert_eq!(sum("robotsd_http_requests_total{listener=\"web\""), 15.0, "{text}");
     assert!(sum("robotsd_upstream_requests_total") >= 5.0, "{text}");
-    // The first request of each worker and site is timed, and then one in 64.
+    // For each worker and site, the first request is timed, and then one in 64.
     for family in ["robotsd_decision_duration_seconds", "robotsd_http_request_duration_seconds"] {
         let count = found[&format!("{family}_count{{{site}}}")];
         assert!(count >= 1.0 && found[&format!("{family}_bucket{{{site},le=\"+Inf\"}}")] == count, "{text}");
@@ -150,7 +151,7 @@ fn every_family_is_in_the_handbook() {
         let family = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
         let is_row = |row: &&str| row.starts_with("| ") && row.contains(&format!("`{family}`"));
         let row = PAGE.lines().find(is_row).unwrap_or_else(|| panic!("no row of {family}"));
-        // `site="a",outcome="b"} 1`: a label ends each part but the last.
+        // In `site="a",outcome="b"} 1`, each part except the last ends with the name of a label.
         let parts: Vec<_> = labels.split("=\"").collect();
         for label in parts[..parts.len() - 1].iter().filter_map(|part| part.rsplit(',').next()) {
             assert!(label == "le" || row.contains(&format!("`{label}`")), "{family}: {label}: {row}");
@@ -163,7 +164,8 @@ fn lookups_of_agents_are_counted_by_whether_the_header_was_known() {
     let site = "root = \".\"\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"";
     let config = Config::new().keys("workers = 2").site("shop", site).admin();
     lookups_are_counted_once(&config);
-    // If requests may wait for evidence, two layers look up the agent.
+    // If requests may wait for evidence, two layers look up the agent. Each lookup must be counted
+    // once.
     lookups_are_counted_once(&config.tables("[identity]\nresolvers = [\"127.0.0.1:9\"]\nwait = \"50ms\""));
 }
 
@@ -178,7 +180,7 @@ fn lookups_are_counted_once(config: &Config) {
         running.get("/private/x", GPTBOT);
     }
     running.get("/", FIREFOX);
-    // Both workers share the version's cache.
+    // Both workers use the cache of the same version.
     assert_eq!(lookups(), [4.0, 2.0]);
     let long = "x".repeat(600);
     running.get("/", &long);
@@ -217,7 +219,7 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
     kept.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
     are(0, 1, 0);
     let second = ask("Connection: upgrade\r\nUpgrade: websocket\r\n");
-    // Either connection will do.
+    // It does not matter which of the two connections is accepted.
     upstream.set_nonblocking(true).unwrap();
     let mut tunnel = wait_for("the request for a tunnel", || {
         if let Ok((new, _)) = upstream.accept() {
@@ -235,7 +237,7 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
         && tunnel.peer_addr().unwrap() == kept.peer_addr().unwrap();
     are(0, u32::from(!is_kept), 1);
     drop((second, tunnel, kept, upstream));
-    // A closed idle connection is dropped when its worker would use it.
+    // An idle connection that the upstream has closed is dropped when its worker tries to use it.
     wait_until("no connection", || {
         assert_eq!(Answer::parse(&rest(ask("Connection: close\r\n"))).status, 502);
         found() == [0.0; 3]
@@ -277,7 +279,7 @@ fn a_scrape_is_compressed_if_its_client_requests_it() {
     assert!(text.starts_with("# HELP ") && text.ends_with('\n'), "{text}");
 }
 
-/// Checks that a program accepts the text without complaint.
+/// Checks that a program can parse the text without an error or warning.
 fn read_by(program: &mut Command, text: &str) {
     let output = run_with(program, text.as_bytes());
     assert!(output.code == Some(0) && output.said().is_empty(), "{program:?}: {}\n{text}", output.said());

@@ -1,4 +1,5 @@
-//! A site's mode limits what is done about a request, at the proxy and at the decision endpoint.
+//! Tests that the mode of a site limits what happens to a request, at the proxy and at the decision
+//! endpoint.
 
 use crate::harness::*;
 
@@ -23,10 +24,10 @@ fn a_log_line_names_the_override_and_the_host() {
     }
 }
 
-/// The modes, from lenient to strict.
+/// All modes, the most lenient one first.
 const MODES: [&str; 4] = ["off", "observe", "tag", "refuse"];
 
-/// A site of the table.
+/// A site in the table of modes and overrides.
 #[derive(Debug)]
 struct Row {
     host: String,
@@ -65,7 +66,7 @@ impl Row {
         )
     }
 
-    /// Returns the mode that applies to GPTBot's requests.
+    /// Returns the mode that applies to requests of GPTBot.
     fn bound(&self) -> &'static str {
         match self.over {
             over if over.starts_with("\"agent") && !over.contains("rate") => "refuse",
@@ -74,13 +75,13 @@ impl Row {
         }
     }
 
-    /// Returns the action for a disallowed request of GPTBot.
+    /// Returns what must happen to a disallowed request of GPTBot.
     fn disallowed(&self) -> &'static str {
         if self.over.starts_with("\"pattern") { "refuse" } else { self.bound() }
     }
 
-    /// Returns the action for a disallowed request of Googlebot, which only the rule's override
-    /// names.
+    /// Returns what must happen to a disallowed request of Googlebot. Only the override for the
+    /// rule applies to it.
     fn engine(&self) -> &'static str {
         match (self.over.starts_with("\"pattern"), MODES[self.mode]) {
             (true, _) => "refuse",
@@ -109,8 +110,8 @@ fn start(listener: &str, origin: &Origin) -> (Folder, Running) {
     config.site("bare", bare).start()
 }
 
-/// Returns a response in a form that is the same for any host, without the request id. The content
-/// is compared, so its length is not.
+/// Returns a response in a form that is comparable between hosts. The request ID is left out. The
+/// length is left out, too, because the content is compared.
 fn comparable(answer: &Answer, host: &str) -> (u16, Vec<String>, String) {
     let is_of_request = |line: &&str| {
         let line = line.to_ascii_lowercase();
@@ -122,8 +123,8 @@ fn comparable(answer: &Answer, host: &str) -> (u16, Vec<String>, String) {
     (answer.status, of(&answer.head), of(&answer.body).join("\n"))
 }
 
-/// Sends the requests of every row. Returns the number of checked responses, and how many of them
-/// are from sites that must leave responses unchanged.
+/// Sends the requests to every site. Returns how many responses were checked, and how many of them
+/// came from sites that must not change responses.
 fn compare(ask: impl Fn(&str, &str, &str) -> Answer) -> (usize, usize) {
     let (mut compared, mut untouched) = (0, 0);
     for row in Row::all() {
@@ -163,7 +164,7 @@ fn an_observing_site_leaves_responses_unchanged() {
     let ask =
         |host: &str, path: &str, agent: &str| running.request("GET", path, &[("Host", host), ("User-Agent", agent)]);
     assert_eq!(compare(ask), (240, 24));
-    // The action that would have been taken is logged.
+    // The log must contain the action that would have been taken.
     let observing: Vec<_> = Row::all().into_iter().filter(|row| row.over.is_empty() && row.mode == 1).collect();
     for row in &observing {
         let of = |event: &str, agent: &str, would: &str| {
@@ -198,8 +199,8 @@ fn an_observing_site_approves_every_query_of_another_proxy() {
     assert_eq!(compare(ask), (240, 24));
 }
 
-/// Rules that have been in the file for a year are new to a robotsd that starts: the first `curl`
-/// is not refused.
+/// These rules have been in the file for a year, but are new to a robotsd that starts. The first
+/// `curl` must therefore not be refused.
 #[test]
 fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     const ROBOTS: &str = "User-agent: *\nDisallow: /a\nDisallow: /b\n\nUser-agent: GPTBot\nDisallow: /\n";
@@ -223,7 +224,7 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     );
     assert_has(unfolded(&running.command(&["status"]).out), &["grace: 3 rules only observe until 20"]);
     running.wait_for_event("observed", |line| line["reason"] == "grace" && line["message"].to_string().contains(said));
-    // Without a grace period there is no such message, and the request is refused.
+    // Without a grace period, there must be no such message, and the request must be refused.
     folder.configure(config("refuse").to_string().replace("24h", "0s"));
     assert_lacks(running.command(&["reload"]).succeeded(), &["only observe"]);
     assert_lacks(checked(), &["only observe"]);

@@ -1,4 +1,5 @@
-//! The files of `config/monitoring`: they are valid and documented, and use existing metrics.
+//! Tests the files of `config/monitoring`. They must be valid and documented, and use metrics that
+//! exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,7 +46,7 @@ fn panels() -> Vec<Value> {
     dashboard["panels"].as_array().unwrap().clone()
 }
 
-/// Returns every expression of a panel.
+/// Returns all expressions of a panel.
 fn expressions(panel: &Value) -> impl Iterator<Item = &str> {
     let targets = panel["targets"].as_array().into_iter().flatten();
     targets.map(|target| target["expr"].as_str().unwrap())
@@ -54,7 +55,7 @@ fn expressions(panel: &Value) -> impl Iterator<Item = &str> {
 #[test]
 fn the_mixin_has_the_dashboard_and_every_alert() {
     let Some(mut jsonnet) = debian("jsonnet", "jsonnet") else { return };
-    // Its fields are hidden, as is usual for mixins.
+    // The fields are hidden, as is usual for mixins.
     let fields = "{ grafanaDashboards: mixin.grafanaDashboards, prometheusAlerts: mixin.prometheusAlerts }";
     let path = project("config/monitoring/mixin.libsonnet");
     let output = run(jsonnet.args(["-e", &format!("local mixin = import {path:?}; {fields}")]));
@@ -137,7 +138,7 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
          text = \"User-agent: *\\nCrawl-delay: 20\\nDisallow: /private/\"\n[[site.robots.append]]\npath = \"ai.txt\"\n\
          [[site.robots.on_publish]]\nurl = \"http://127.0.0.1:1/\"\n[site.modes]\n\"index\" = \"refuse\""
     );
-    // A fleet that it has heard of; otherwise it would enforce nothing.
+    // robotsd must have heard of a fleet; otherwise, it would enforce nothing.
     let keys = "rate.store = \"redis://127.0.0.1:1\"\nfleet.name = \"shop\"\nstate_dir = \"state\"\n\
                 notify = [{ on = [\"waits\"], url = \"http://127.0.0.1:1/\" }]";
     let config = Config::refusing().keys(keys).file("state/fleet.json", "{\"epoch\": \"e\"}").log_requests();
@@ -168,7 +169,7 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
         asked += 1;
     }
     for (_, expression) in alerts() {
-        // The value does not matter, and nothing is an hour old here.
+        // The value does not matter. Nothing has been running for an hour in this test.
         for part in expression.split(" and ") {
             prometheus.answers(&of_any_value(part).replace(" offset 1h", ""));
         }
@@ -177,8 +178,8 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
     assert!(asked > 40, "{asked}");
 }
 
-/// Returns an alert's expression in a form that always has a value: its first comparison as a
-/// number.
+/// Converts the expression of an alert to a form that always has a value: the result of its first
+/// comparison, as a number.
 fn of_any_value(expression: &str) -> String {
     let operators = [" == ", " > ", " < "];
     let first = operators.iter().filter_map(|operator| Some((expression.find(operator)?, operator))).min();

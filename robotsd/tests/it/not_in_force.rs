@@ -1,7 +1,8 @@
-//! What an operator sees if a config key promises something that is not in force: broken at the
-//! start, broken later, and fixed.
+//! Tests what an operator sees if a config key has no effect: because something is broken at the
+//! start, because it breaks later, and after it was fixed.
 //!
-//! Every place that an operator checks has a cell, even if it only says that all is well.
+//! The table has a cell for every place that an operator checks, even if that place only says that
+//! all is well.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,14 +18,14 @@ use super::upstreams::secure_origin;
 use crate::harness::*;
 use crate::played_dns::PlayedDns;
 
-/// What each place shows: for commands with the exit status, for the metrics with the value.
+/// What each place must show. Commands also have an exit status, and metrics a value.
 struct Cells {
     config_check: (i32, &'static str),
     problems: (i32, &'static str),
     ready: &'static str,
-    /// Parts of the line, and its value.
+    /// Parts of the line in the metrics, and the value of the line.
     metric: (&'static [&'static str], &'static str),
-    /// The event, and part of its message.
+    /// The event in the log, and part of its message.
     log: (&'static str, &'static str),
 }
 
@@ -39,7 +40,7 @@ const WELL: (i32, &str) = (0, "0 of 1 sites need attention");
 const SERVED: (i32, &str) = (0, "can be served");
 const READY: &str = "ready";
 
-/// No process serves, so there is no response.
+/// What a command prints if no process serves.
 const NOBODY: &str = "nobody answers";
 
 const TABLE: &[Row] = &[
@@ -52,7 +53,7 @@ const TABLE: &[Row] = &[
             metric: (&["robotsd_identity_lists{", "\"confirmed\""], "0"),
             log: ("identity", "nothing can refute a claim: "),
         },
-        // Evidence fetched within a day can still refute.
+        // Evidence that was fetched within a day can still refute claims.
         later: Cells {
             config_check: SERVED,
             problems: (0, "1 of 1 published list cannot be fetched"),
@@ -256,7 +257,7 @@ fn row(key: &str) -> &'static Row {
     TABLE.iter().find(|row| row.key == key).unwrap()
 }
 
-/// A process, and how many log lines contained the text of each cell at the last check.
+/// A process. Also contains, for each cell, how many log lines had its text at the last check.
 struct Scene {
     folder: Folder,
     running: Running,
@@ -273,7 +274,8 @@ impl Scene {
         Self { folder, running, seen: RefCell::default() }
     }
 
-    /// Waits until every place shows the text of its cell, and the log has a new line with it.
+    /// Waits until every place shows the text of its cell, and until the log has a new line with
+    /// it.
     fn says(&self, Cells { config_check, problems, ready, metric, log }: &Cells) {
         comes_to(|| self.folder.configured(["config", "check"]), config_check.0, &[config_check.1]);
         comes_to(|| self.running.command(&["status", "--problems"]), problems.0, &[problems.1]);
@@ -293,7 +295,7 @@ impl Scene {
         self.seen.borrow_mut().insert(log.1, lines());
     }
 
-    /// Fixes what was broken at the start, and breaks it again.
+    /// Fixes what was broken at the start, and then breaks it again.
     fn plays(&self, row: &Row, mend: impl Fn(usize), break_it: impl Fn()) {
         self.says(&row.at_start);
         mend(0);
@@ -327,7 +329,7 @@ fn lists_and_names_that_refute_nobody() {
     });
     scene.says(&row.mended);
 
-    // Its server has disappeared since another process fetched it.
+    // Another process has fetched this. Its server is gone by now.
     let folder = config.folder();
     let name = HEXLOWER.encode(&hmac_sha256::Hash::hash(LIST.as_bytes()));
     let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap().as_secs();
@@ -389,7 +391,7 @@ fn a_version_that_is_not_announced() {
     let site = format!("hosts = [\"shop.test\"]\nroot = \"root\"\nrobots.path = \"robots.txt\"\n{hook}");
     let version = |number: usize| format!("User-agent: *\nDisallow: /drafts/\n# {number}\n");
     let scene = Scene::start(&config().site("shop", site).robots(version(0)).file("root/page", ""));
-    // Another version is announced immediately.
+    // A new version is announced immediately.
     let mend = |number: usize| {
         server.show(200, "");
         scene.folder.replace("robots.txt", version(1 + number));

@@ -1,5 +1,5 @@
-//! Notifications about events: a real robotsd, a receiver on loopback, and signatures that another
-//! implementation verifies.
+//! Tests notifications about events, with a real robotsd and a receiver on loopback. Another
+//! implementation verifies the signatures.
 
 use std::process::Stdio;
 
@@ -37,7 +37,7 @@ fn field<'r>(request: &'r str, name: &str) -> &'r str {
     request.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_default()
 }
 
-/// Returns the request for an event by its number, from 0.
+/// Returns the request about the event with this number, counted from 0.
 fn told(receiver: &Origin, number: usize) -> String {
     wait_for("a message", || receiver.requests().get(number).cloned())
 }
@@ -47,13 +47,13 @@ fn waiting(folder: &Folder) -> String {
     wait_for("a version that waits", || pending().as_str().map(|hash| hash[7..23].to_owned()))
 }
 
-/// Returns the message about this event, among the messages from this number on.
+/// Returns the message about this kind of event. Messages before number `from` are skipped.
 fn told_of(receiver: &Origin, from: usize, event: &str) -> Value {
     let of_event = || receiver.requests().iter().skip(from).map(|it| body(it)).find(|said| said["type"] == event);
     wait_for(event, of_event)
 }
 
-/// Waits until this many messages are delivered and recorded, and checks that there are no others.
+/// Waits until this many messages are delivered and recorded, and checks that there are no more.
 fn delivered(receiver: &Origin, running: &Running, requests: usize, by_this_process: usize) {
     wait_until("deliveries", || running.count("notify", |line| line["status"] == 204) >= by_this_process);
     assert_eq!(receiver.requests().len(), requests, "{:?}", receiver.requests());
@@ -74,7 +74,7 @@ fn each_event_is_reported_once_and_signed() {
     assert_has(said["data"]["message"].as_str().unwrap(), &[&message]);
     delivered(&receiver, &running, 1, 1);
 
-    // Events are collected every two seconds, so several of them are sent together.
+    // Events are collected every two seconds, so several of them may be sent together.
     folder.with_config(&["accept", "shop", &hash, "--reason", "the sale \"ends\""]).succeeded();
     folder.with_config(&["enforce", "off"]).succeeded();
     let sound = folder.read("robotsd.toml");
@@ -101,7 +101,7 @@ fn each_event_is_reported_once_and_signed() {
     assert_has(switch["data"]["message"].as_str().unwrap(), &["is on again for every site"]);
     delivered(&receiver, &running, 6, 6);
 
-    // The same mistake again, after it was corrected.
+    // The same mistake is made again after it was corrected.
     folder.with_config(&["enforce", "off", "--site", "shop"]).succeeded();
     folder.configure(&unsound);
     let switch = told_of(&receiver, 6, "enforcement");
@@ -115,7 +115,7 @@ fn each_event_is_reported_once_and_signed() {
     let mut ids: Vec<_> = requests.iter().map(|request| field(request, "webhook-id")).collect();
     ids.sort_unstable();
     ids.dedup();
-    // The mistake has the same id both times.
+    // Both times, the mistake must have the same ID.
     assert_eq!(ids.len(), 7, "{requests:?}");
     let log = running.all("notify");
     assert!(log.iter().all(|line| line["status"] == 204), "{log:?}");
@@ -124,8 +124,8 @@ fn each_event_is_reported_once_and_signed() {
     assert_lacks(format!("{status}{log:?}"), &["h1dden", "MfKQ"]);
     running.end();
 
-    // A restart sends nothing again: the site's switch is still off, and the version that was
-    // rolled back is still pending.
+    // A restart must not send anything again: the switch of the site is still off, and the version
+    // that was rolled back is still pending.
     let mut running = folder.start();
     folder.with_config(&["enforce", "off"]).succeeded();
     let next = body(&told(&receiver, 8));
@@ -135,7 +135,7 @@ fn each_event_is_reported_once_and_signed() {
     verified(&receiver.requests());
 }
 
-/// Returns how another implementation of HMAC judges the requests.
+/// Returns the result of verifying the requests with another implementation of HMAC.
 fn verified(requests: &[String]) {
     const VERIFY: &str = "import base64, hashlib, hmac, json, sys, time\n\
         for it in json.load(sys.stdin):\n \
@@ -151,7 +151,7 @@ fn verified(requests: &[String]) {
             ["webhook-id", "webhook-timestamp", "webhook-signature"].map(|it| field(request, it));
         json!({ "secret": SECRET, "id": id, "time": time, "signature": signature, "body": body, "now": true })
     };
-    // The test vector of the reference implementations.
+    // This is the test vector of the reference implementations.
     let vector = json!({
         "secret": SECRET, "id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "time": "1614265330", "body": "{\"test\": 2432232314}",
         "signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", "now": false
@@ -171,14 +171,14 @@ fn a_receiver_that_was_down_is_notified_once() {
     running.wait_for_event("notify", |line| line["level"] == "warn");
     let problems = folder.with_config(&["status", "--json"]).json()["problems"].to_string();
     assert_has(problems, &["notify http://", "waits of shop: the receiver answered 503"]);
-    // The receiver recovers while robotsd retries, with the same id and a new signature.
+    // The receiver recovers while robotsd retries. The ID must be the same, and the signature new.
     receiver.show(200, "");
     running.wait_for_event("notify", |line| line["status"] == 200);
     let requests = receiver.requests();
     let id = |request: &String| field(request, "webhook-id").to_owned();
     assert!(requests.iter().all(|request| id(request) == id(&requests[0])), "{requests:?}");
 
-    // An event that was not sent before the process ended is sent after it, once.
+    // If the process ends before an event was sent, the next process must send it once.
     receiver.show(503, "");
     folder.with_config(&["enforce", "off"]).succeeded();
     let is_repeated =
@@ -196,7 +196,8 @@ fn a_receiver_that_was_down_is_notified_once() {
     running.end();
     assert_eq!(receiver.requests().len(), before + 1);
 
-    // A version that has been pending for another four hours is reported again, with another id.
+    // A version that has been pending for another four hours must be reported again, with another
+    // ID.
     let state = glob(&folder, "state.json");
     let mut kept: Value = serde_json::from_str(&folder.read(&state)).unwrap();
     let since = kept["pending"]["since"].as_i64().unwrap();
@@ -226,13 +227,14 @@ fn deliveries_and_failures_are_counted_even_after_their_event_is_over() {
     wait_until("counts of none", || counts(0, 0));
     folder.replace("robots.txt", EVERYONE_OUT);
     wait_until("one that is given up", || counts(0, 1));
-    // The event is over, and was never reported.
+    // This event ends before it was ever reported.
     folder.replace("robots.txt", ROBOTS);
     let is_over = || folder.with_config(&["status", "--json"]).json()["sites"][0]["pending"].is_null();
     wait_until("no version that waits", is_over);
     receiver.show(204, "");
     folder.with_config(&["enforce", "off"]).succeeded();
-    // Events are collected together, so by now the end of the other one is known.
+    // Events are collected together. So if one was delivered, the end of the other one is known,
+    // too.
     wait_until("one that is delivered", || counts(1, 1));
     folder.with_config(&["enforce", "on"]).succeeded();
     wait_until("another one", || counts(2, 1));
@@ -256,7 +258,7 @@ fn a_template_sets_the_text_and_unwanted_events_are_not_sent() {
     let text = body(&told(&receiver, 0))["text"].to_string();
     assert_has(text, &["site \\\"shop\\\": version ", &format!(" `robotsd accept shop {hash}`")]);
     assert_eq!(field(&receiver.requests()[0], "webhook-signature"), "");
-    // A notification about the switch would have arrived before this one.
+    // If there were a notification about the switch, it would have arrived before this one.
     folder.replace("robots.txt", format!("{EVERYONE_OUT}# again\n"));
     let next = body(&told(&receiver, 1))["text"].to_string();
     assert_has(next, &["site \\\"shop\\\": version ", " `robotsd accept shop "]);
@@ -276,7 +278,7 @@ fn quoted_text_is_not_slack_markup() {
     let text = body(&told(&receiver, 0))["text"].to_string();
     assert_has(&text, &["&lt;!channel&gt; &lt;https://evil.test|approve&gt; &amp; so on"]);
     assert_lacks(&text, &["<", ">"]);
-    // JSON for another service contains the text unchanged.
+    // If the JSON is for another service than Slack, the text must be unchanged.
     folder.configure(folder.read("robotsd.toml").replace(slack, &format!("{slack}\nformat = \"json\"")));
     folder.with_config(&["reload"]).succeeded();
     folder.with_config(&["rollback", "shop", "--reason", hostile]).succeeded();
@@ -308,7 +310,7 @@ fn an_invalid_secret_is_found_by_the_check_and_never_shown() {
         assert_has(&said, &[why, "robotsd.toml:"]);
         assert_lacks(&said, &["KQ9r8GKY", "c2hvcnQ"]);
     }
-    // robotsd still serves, and reports that no notifications are sent.
+    // robotsd must still serve, and report that it sends no notifications.
     let (folder, running) = signed(&receiver).file("secret", "nothing").start();
     folder.with_config(&["enforce", "off"]).succeeded();
     running.wait_for_message("notify", "the request cannot be signed");

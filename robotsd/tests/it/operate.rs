@@ -1,5 +1,5 @@
-//! An operator's decisions: the kill switch, manual acceptance and rollback, and the output of
-//! every command.
+//! Tests an operator's decisions: the kill switch, accepting a version, rolling back, and the
+//! output of every command.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,8 @@ use crate::harness::*;
 const OPEN: &str = "User-agent: GPTBot\nDisallow: /page\n\nUser-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";
 
-/// Creates two sites of one folder, with an admin address that only the log shows.
+/// Creates a config with two sites of one folder. Only the log shows the address of the admin
+/// interface.
 fn config() -> Config {
     let blog = "hosts = [\"blog.test\"]\nroot = \".\"\nrobots.path = \"blog.txt\"";
     let config = Config::refusing().keys("state_dir = \"state\"").admin();
@@ -35,8 +36,8 @@ impl Operated {
         Self(folder.start())
     }
 
-    /// Stops it as an operator does. The live version is saved in the background, which a killed
-    /// process may not get to.
+    /// Stops it as an operator does. A killed process may not have saved the live version, because
+    /// this happens in the background.
     fn end(mut self) {
         self.0.end();
     }
@@ -47,7 +48,7 @@ impl Operated {
         self.command(arguments).succeeded()
     }
 
-    /// Like [`Self::out`], on one line.
+    /// Like [`Self::out`], with the output joined to one line.
     #[track_caller]
     fn said(&self, arguments: &[&str]) -> String {
         unfolded(&self.out(arguments))
@@ -65,7 +66,7 @@ impl Operated {
         self.request("GET", "/page.html", &[("Host", host), ("User-Agent", GPTBOT)]).status
     }
 
-    /// Returns the statuses of both sites' pages.
+    /// Returns the status of a page of each site.
     fn pages(&self) -> [u16; 2] {
         ["shop.test", "blog.test"].map(|host| self.page(host))
     }
@@ -75,12 +76,12 @@ impl Operated {
     }
 }
 
-/// Returns a hash in the form used in messages.
+/// Returns a hash in the form that messages use.
 fn short(hash: &str) -> &str {
     &hash["sha256:".len()..][..16]
 }
 
-/// Runs a line of a status in a shell.
+/// Runs a command line from a status in a shell.
 fn type_in(line: &str) -> Ended {
     let program = Path::new(env!("CARGO_BIN_EXE_robotsd")).parent().unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -118,12 +119,12 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
         let said = operated.out(&["enforce", "off"]);
         is_off.store(true, Ordering::SeqCst);
         assert_eq!(said, "enforcement of every site is switched off\n");
-        // On the same connections.
+        // The switch must affect connections that are already open.
         let before = passed.load(Ordering::Relaxed);
         wait_until("requests that pass", || passed.load(Ordering::Relaxed) > before + 400);
     });
 
-    // It is visible wherever an operator would look.
+    // The switch must be visible wherever an operator may look.
     assert_eq!(operated.event("enforcement")["message"], "enforcement of every site is switched off");
     let status = operated.command(&["status"]).ends_with(1).out;
     assert_has(&status, &["\n2 of 2 sites need attention\n", "\nENFORCEMENT IS OFF FOR EVERY SITE: "]);
@@ -172,7 +173,7 @@ fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
     let said = operated.said(&["enforce", "on"]);
     assert!(said.ends_with("; still off by a switch of their own: \"the blog\""), "{said}");
     assert_eq!(operated.pages(), [403, 200]);
-    // The command that the status suggests, run as printed.
+    // The command that the status suggests must work as printed.
     type_in(&suggested(&operated.command(&["status"]).out, "robotsd enforce on --site 'the blog'")).succeeded();
     assert_eq!(operated.page("blog.test"), 403);
     assert_eq!(operated.out(&["enforce", "on"]), "the switch of every site was already on\n");
@@ -188,10 +189,10 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
     assert!(said.ends_with("\nit is in effect until robotsd ends: its config has no state_dir\n"), "{said}");
     assert_eq!(operated.pages(), [200, 200]);
     assert_eq!(operated.json(&["status"])["next"][0]["command"], json!(["robotsd", "enforce", "on"]));
-    // A site that is added later is also off.
+    // A site that is added later must be off, too.
     let more = "[[site]]\nname = \"news\"\nhosts = [\"news.test\"]\nroot = \".\"\n";
     let config = format!("{config}{more}");
-    // The watcher may be faster than the command, which then finds nothing new.
+    // The watcher may be faster than the command. The command then finds no change.
     let configure = |config: &str, change: &str| {
         let is_said = |line: &Value| message(line).contains(change);
         let before = operated.count("config", is_said);
@@ -204,13 +205,13 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
     assert_has(operated.said(&["enforce", "on", "--site", "shop"]), &["the switch of every site is still off"]);
     assert_part(&operated.json(&["enforce", "on"]), &json!({"kept": false, "running": true}));
     assert_eq!(["shop.test", "blog.test", "news.test"].map(|host| operated.page(host)), [403; 3]);
-    // A source that replaces another keeps its switch, off and on.
+    // If a source replaces another one, the site must keep its switch, whether off or on.
     for (switch, status, max_age) in [("off", 200, 60), ("on", 403, 120)] {
         operated.out(&["enforce", switch, "--site", "news"]);
         configure(&format!("{config}robots.max_age = \"{max_age}s\"\n"), "site \"news\": robots.max_age: ");
         assert_eq!((operated.page("news.test"), operated.page("shop.test")), (status, 403));
     }
-    // So does a folder that replaces a file.
+    // The same applies if a folder replaces a file.
     operated.out(&["enforce", "off", "--site", "news"]);
     folder.write("each/news.test.txt", OPEN);
     let each = format!("{config}[site.robots]\nsource = \"directory\"\npath = \"each\"\n");
@@ -260,8 +261,8 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
     assert_eq!(suggested(&said, "robotsd accept"), accept, "the way back is the same command");
     assert_eq!(operated.robots(), OPEN);
     operated.wait_for_event("rollback", |line| line["site"] == "shop");
-    // The file still exists, is rewritten, requested again, and read at a start: it stays rolled
-    // back.
+    // The file still exists. The version must stay rolled back when the file is rewritten, when a
+    // reload is requested, and at a start.
     folder.replace("robots.txt", SHUT);
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     assert_eq!(operated.robots(), OPEN);
@@ -277,7 +278,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
     let causes = operated.json(&["history", "shop"]);
     let of = |cause: &str| causes["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == cause).count();
     assert_eq!((of("accept"), of("rollback")), (1, 1), "{causes}");
-    // No command was given for the other site.
+    // The other site must not be affected.
     assert_eq!(operated.site(1)["state"], "live");
 }
 
@@ -307,11 +308,11 @@ fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
     operated.end();
     let operated = Operated::start(&folder);
     decided(&operated, "accept", "local", "the \"sale\"\n");
-    // No decision is shown for the other site, nor for versions that went live by themselves.
+    // No decision may be shown for the other site, nor for versions that went live without one.
     assert!(operated.site(1)["decided"].is_null());
     operated.end();
 
-    // Also while robotsd is not running.
+    // This must also work while robotsd is not running.
     folder.configured(["rollback", "shop", "--reason", "too early", "--config"]).succeeded();
     let operated = Operated::start(&folder);
     decided(&operated, "rollback", &uid, "too early");
@@ -334,7 +335,7 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
     let want =
         format!("; version {}, which was pending, is compared again when its source is read next", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
-    // As the output says.
+    // The result must be what the output said.
     assert_eq!(operated.robots(), OPEN);
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     assert_eq!(operated.waiting(), waiting);
@@ -354,7 +355,7 @@ fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
     let want =
         format!("; version {}, which was rolled back before, does not go live automatically either", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
-    // As the output says.
+    // The result must be what the output said.
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     assert_eq!((operated.robots(), operated.waiting()), (OPEN.to_owned(), waiting));
 }
@@ -381,7 +382,7 @@ fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
     }
     let blog = operated.site(1);
     assert_eq!(blog["overrides"][1]["ended"], true);
-    // A source that disappears and returns.
+    // The source disappears and comes back.
     folder.remove("robots.txt");
     operated.command(&["reload"]).ends_with(1);
     let shop = operated.site(0);
@@ -432,7 +433,7 @@ fn an_impossible_command_suggests_a_possible_one() {
         let output = operated.command(arguments).ends_with(2);
         assert_eq!((output.out, output.error), (String::new(), format!("robotsd: {want}\n")), "{arguments:?}");
     }
-    // The pending version is not the one that is meant.
+    // The pending version is another one than the command means.
     folder.replace("robots.txt", SHUT);
     operated.event("gated");
     let output = operated.command(&["accept", "shop", wrong]);
@@ -450,7 +451,7 @@ fn an_impossible_command_suggests_a_possible_one() {
     for request in ["GET /enforce?to=off", "GET /accept", "POST /history?site=shop"] {
         assert_eq!(operated.ask_admin(request).status, 405, "{request}");
     }
-    // From a web page, or without declaring a change.
+    // These requests come from a web page, or do not declare that they change something.
     let host = format!("Host: {}\r\n", operated.admin());
     for fields in [host.clone(), format!("{host}Robotsd-Admin: 1\r\nOrigin: http://evil.test\r\n")] {
         assert_eq!(super::admin::ask(operated.admin(), "POST /enforce?to=off", &fields).status, 403);
@@ -467,8 +468,8 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
         folder.at("state").display(),
         operated.id()
     );
-    // Another config with the same state directory: a decision reaches the process that uses it, or
-    // is not written at all.
+    // Another config has the same state directory. A decision must either reach the process that
+    // uses the directory, or not be written at all.
     folder.write("elsewhere.toml", folder.read("robotsd.toml"));
     let elsewhere =
         |arguments: &[&str]| run(robotsd().args(arguments).arg("--config").arg(folder.at("elsewhere.toml")));
@@ -476,7 +477,8 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     assert_eq!(operated.page("shop.test"), 200);
     elsewhere(&["enforce", "on"]).succeeded();
     folder.remove("state/admin.place");
-    // Each command waits two seconds for the other process to end, so all run concurrently.
+    // Each command waits two seconds for the other process to end, so all of them run at the same
+    // time.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let second = folder.configured(["serve", "--config"]);
@@ -494,11 +496,11 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
             });
         }
     });
-    // A command that only reads needs no lock.
+    // A command that only reads must need no lock.
     folder.configured(["config", "check"]).succeeded();
     assert_eq!((operated.page("shop.test"), operated.json(&["status"])["enforcement"].clone()), (403, "on".into()));
     drop(operated);
-    // After a kill no lock is left.
+    // After a kill, there must be no lock left.
     let operated = Operated::start(&folder);
     assert_eq!(operated.out(&["enforce", "off"]), "enforcement of every site is switched off\n");
 }
@@ -527,7 +529,7 @@ fn a_rollback_preview_changes_nothing() {
     let with_fleet = folder.configured(["rollback", "shop", "--diff", "--fleet", "--config"]);
     assert_has(with_fleet.failed(2), &["cannot be used with"]);
 
-    // As the output says.
+    // The command in the output must work as printed.
     let done = unfolded(&type_in(&suggested(&text, "robotsd rollback shop")).succeeded());
     assert_eq!(operated.robots(), OPEN);
     let (_, effect) = said.split_once("crawlers: ").unwrap();
@@ -587,7 +589,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     operated.end();
 
     done(&["rollback", "shop"]);
-    // The switch works even if the rest of the config is broken.
+    // The switch must work even if the rest of the config is broken.
     folder.configure(served.replace("mode = \"refuse\"", "mode = \"refuze\""));
     done(&["enforce", "on", "--site", "the blog"]);
     done(&["enforce", "off"]);
@@ -612,7 +614,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     assert_has(output.error, &["no process listens there: robotsd does not run"]);
 }
 
-/// Returns the output of `config check` about a folder's config, and its exit status.
+/// Returns the exit status and the output of `config check` for the config of a folder.
 fn checked(folder: &Folder) -> (Option<i32>, String) {
     let output = folder.configured(["config", "check"]);
     (output.code, output.error + &output.out)
@@ -634,7 +636,7 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
     assert_has(checked(&folder).1, &["can be served; "]);
     assert!(!folder.at("state").exists(), "a check writes nothing");
     folder.write("state/sites/shop/enforcement", "no");
-    // Root can write despite any mode, but not to a folder instead of the file.
+    // Root can write to a file regardless of its mode, but not to a folder in its place.
     fs::create_dir(folder.at("state/enforcement")).unwrap();
     let [of_all, of_site] =
         ["state/enforcement", "state/sites/shop/enforcement"].map(|path| folder.at(path).display().to_string());
@@ -655,18 +657,18 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
             && message.contains(&of_all)
     });
     assert_eq!(operated.page("shop.test"), 200);
-    // A probe must not take it for a success.
+    // A probe must not mistake this for success.
     let status = operated.command(&["status"]).ends_with(1).out;
     let parts = ["ENFORCEMENT IS OFF FOR EVERY SITE", "not a regular file", "neither \"on\" nor \"off\""];
     assert_has(unfolded(&status), &parts);
-    // A switch that an operator turns off stays off.
+    // If an operator turns the switch off, it must stay off.
     fs::remove_dir(&of_all).unwrap();
     for to in ["on", "off"] {
         operated.out(&["enforce", to]);
         operated.out(&["enforce", to, "--site", "shop"]);
     }
     operated.command(&["status"]).ends_with(1);
-    // An auditor can see when it began and when it ended.
+    // An auditor must be able to see when this began and when it ended.
     for (site, of, why) in [("the blog", "every site", of_all), ("shop", "this site", of_site)] {
         let history = operated.json(&["history", site]);
         let switched: Vec<_> =
@@ -717,7 +719,8 @@ fn the_check_reports_off_switches_and_a_pending_version() {
         ", warnings: 2",
     ];
     assert_has(said, &parts);
-    // As the next start would do: one version is pending, and the other stays live.
+    // The result must be as at the next start: one version is pending, and the other one stays
+    // live.
     folder.replace("robots.txt", SHUT);
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(1), "{said}");

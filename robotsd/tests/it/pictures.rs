@@ -1,8 +1,9 @@
-//! The pictures of the README: a report of `replay` and the board, as a browser shows them.
+//! Checks that the pictures in the README are up to date: a report of `replay` and the board, as a
+//! browser shows them.
 //!
-//! Fonts differ between machines, so pictures are not compared. Each picture has the hash of its
-//! page recorded next to it. If the page or its style sheet has changed, the picture must be
-//! regenerated with `UPDATE_DOCS=1`, which needs Chromium.
+//! Fonts differ between machines, so pictures are not compared. Instead, the hash of the page is
+//! recorded next to its picture. If the page or its style sheet has changed, the picture must be
+//! made again with `UPDATE_DOCS=1`, which needs Chromium.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Maximum size of a picture, in bytes.
 const MAX_BYTES: u64 = 150_000;
 
-/// Compares the recorded hash of a picture with a page, or regenerates the picture.
+/// Compares the hash of a page with the one recorded for its picture, or makes the picture again.
 fn shows(name: &str, page: &str, url: &str, height: u32) {
     let place = |end: &str| PathBuf::from(format!("{}/tests/pictures/{name}.{end}", env!("CARGO_MANIFEST_DIR")));
     let hash = |octets: &[u8]| VersionHash::of(octets).to_string();
@@ -41,8 +42,8 @@ fn shows(name: &str, page: &str, url: &str, height: u32) {
     assert!(is_of_page, "{name}.png is of another page: run this test with UPDATE_DOCS=1, and look at it");
 }
 
-/// Removes numbers and chart columns, which are data that changes. The style sheet contains the
-/// numbers of the layout.
+/// Removes numbers and the columns of charts, because this data changes. Numbers of the layout
+/// remain, because they are in the style sheet.
 fn without_numbers(page: &str) -> String {
     let lines = page.lines().filter(|line| !line.starts_with("<g>"));
     lines.flat_map(str::chars).filter(|char| !char.is_ascii_digit() && !",.".contains(*char)).collect()
@@ -63,8 +64,8 @@ const CONFIG: &str = "state_dir = \"state\"\nmode = \"observe\"\nworkers = 1\n[a
 const ROBOTS: &str =
     "User-agent: *\nDisallow: /cart/\nDisallow: /search\n\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
 
-/// A crawler's name and category, its identity, and its peak requests per hour: allowed and
-/// disallowed.
+/// A crawler's name, category and identity, and its maximum numbers of allowed and disallowed
+/// requests per hour.
 type Played = (&'static str, &'static str, &'static str, u64, u64);
 
 const PLAYED: [Played; 10] = [
@@ -80,7 +81,7 @@ const PLAYED: [Played; 10] = [
     ("Googlebot", "search", "impostor", 0, 9),
 ];
 
-/// Returns a day of these crawlers, which request more by day than by night.
+/// Returns the records of a day on which these crawlers send more requests by day than by night.
 fn day() -> Vec<DayLine> {
     let mut lines = watches().to_vec();
     for (name, category, identity, allowed, disallowed) in PLAYED {
@@ -100,8 +101,8 @@ fn day() -> Vec<DayLine> {
             if disallowed > 0 {
                 (counts["cases"], counts["lines"]) = (case, hits);
             }
-            // Existing crawlers are not shown as ignoring rules: they obey the version that they
-            // read, which allowed the request.
+            // The picture must not accuse crawlers that exist: they obey the version that they
+            // fetched, and that version allows the request.
             if ago == 23 && identity == "verified" {
                 counts["reads"] = read(if disallowed > 0 { "1" } else { "2" }, ago);
             }
@@ -115,18 +116,20 @@ fn day() -> Vec<DayLine> {
 
 #[test]
 fn the_picture_of_the_board_is_up_to_date() {
-    // If an hour begins between the lines and the page, they cover different hours, so the page is
-    // generated again.
+    // If a new hour begins between writing the lines and generating the page, the page is generated
+    // again.
     let of_one_hour = || {
         let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS), ("pages/none", "")]);
-        // A new thread uses the current hour, however long ago this thread wrote its first line.
+        // A new thread uses the current hour. This thread would use the hour in which it wrote its
+        // first line.
         let (hour, lines) = thread::spawn(|| (hours(0), day())).join().unwrap();
         write_lines(folder.path(), 1, &lines);
         let running = folder.start();
         let page = wait_for("the requests of the last minute", || {
             let page = running.ask_admin("GET /board").body;
             if !page.contains("now 0.0 per minute") {
-                // The page appears after some seconds, and costs more than other responses.
+                // The page appears only after some seconds, and generating it takes longer than
+                // other responses.
                 thread::sleep(Duration::from_millis(200));
                 return None;
             }

@@ -1,13 +1,12 @@
-//! Third-party programs that tests run: Prometheus's own, and Python packages.
+//! Finds third-party programs that tests run: those of Prometheus, and Python packages.
 //!
-//! They are searched in `PATH` and in the folder that `ROBOTSD_BESIDE_BIN` names
-//! (`pip install --target`). If one is missing, its tests are skipped with a message; in CI they
-//! fail.
+//! They are searched in `PATH` and in the folder that `ROBOTSD_BESIDE_BIN` names (`pip install
+//! --target`). If one is missing, its tests are skipped with a message; in CI they fail.
 
 use std::fmt::Display;
 use std::process::{Command, Stdio};
 
-/// Returns a program of Prometheus, or `jsonnet`, if installed.
+/// Returns a program of Prometheus, or `jsonnet`; `None` if it is not installed.
 pub(super) fn debian(program: &str, package: &str) -> Option<Command> {
     let mut check = Command::new(program);
     let is_there = check.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
@@ -26,7 +25,7 @@ pub(super) fn openmetrics_parser() -> Option<Command> {
     Some(python)
 }
 
-/// Returns Python if it has this module, of a PyPI package.
+/// Returns Python, if it has this module of a PyPI package.
 pub(super) fn python_with(module: &str, package: &str) -> Option<Command> {
     let python = || {
         let mut python = Command::new("python3");

@@ -1,4 +1,4 @@
-//! A real Prometheus with the shipped scrape config.
+//! Runs a real Prometheus with the shipped scrape config.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -10,21 +10,22 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::programs::debian;
 use crate::harness::*;
 
-/// A Prometheus that scrapes and evaluates its rules every second; killed when dropped.
+/// A Prometheus that scrapes and evaluates its rules every second. It is killed when this is
+/// dropped.
 pub(super) struct Prometheus {
     _process: KillOnDrop,
     address: SocketAddr,
 }
 
 impl Prometheus {
-    /// Starts with the shipped config, for these targets and with these rules.
+    /// Starts Prometheus with the shipped config, these targets and these rules.
     pub(super) fn start(folder: &Path, targets: &[SocketAddr], alerts: &str) -> Self {
         fs::write(folder.join("alerts.yml"), alerts).unwrap();
         let targets: Vec<_> = targets.iter().map(|target| format!("{:?}", target.to_string())).collect();
         let config = fs::read_to_string(project("config/monitoring/prometheus.yml")).unwrap();
         let config = config.replace("15s", "1s").replace("\"127.0.0.1:9145\"", &targets.join(", "));
         fs::write(folder.join("prometheus.yml"), config).unwrap();
-        // Prometheus does not report the port it gets, so it is given a free one.
+        // With port 0, Prometheus would not report its port, so it is given a free one.
         let address = free();
         let process = debian("prometheus", "prometheus")
             .unwrap()
@@ -44,12 +45,12 @@ impl Prometheus {
         let Ok(stream) = TcpStream::connect(self.address) else { return Value::Null };
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let expression = utf8_percent_encode(expression, NON_ALPHANUMERIC);
-        // A response to HTTP/1.0 is not chunked.
+        // A response to a request with HTTP/1.0 is not chunked.
         let answer = offer(stream, format!("GET /api/v1/query?query={expression} HTTP/1.0\r\n\r\n"));
         answer.and_then(|answer| serde_json::from_str(&Answer::parse(&answer).body).ok()).unwrap_or_default()
     }
 
-    /// Reports whether a series matches.
+    /// Reports whether the expression returns any series.
     pub(super) fn answer(&self, expression: &str) -> bool {
         self.query(expression)["data"]["result"].as_array().is_some_and(|found| !found.is_empty())
     }

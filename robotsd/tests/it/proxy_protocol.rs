@@ -1,4 +1,5 @@
-//! Behind proxies that speak the PROXY protocol: HAProxy, nginx's stream module, and curl.
+//! Tests robotsd behind proxies that use the PROXY protocol: HAProxy, the stream module of nginx,
+//! and curl.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
-/// Starts robotsd behind something that announces clients; the client at 127.0.0.3 is exempt.
+/// Starts robotsd behind a proxy that announces the client's address. The client at 127.0.0.3 is
+/// exempt.
 fn start(origin: &Origin, listener: &str) -> (Folder, Running) {
     let folder = Config::refusing()
         .listener(format!("proxy_protocol = true\n{listener}"))
@@ -27,11 +29,12 @@ fn start(origin: &Origin, listener: &str) -> (Folder, Running) {
     (folder, running)
 }
 
-/// The proxies that connect.
+/// Listener keys that trust the proxies of these tests.
 const TRUSTING: &str = "trusted_proxies = [\"127.0.0.1/32\"]";
 const SECURE: &str = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n";
 
-/// Starts a server with its config, in which `@FRONT@` and `@ROBOTSD@` stand for the two ports.
+/// Starts a proxy with its config. `@FRONT@` stands for the port of the proxy, and `@ROBOTSD@` for
+/// that of robotsd.
 fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAddr) -> (Daemon, Folder, SocketAddr) {
     for _ in 0..10 {
         let [front] = free_ports(1)[..] else { unreachable!() };
@@ -47,17 +50,17 @@ fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAdd
     panic!("{} does not start", program.display());
 }
 
-/// The client address used to check whether a front proxy listens. The proxy announces this client,
-/// which leaves immediately.
+/// Client address for checking whether the proxy listens. The proxy announces this client, which
+/// then disconnects.
 const PROBE: [u8; 4] = [127, 0, 0, 9];
 
-/// Returns the logged connections, without those of the listening check.
+/// Returns the logged connection problems, except those of the check whether the proxy listens.
 fn problem(running: &Running) -> Vec<Value> {
     running.all("problem").into_iter().filter(|line| line["address"] != "127.0.0.9").collect()
 }
 
-/// Sends a request through a front proxy, from this address of the machine; `None` if the
-/// connection is closed.
+/// Sends a request through the proxy, from this address of the machine; `None` if the connection is
+/// closed.
 fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Option<Answer> {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: a.test\r\nUser-Agent: {agent}\r\nX-Forwarded-For: 127.0.0.3\r\nConnection: close\r\n\r\n"
@@ -65,7 +68,8 @@ fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Opti
     offer(connect_from(source, front).unwrap(), request).map(|answer| Answer::parse(&answer))
 }
 
-/// Checks that a proxy's clients are distinguished, and that their own fields do not count.
+/// Checks that the clients of a proxy are distinguished, and that fields which they send themselves
+/// have no effect.
 fn clients_are_told_apart(running: &Running, front: SocketAddr) {
     let ask = |source, path, agent| ask_from(source, front, path, agent).expect("an answer");
     let answer = ask([127, 0, 0, 2], "/x", FIREFOX);
@@ -89,7 +93,7 @@ fn haproxy_announces_its_clients_in_both_versions() {
         let (_haproxy, _files, front) =
             in_front(&program, &HAPROXY.replace("SEND", send), &["-db", "-f", "front.conf"], running.address);
         clients_are_told_apart(&running, front);
-        // The proxy's health checks, every 20 ms by now, send a header and no request.
+        // The health checks of the proxy, every 20 ms here, send a PROXY header and no request.
         let checks = || status(&folder)["traffic"]["accepted_connections"].as_u64();
         let before = checks().unwrap();
         wait_for("health checks", || checks().filter(|checks| *checks > before + 5));
@@ -144,7 +148,7 @@ fn curl_announces_itself_before_http_2_and_tls() {
             "{arguments:?}: {output:?}"
         );
     }
-    // Clients without the header, or from elsewhere, get no response.
+    // Clients that send no PROXY header, or connect from another address, must get no response.
     for (running, source) in [(&clear, [127, 0, 0, 2]), (&clear, [127, 0, 0, 1]), (&secure, [127, 0, 0, 2])] {
         assert!(ask_from(source, running.address, "/x", FIREFOX).is_none(), "{source:?} was answered");
     }

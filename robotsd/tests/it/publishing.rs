@@ -1,4 +1,5 @@
-//! Lists that are appended to a robots.txt, and requests that are sent when a version goes live.
+//! Tests lists that are appended to a robots.txt, and requests that are sent when a version goes
+//! live.
 
 use crate::harness::*;
 
@@ -6,8 +7,8 @@ const OWN: &str = "User-agent: *\nDisallow: /private/\n\nUser-agent: CCBot\nDisa
 const LIST: &str = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
 const CCBOT: &str = "CCBot/2.0 (https://commoncrawl.org/faq/)";
 
-/// Waits for this many requests and checks that there are no more yet. A later one is counted in
-/// the next step, or at the end.
+/// Waits for this many requests, and checks that there are no more yet. A request that comes later
+/// is counted in the next step or at the end.
 fn exactly(server: &Origin, count: usize) -> Vec<String> {
     wait_until("requests", || server.requests().len() >= count);
     let requests = server.requests();
@@ -40,7 +41,7 @@ fn omitted_rules_of_a_list_for_every_crawler_are_reported() {
     assert_eq!(site_status(&folder)["append"][0]["left_out"], Value::Null);
 }
 
-/// Returns the version that a request is about.
+/// Returns the version that a webhook request is about.
 fn version(request: &str) -> &str {
     request.rsplit("sha256:").next().unwrap()
 }
@@ -62,13 +63,13 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     assert_has(explained.error, &["robots.txt: the lines from line 6 on were appended from \"ai.txt\""]);
     assert_eq!(site_status(&folder)["append"][0]["state"], "appended");
 
-    // Another list makes another version, whatever the file contains.
+    // A changed list must result in a new version, although the file is the same.
     folder.replace("ai.txt", "User-agent: GPTBot\nDisallow: /\nDisallow: * # odd\nDisallow: secret\n");
     running.wait_for_event("published", |line| line["reason"] == "append");
     assert!(served(&running).ends_with("Disallow: /\nDisallow: *\nDisallow: secret\n"));
     let finding = running.wait_for_message("finding", "appended:");
     assert!(message(&finding).ends_with("(appended: line 4 of ai.txt)"), "{finding}");
-    // An invalid list removes nothing.
+    // An invalid list must remove nothing.
     let before = served(&running);
     folder.replace("ai.txt", "<!doctype html><title>Not found</title>");
     let event = running.wait_for_event("append", |line| line["level"] == "error");
@@ -80,12 +81,12 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     let failed = site_status(&folder);
     assert_eq!(failed["append"][0]["state"], "last-good");
     assert_has(failed["problems"][0].as_str().unwrap(), &["HTML page"]);
-    // The file itself is followed as before.
+    // Changes of the file itself must still be noticed.
     folder.replace("robots.txt", "User-agent: *\nDisallow: /private/\n# changed\n");
     wait_until("the other file", || served(&running).contains("# changed\n\n# From ai.txt"));
     running.end();
 
-    // A start without the list uses the version that contains it.
+    // If the process starts without the list, it must use the version that contains it.
     folder.remove("ai.txt");
     let running = folder.start();
     assert_has(served(&running), &["# From ai.txt"]);
@@ -101,9 +102,9 @@ fn a_list_at_a_url_outlives_its_server() {
     let server = Origin::showing(200, LIST);
     let list = format!("url = \"http://{}/ai.txt?key=1\"\nname = \"AI crawlers\"", server.address);
     let (folder, mut running) = config(&format!("[[site.robots.append]]\n{list}")).start();
-    // The start waits for the first fetch.
+    // The start waits until the list was fetched for the first time.
     wait_until("the list", || served(&running).contains("\n# From AI crawlers\n"));
-    // The start waits for three seconds, which may be too short on a busy machine.
+    // The start waits for only three seconds, which may be too short on a busy machine.
     if !running.has_event("append", |line| message(line).contains("is not available")) {
         assert_eq!(running.all("published").len(), 1);
     }
@@ -133,9 +134,9 @@ fn a_reload_fetches_lists_again_and_reports_their_state() {
     );
     server.show(200, "User-agent: PerplexityBot\nDisallow: /\n");
     assert_has(reload(0), &[&format!("shop: appended: {url}: version ")]);
-    // It is served by then.
+    // The list must already be served.
     assert_has(served(&running), &["PerplexityBot"]);
-    // A replaced list is fetched, too, although it is not due.
+    // A reload must fetch a changed list, even if it is not due.
     server.show(200, "User-agent: Bytespider\nDisallow: /\n");
     let parts = folder.with_config(&["reload", "--site", "shop", "--json"]).succeeded();
     assert_has(parts, &["\"append\"", "\"appended\""]);
@@ -180,14 +181,15 @@ fn a_version_is_announced_once_and_its_secret_is_never_shown() {
     assert_lacks([status, metrics, events].concat(), &["h1dden"]);
     running.end();
 
-    // After a restart with an announced version, nothing is sent before the next version is live.
+    // After a restart with a version that was already announced, nothing may be sent until the next
+    // version is live.
     let mut running = folder.start();
     folder.replace("robots.txt", format!("{OWN}# changed again\n"));
     let third = requests(4).remove(3);
     assert!(![version(&first), version(&second)].contains(&version(&third)), "{third}");
     wait_until("the answer", || site_status(&folder)["on_publish"][0]["state"] == "delivered");
     running.end();
-    // A restart with another version sends a request.
+    // A restart with a new version must send a request.
     folder.replace("robots.txt", format!("{OWN}# changed while it was down\n"));
     let mut running = folder.start();
     let fourth = requests(5).remove(4);
@@ -217,14 +219,14 @@ fn a_new_config_announces_its_versions_and_a_dropped_one_nothing() {
         folder.with_config(&["reload"]).out
     };
     let first = requests(1).remove(0);
-    // Its source is opened before another site turns out to be unusable.
+    // The source of this site is opened before another site turns out to be unusable.
     let unusable = "hosts = [\"b.test\"]\nroot = \"root\"\nrobots = { path = \"none.txt\", on_missing = \"fail\" }";
     assert_has(reload(config("\"site.test\"", "other.txt").site("b", unusable)), &["none.txt"]);
     requests(1);
     reload(config("\"site.test\"", "other.txt"));
     let second = requests(2).remove(1);
     assert_ne!(version(&first), version(&second));
-    // The same version at an additional host.
+    // The version is the same, but the site has an additional host.
     reload(config("\"site.test\", \"new.test\"", "other.txt"));
     let third = requests(3).remove(2);
     assert_eq!(version(&second), version(&third));
@@ -267,10 +269,10 @@ fn a_failed_announcement_is_in_the_status_and_does_not_delay_the_end() {
     assert_has(message(&event), &["the receiver did not answer within 1 s; next attempt in"]);
     assert_eq!(site_status(&folder)["on_publish"][0]["state"], "sending");
     assert!(server.requests()[0].starts_with("PURGE / HTTP/1.1\r\n"));
-    // Neither an attempt in progress nor a pause delays the end.
+    // Neither an attempt in progress nor a pause between attempts may delay the end.
     running.end();
     drop(running);
-    // A version that was not announced is announced once the server is back.
+    // A version that could not be announced must be announced once the server is back.
     server.show(204, "");
     let running = folder.start();
     running.wait_for_event("on-publish", |line| line["status"] == 204);
@@ -312,7 +314,7 @@ fn every_source_has_its_lists_and_another_config_has_others() {
     };
     announced(&first, "each/a.test https://a.test/robots.txt sha256:");
     announced(&first, "each/b.test https://b.test/robots.txt sha256:");
-    // Each host has its own versions, and every list makes a version of each.
+    // Each host has its own versions, and a changed list results in a new version of each.
     folder.replace("ai.txt", "User-agent: GPTBot\nDisallow: /other/\n");
     let hosts = ["inline.test", "url.test", "a.test", "b.test"];
     for host in hosts {
@@ -332,13 +334,13 @@ fn every_source_has_its_lists_and_another_config_has_others() {
     assert_eq!(first.requests().len(), before, "the hook of the config before has no more requests");
 }
 
-/// Creates a config that includes teams' files, with additional keys at the top.
+/// Creates a config that includes files of teams. `keys` are added at its top.
 fn including(keys: &str) -> Config {
     let keys = format!("state_dir = \"state\"\ninclude = [\"sites.d/*.toml\"]\n{keys}");
     Config::refusing().keys(keys).files_of("shop").robots(OWN)
 }
 
-/// Returns a site of a team's file, whose hooks have these URLs.
+/// Returns a file of a team with one site. The hooks of the site have these URLs.
 fn team(name: &str, urls: impl IntoIterator<Item = String>) -> String {
     let hook = |url: String| format!("[[site.robots.on_publish]]\nurl = {url:?}\ntimeout = \"60s\"\n");
     let hooks: String = urls.into_iter().map(hook).collect();
@@ -362,7 +364,7 @@ fn no_hook_reaches_the_admin_interface() {
         replicas.map(of_replica).join("\n")
     );
     let folder = including(listed).tables(tables).file("sites.d/team.toml", team("team", hosts.map(target))).folder();
-    // Known without resolving names, so it is reported before anything is served.
+    // This is known without resolving names, so it is reported before anything is served.
     let checked = folder.with_config(&["config", "check"]).ends_with(2);
     let said =
         format!("127.0.0.1:{} is an admin interface of robotsd, and hooks must not send requests there", admin.port());
@@ -380,7 +382,7 @@ fn no_hook_reaches_the_admin_interface() {
     let of_team = row(&status["sites"], "name", "team");
     assert!(of_team["on_publish"].as_array().unwrap().iter().all(|hook| hook["state"] == "failed"), "{of_team}");
     assert_has(of_team["on_publish"][0]["problem"].as_str().unwrap(), &[&said]);
-    // Also an admin interface whose port the system chose.
+    // An admin interface is protected even if the system has chosen its port.
     let is_other = |line: &Value| message(line).starts_with("http://") && !message(line).contains(&admin.to_string());
     let opened = running.wait_for_event("admin-listening", is_other);
     let opened = message(&opened).trim_start_matches("http://").split(' ').next().unwrap().to_owned();
@@ -404,7 +406,7 @@ fn hooks_of_an_included_file_go_where_the_operator_lists() {
     let running = folder.start();
     running.wait_for_event("on-publish", |line| line["level"] == "error" && message(line).contains(said));
     wait_until("the operator's own", || own.requests().len() == 1);
-    // Another port is another server.
+    // Another port belongs to another server.
     folder.configure(config("hook_hosts = [\"127.0.0.1:9\"]"));
     folder.with_config(&["config", "check"]).ends_with(2);
     folder.configure(config(&format!("hook_hosts = [\"{receiver}\"]")));
@@ -415,7 +417,7 @@ fn hooks_of_an_included_file_go_where_the_operator_lists() {
     wait_until("a request", || receiver.requests().len() == 1);
 }
 
-/// Servers that accept connections but never respond.
+/// Servers that accept connections, but never respond.
 struct Hanging(Vec<std::net::TcpListener>);
 
 impl Hanging {
@@ -428,7 +430,7 @@ impl Hanging {
         Self((0..count).map(bind).collect())
     }
 
-    /// Returns a file with a hook for each server.
+    /// Returns a file of a team with one hook for each server.
     fn file(&self, name: &str) -> String {
         let of_site = |(number, servers): (usize, &[std::net::TcpListener])| {
             let url = |server: &std::net::TcpListener| format!("http://{}/", server.local_addr().unwrap());
@@ -437,7 +439,7 @@ impl Hanging {
         self.0.chunks(16).enumerate().map(of_site).collect()
     }
 
-    /// Waits for this many connections, and keeps them.
+    /// Waits for this many connections, and returns them so that they stay open.
     fn wait_for(&self, count: usize) -> Vec<std::net::TcpStream> {
         let taken = std::sync::Mutex::new(Vec::new());
         wait_until("connections", || {
@@ -463,7 +465,7 @@ fn hanging_hooks_delay_neither_other_files_nor_switch_notices() {
     wait_until("another file's hook", || cache.requests().len() == 2);
     folder.with_config(&["enforce", "off"]).succeeded();
     wait_until("the notice", || receiver.requests().len() == 1);
-    // The hanging hooks still hang.
+    // The hanging hooks must still hang.
     assert_eq!(running.count("on-publish", |line| message(line).contains("no answer")), 0);
     assert_eq!(held.len(), 8, "the permits of one file");
 }

@@ -1,5 +1,5 @@
-//! `[site.rate]`: crawlers that exceed their crawl delay, at the proxy and at the decision
-//! endpoint.
+//! Tests `[site.rate]`, which limits crawlers that exceed their crawl delay, at the proxy and at
+//! the decision endpoint.
 
 use crate::harness::*;
 
@@ -11,7 +11,7 @@ fn start(listener: &str, site: &str) -> (Folder, Running) {
     config.file("root/a.html", "a").file("root/a.css", "a").start()
 }
 
-/// Returns the statuses of this many requests.
+/// Sends this many requests, and returns the statuses.
 fn statuses(count: usize, ask: impl Fn() -> Answer) -> Vec<u16> {
     (0..count).map(|_| ask().status).collect()
 }
@@ -28,7 +28,7 @@ fn the_proxy_answers_429_to_a_crawler_that_exceeds_its_delay() {
     assert!(answer.field("ratelimit").unwrap().starts_with("\"crawl\";r=0;t="), "{answer:?}");
     assert_eq!(answer.field("cache-control"), Some("no-store"));
     assert_has(&answer.body, &["Crawl-delay: 30        (line 2)"]);
-    // All other clients and requests pass.
+    // All other clients and requests must pass.
     for (path, agent) in [("/a.html", FIREFOX), ("/robots.txt", GPTBOT), ("/a.css", GPTBOT)] {
         assert_eq!(running.get(path, agent).status, 200, "{path} {agent}");
     }
@@ -36,7 +36,8 @@ fn the_proxy_answers_429_to_a_crawler_that_exceeds_its_delay() {
     let line = running.wait_for_event("limited", |line| line["status"] == 429);
     assert_eq!((&line["decision"], &line["reason"], &line["line"]), (&"allow".into(), &"limited".into(), &2.into()));
     assert_eq!((&line["group"], &line["path"]), (&"GPTBot".into(), &"/a.html".into()));
-    // A reload of the file gives no new burst, and a file without the delay lets the crawler pass.
+    // A reload of the file must not allow a new burst. If the file no longer contains the delay,
+    // the crawler must pass.
     folder.replace("robots.txt", format!("# moved\n{ROBOTS}"));
     running.wait_for_event("published", |line| line["reason"] != "start");
     assert_eq!(ask().status, 429);
@@ -66,7 +67,7 @@ fn other_proxies_get_the_429_and_nginx_fetches_it() {
     let refusal = ask("/-/refusal/nginx", "192.0.2.1");
     assert_eq!(refusal.status, 429);
     assert!(refusal.field("retry-after").is_some() && refusal.body.contains("Crawl-delay: 30"), "{refusal:?}");
-    // Another address has its own bucket.
+    // Another address has a bucket of its own.
     assert_eq!(ask("/-/auth/nginx", "192.0.2.2").status, 200);
     let traefik = || {
         let original =
@@ -94,7 +95,8 @@ fn another_config_gives_nobody_a_new_burst() {
     let passed = || statuses(60, || running.get("/a.html", GPTBOT)).into_iter().filter(|status| *status == 200).count();
     assert!(passed() >= 50);
     let mut config = folder.read("robotsd.toml");
-    // A site with another source or lifetime is reopened; with another policy it is kept.
+    // A site whose source or `max_age` has changed is opened again; a site whose policy has changed
+    // is not.
     let changes = [
         ("robots.path = \"robots.txt\"", "robots.path = \"robots.txt\"\nrobots.max_age = \"2h\""),
         ("robots.path = \"robots.txt\"", "robots.path = \"./robots.txt\""),
@@ -106,7 +108,7 @@ fn another_config_gives_nobody_a_new_burst() {
         config = config.replacen(from, to, 1);
         folder.configure(&config);
         wait_until("the config", || running.count("config", |_| true) > number);
-        // One request in 30 s, however slow the machine is.
+        // Only one request in 30 s may pass, however slow the machine is.
         assert!(passed() < 20, "{to}");
     }
 }

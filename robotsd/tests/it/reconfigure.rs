@@ -1,5 +1,5 @@
-//! A config that changes while it is served: new sites are served, removed ones are not, and no
-//! connection is refused in the meantime.
+//! Changes the config while it is served. New sites must be served, removed sites must not, and no
+//! connection may be refused meanwhile.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use crate::harness::*;
 
 const REFUSES: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// Creates the site `a`, and other sites of the folder.
+/// Creates a config with the site `a`. Tests add other sites of the folder.
 fn config() -> Config {
     let config = Config::refusing().keys("workers = 2").robots(REFUSES).file("page.html", "hello").admin_socket();
     with_site(config, "a", "")
@@ -31,7 +31,7 @@ fn reload(folder: &Folder) -> Ended {
     folder.configured(["reload", "--config"])
 }
 
-/// Returns every address that was listened on, in order.
+/// Returns every address on which the process has listened, in order.
 fn addresses(running: &Running) -> Vec<SocketAddr> {
     let address = |line: &Value| line["message"].as_str()?.rsplit('/').next()?.parse().ok();
     running.all("listening").iter().filter_map(address).collect()
@@ -41,7 +41,7 @@ fn addresses(running: &Running) -> Vec<SocketAddr> {
 fn sites_and_listeners_come_and_go_and_no_request_fails() {
     let (folder, running) = config().start();
     let address = running.address;
-    // One connection for everything.
+    // All requests of this client use one connection.
     let kept = || -> Client<'_> {
         let mut kept = Kept::open(address, "a.test");
         Box::new(move || {
@@ -56,7 +56,7 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
         let other = |path| other.borrow_mut().get(path, FIREFOX);
         assert_eq!(other("/page.html").0, 421);
         for round in 0..if is_long() { 3 } else { 1 } {
-            // A site is added; open connections can use it, too.
+            // A site is added. Open connections must be able to use it.
             folder.configure(with_site(config(), "b", "robots.text = \"# b\""));
             wait_until("the new site", || other("/robots.txt").1 == "# b");
             // The site is changed.
@@ -65,7 +65,7 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
             // The site is removed.
             folder.configure(config());
             wait_until("no such site", || other("/robots.txt").0 == 421);
-            // A listener is added, changed, and removed.
+            // A listener is added, then changed, and then removed.
             let before = addresses(&running).len();
             folder.configure(config().tables(LISTENER));
             let added = wait_for("another listener", || addresses(&running).get(before).copied());
@@ -79,7 +79,7 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
             asking.wait_for_more(100);
         }
     });
-    // Its robots.txt was never reopened.
+    // The robots.txt of this site must not have been opened again.
     assert_eq!(running.count("published", |line| line["site"] == "a"), 1);
 }
 
@@ -87,7 +87,7 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
 fn a_listener_with_other_settings_refuses_no_connection() {
     let trusting = config().listener("trusted_proxies = [\"127.0.0.0/8\"]");
     let (folder, running) = config().start();
-    // The site does not have this host; the test only checks that there is a response.
+    // No site has this host. The client only checks that there is a response.
     let client = || -> Client<'_> { Box::new(|| assert_eq!(running.get("/robots.txt", FIREFOX).status, 421)) };
     while_asking((0..3).map(|_| client()), |_| {
         for round in 1..=4 {
@@ -123,8 +123,8 @@ fn a_bad_config_changes_nothing_and_says_where_it_is_bad() {
         assert_eq!(asked(running.address, "a.test", "/private/x", GPTBOT).status, 403);
         assert_eq!(asked(running.address, "b.test", "/page.html", FIREFOX).status, 421);
     }
-    // The command gets the same response. Commands find the admin interface even if the config is
-    // broken.
+    // The command must report the same as the log. Commands must find the admin interface even if
+    // the config is broken.
     folder.configure(config().listener("no_such_key = 1"));
     let out = reload(&folder).ends_with(1).out;
     assert!(out.starts_with("config: kept: ") && out.contains("no_such_key"), "{out}");
@@ -156,7 +156,7 @@ fn another_policy_is_live_on_open_connections_and_the_upstreams_connections_stay
     let changed = running.event("config-changed");
     let values = ["setting", "before", "after", "applies", "message"].map(|field| changed[field].as_str().unwrap());
     assert_eq!(values, ["mode", "observe", "refuse", "now", "mode: observe → refuse"]);
-    // One version, compiled once, and one connection to the upstream.
+    // There must be only one version, compiled once, and one connection to the upstream.
     assert_eq!(running.count("published", |_| true), 1);
     assert_eq!(origin.connections(), 1);
 }
@@ -169,15 +169,15 @@ fn a_source_that_cannot_be_used_leaves_the_one_before_until_it_can() {
         (answer.body == text).then_some(())
     };
     serves(REFUSES).unwrap();
-    // Another file, which does not exist yet.
+    // The config names another file, which does not exist yet.
     folder.configure(config().tables("robots.path = \"other.txt\""));
     let kept = running.wait_for_message("config", "its previous source stays");
     assert_has(message(&kept), &["other.txt: there is no such file"]);
     serves(REFUSES).unwrap();
-    // An edit of the previous file still goes live.
+    // An edit of the previous file must still go live.
     folder.replace("robots.txt", format!("# edited\n{REFUSES}"));
     wait_for("the edited one", || serves(&format!("# edited\n{REFUSES}")));
-    // Once the file exists, it is used automatically.
+    // Once the new file exists, it must be used without a command.
     folder.replace("other.txt", format!("# other\n{REFUSES}"));
     wait_for("the other one", || serves(&format!("# other\n{REFUSES}")));
 }
@@ -189,7 +189,7 @@ fn the_registry_and_the_expectations_are_followed() {
         config().tables("robots.expectations = \"expected.toml\"\n[agents]\nregistry_extra = \"crawlers.toml\"");
     let config = config.robots("User-agent: newbot\nDisallow: /private/\n").file("crawlers.toml", "# none yet\n");
     let (folder, running) = config.file("expected.toml", expected("/")).start();
-    // Each is a problem until it is fixed, because a restart would fail.
+    // Each of these is a problem until it is fixed, because a restart would fail.
     let problems = |code: i32, part: &str| {
         wait_until(part, || {
             let ended = folder.with_config(&["status", "--problems"]);
@@ -200,7 +200,7 @@ fn the_registry_and_the_expectations_are_followed() {
     folder.replace("crawlers.toml", "[[crawler]\n");
     running.event("registry-rejected");
     problems(1, "crawlers.toml:1:");
-    // Another config with the same registry does not read it again.
+    // A new config with the same registry must not make robotsd read the registry again.
     folder.configure(format!("grace = \"1h\"\n{}", folder.read("robotsd.toml")));
     running.event("config");
     problems(1, "crawlers.toml:1:");
@@ -242,7 +242,7 @@ fn the_status_names_settings_that_need_a_restart() {
     assert_eq!(next_start(), json!([]));
     folder.configure(text.replace("workers = 2", "workers = 3\nstate_dir = \"state\""));
     running.wait_for_event("config-changed", |line| line["setting"] == "state_dir");
-    // Another config that changes none of it.
+    // This new config changes none of that.
     folder.configure(text.replace("workers = 2", "workers = 3") + "[limits]\nconnections = 20\n");
     running.wait_for_event("config-changed", |line| line["setting"] == "limits.connections");
     let want = json!([{"site": null, "setting": "workers", "running": "2", "file": "3"}]);

@@ -1,4 +1,4 @@
-//! `[site.refusal]`: the site's own page for refused clients.
+//! Tests `[site.refusal]`, with which refused clients get a page of the site.
 
 use crate::harness::*;
 
@@ -118,7 +118,7 @@ fn errors_in_a_refusal_template_are_reported_with_their_position() {
     assert!(output.error.contains("the template is not UTF-8"), "{output:?}");
 }
 
-/// nginx treats any status except 403 as an error, after which the request is forwarded.
+/// nginx treats any status except 403 as an error, and then forwards the request.
 #[test]
 fn other_proxies_get_the_page_and_a_status_that_they_understand() {
     let folder = site(Config::deciding(), HTML, "<p>{{agent}} {{path}}\n");

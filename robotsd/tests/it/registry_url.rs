@@ -1,4 +1,4 @@
-//! A registry that is published at a URL: `registry_url`.
+//! Tests a registry that is published at a URL (`registry_url`).
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ const HOUSE: &str = "[[crawler]]\nname = \"HouseBot\"\nheader = [\"House-Fetcher
 const WITHOUT_GOOGLE: &str = "[[crawler]]\nname = \"Googlebot\"\nremove = true\n";
 const HOUSE_FETCHER: &str = "House-Fetcher/2.0";
 
-/// A server with a registry, and a folder whose config follows it.
+/// A server with a registry, and a folder whose config names the URL of that registry.
 struct Published {
     folder: Folder,
     server: Origin,
@@ -43,7 +43,7 @@ impl Published {
         self.folder.configure(config.tables(registry));
     }
 
-    /// Returns the output of a command, with or without a running server.
+    /// Returns the output of a command. The process may or may not be running.
     fn command(&self, arguments: &[&str]) -> String {
         self.with_config(arguments).out
     }
@@ -63,13 +63,12 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
     assert_part(&published.status(), &want);
     let text = published.command(&["status"]);
     assert_has(&text, &[&format!("from {}:", published.url), "confirmed "]);
-    // A killed process may not have saved it yet.
+    // Without this wait, the process could be killed before it has saved the registry.
     let saved = || run(Command::new("grep").args(["-rlF", "House-Fetcher"]).arg(published.at("state"))).code == Some(0);
     wait_until("what is saved", saved);
     drop(running);
 
-    // Commands, and the next start, use the saved copy, whatever the registry's server then
-    // returns.
+    // Commands and the next start must use the saved copy, whatever the server returns from now on.
     assert_has(published.command(&["agents", "HouseBot"]), &["HouseBot"]);
     published.server.show(200, "<html>");
     let running = published.start();
@@ -105,7 +104,8 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
     wait_until("the accepted version", || running.get("/private/x", HOUSE_FETCHER).status == 403);
     wait_until("the status", || published.status()["waiting"].is_null());
     problems().ends_with(0);
-    // Without its row the crawler only declares itself, and a group names it.
+    // Without its row in the registry, the crawler is only known by its header, and a group names
+    // it.
     assert_eq!(running.get("/drafts/x", GOOGLEBOT).status, 403);
 }
 

@@ -1,5 +1,5 @@
-//! A config file that cannot be used while the previous one is served: the status reports it, and
-//! since when.
+//! Tests a config file that cannot be used while the previous config is served. The status must
+//! report it, and since when.
 
 use crate::harness::*;
 
@@ -34,7 +34,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
         running.wait_for_message("config-rejected", why);
     };
 
-    // The file cannot be parsed far enough to compare settings.
+    // The file cannot be parsed, so its settings cannot be compared.
     reject(&format!("no_such_key = 1\n{good}"), "no_such_key");
     let text = status(&folder).ends_with(1).out;
     let parts = ["CONFIG REJECTED since 20", "no_such_key", "robotsd.toml:1:1"];
@@ -56,8 +56,8 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
         assert_eq!(probe(&format!("/readyz?{require}")).0, code, "{require}");
     }
 
-    // Another unusable config: settings that would change are reported, and it counts as rejected
-    // since the first one.
+    // This config is unusable for another reason. The status must report the settings that would
+    // change, and the time of the first rejection.
     let elsewhere = "[[listener]]\naddress = \"192.0.2.1:1\"\n";
     reject(&format!("mode = \"tag\"\nworkers = 7\n{ADMIN}{LISTENER}{elsewhere}{SITE}"), "192.0.2.1:1");
     let second = config_of(&folder)["rejected"].take();
@@ -66,7 +66,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     assert_part(mode, &json!({ "running": "refuse", "file": "tag", "site": null }));
     assert_has(status(&folder).ends_with(1).out, &["mode is refuse, in the file tag"]);
 
-    // The restored file is the config that is served.
+    // The restored file is the served config.
     folder.configure(&good);
     wait_until("the config before", || probe("/readyz?require=config").0 == 200);
     status(&folder).succeeded();
@@ -75,7 +75,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
         message(line).ends_with("the file is accepted again, and does not differ from the served config")
     });
 
-    // Another accepted config has the same effect; a missing file is rejected, too.
+    // Another config that is accepted also ends the rejection. A missing file is rejected, too.
     folder.remove("robotsd.toml");
     running.signal("HUP");
     running.wait_for_message("config-rejected", "cannot be read");
@@ -92,7 +92,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
     let ends = |arguments: &[&str], code: i32| unfolded(&folder.with_config(arguments).ends_with(code).said());
     let page = || running.get("/private/x", GPTBOT).status;
     for (faulty, why) in [
-        // A syntax error above the table, and a typo in it.
+        // One config has a syntax error above the table `[admin]`, and one has a typo in the table.
         (format!("mode = refuse\n{ADMIN}{LISTENER}{SITE}"), "string values must be quoted"),
         (good.replace("address = \"127.0.0.1:0\"\nsocket", "hots = []\nsocket"), "[admin] has no key \"hots\""),
     ] {
@@ -107,7 +107,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
         assert_has(ends(&["accept", "a"], 0), &["no version is pending"]);
         assert_has(ends(&["reload"], 1), &["config: kept:"]);
     }
-    // It also does not matter whether the address is readable, or whether the file exists.
+    // It must not matter whether the address can be read, or whether the file exists.
     folder.configure(good.replace("[admin]", "[admin"));
     ends(&["enforce", "off"], 0);
     assert_eq!(page(), 404);
@@ -126,14 +126,15 @@ fn a_config_is_retried_once_its_obstacle_is_gone() {
     folder.configure(&config);
     running.wait_for_message("config-rejected", &address.to_string());
     let first = config_of(&folder)["rejected"].take();
-    // The file is read again when it is written, and the status shows the second of that.
+    // The config is read again when the file is written. The status shows the time of that read in
+    // seconds.
     wait_until("another try", || {
         folder.configure(&config);
         std::thread::sleep(std::time::Duration::from_secs(1));
         config_of(&folder)["rejected"]["tried"] != first["tried"]
     });
     assert_eq!(running.events("config-rejected"), 1);
-    // From here on nothing requests it.
+    // From here on, nobody requests a reload.
     drop(taken);
     running.wait_for_message("listening", &address.to_string());
     status(&folder).succeeded();

@@ -1,4 +1,4 @@
-//! `replay` on small logs whose counts are known.
+//! Tests `replay` on small logs with known counts.
 
 use crate::harness::*;
 
@@ -9,7 +9,7 @@ fn line(address: &str, hour: u8, target: &str, referer: &str, agent: &str) -> St
     line_at(address, u32::from(hour) * 3600, &format!("GET {target}"), referer, agent)
 }
 
-/// Returns a log line at this second of the day.
+/// Returns a log line. Its time is this second of the day.
 fn line_at(address: &str, second: u32, request: &str, referer: &str, agent: &str) -> String {
     let time = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
     format!("{address} - - [01/Nov/2026:{time} +0000] \"{request} HTTP/1.1\" 200 9 \"{referer}\" \"{agent}\"\n")
@@ -28,7 +28,7 @@ fn log() -> String {
     .concat()
 }
 
-/// A folder with a log, the robots.txt to judge it by, and another file.
+/// A folder with a log, the robots.txt by which it is judged, and another file.
 struct Replay(Folder);
 
 impl Replay {
@@ -47,7 +47,7 @@ impl Replay {
         Self(config.clone().robots(robots).file("log", log).folder())
     }
 
-    /// Runs `replay` with the config, if there is one.
+    /// Runs `replay`, with the config if there is one.
     fn run(&self, format: &str, arguments: &[&str]) -> Ended {
         let is_configured = self.0.at("robotsd.toml").exists();
         let by = if is_configured { ["--config", "robotsd.toml"] } else { ["--robots", "robots.txt"] };
@@ -63,7 +63,7 @@ impl Replay {
     }
 }
 
-/// Returns the report as JSON.
+/// Runs `replay` on a log. Returns the report as JSON, and the exit status.
 fn report(log: impl AsRef<[u8]>, arguments: &[&str]) -> (Value, Option<i32>) {
     let output = Replay::of(log).run("json", arguments);
     (serde_json::from_str(&output.out).unwrap_or_default(), output.code)
@@ -73,7 +73,7 @@ pub(super) fn crawler<'a>(report: &'a Value, name: &str) -> &'a Value {
     row(&report["crawlers"], "name", name)
 }
 
-/// Returns each rule of a crawler with its paths, one per line.
+/// Returns one line for each rule of a crawler, with the paths that it disallowed.
 fn rules(crawler: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let rule = |rule: &Value| {
@@ -106,7 +106,7 @@ fn nothing_private_is_shown_unless_asked() {
     assert!(said.to_string().contains("/cart?session=secret"));
 }
 
-/// Returns a log of several chunks, with more targets than are distinguished.
+/// Returns a log that is read in several chunks, and has more targets than a report distinguishes.
 fn long_log() -> String {
     (0..60_000_u32)
         .map(|at| {
@@ -188,7 +188,7 @@ fn the_text_names_missing_parts() {
 #[test]
 fn early_requests_are_not_blamed() {
     let (said, _) = report(log(), &["--effective-from", "2026-11-01T04:00:00Z"]);
-    // Each request is in one of the three counts.
+    // Each request must be in exactly one of the three counts.
     let totals = json!({"disallowed": 1, "not_blamed": 1, "allowed": 3, "crawler_requests": 5});
     assert_part(&said["totals"], &totals);
     let in_hours = |name: &str| said["hours"].as_array().unwrap().iter().map(|hour| hour[name].as_u64().unwrap()).sum();
@@ -221,14 +221,14 @@ fn the_page_is_self_contained_and_contains_no_foreign_markup() {
     assert!(page.contains("&lt;script&gt;"));
 }
 
-/// A page of many crawlers, each of which expands to its rules.
+/// The page contains many crawlers. Each can be expanded to show its rules.
 #[test]
 fn every_crawler_of_the_page_expands_to_its_rules_and_every_cell_has_a_header() {
     let request = |at: u8| {
         line("192.0.2.2", at % 24, &format!("/cart?a={at}"), "-", &format!("Bot{at}x/1.0 (+https://b.example/)"))
     };
     let replay = Replay::of(log() + &(0..40).map(request).collect::<String>());
-    // 40 crawlers, Googlebot, and GPTBot, for which nothing changes.
+    // There are 40 crawlers, Googlebot, and GPTBot. With `--against`, nothing changes for GPTBot.
     for (more, count) in [(&[][..], 42), (&["--against", "new.txt"], 41)] {
         let page = replay.html(more);
         let crawlers: Vec<_> = page.split("<li><details><summary>").skip(1).collect();
@@ -241,7 +241,7 @@ fn every_crawler_of_the_page_expands_to_its_rules_and_every_cell_has_a_header() 
     }
 }
 
-/// A person reads the chart of a month by half days.
+/// The chart of a month should have half days as its columns, so that people can read it.
 #[test]
 fn columns_of_the_chart_are_parts_of_a_day_or_days() {
     let later = |day: &str| line("192.0.2.2", 5, "/cart", "-", GPTBOT).replace("01/Nov", day);
@@ -251,7 +251,7 @@ fn columns_of_the_chart_are_parts_of_a_day_or_days() {
     assert_has(html("09/Dec"), &["Requests by crawlers per day, UTC", "<title>2026-12-09 00:00 UTC: "]);
 }
 
-/// The mode `refuse` exempts search engines that people use.
+/// In the mode `refuse`, search engines that people use are not refused.
 #[test]
 fn a_report_begins_with_the_crawlers_and_the_effect_of_refusing() {
     let replay = Replay::of(log());
@@ -268,7 +268,7 @@ fn a_report_begins_with_the_crawlers_and_the_effect_of_refusing() {
         replay.text(&["--against", "new.txt"]),
         &["\n  Googlebot: 33 % newly disallowed, by /drafts/; none of these verified\n"],
     );
-    // A site's policy may refuse search engines, too.
+    // The policy of a site may refuse search engines, too.
     let config = Config::new().files_of("shop").tables("[site.modes]\n\"index\" = \"refuse\"");
     let replay = Replay::configured(&config, ROBOTS, &log());
     let refused = ["with mode = \"refuse\", 2 of these would be refused\n"];
@@ -307,7 +307,8 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
     std::fs::create_dir(folder.at("dir")).unwrap();
     let arguments = ["replay", "missing", "cut.gz", "dir", "log", "--robots", "robots.txt", "--format", "json"];
     let output = folder.run(arguments).ends_with(2);
-    // More requests than the last log contains: what could be unpacked counts.
+    // There are more requests than in the last log: everything that could be decompressed must
+    // count.
     assert!(output.json()["requests"].as_u64().unwrap() > 6, "{output:?}");
     let lines: Vec<_> = output.error.lines().collect();
     for (line, [start, part]) in lines.iter().zip([
@@ -322,7 +323,7 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
 
 #[test]
 fn logs_without_a_request_get_the_list_of_formats() {
-    // Lines with a quoted request are handled the same way.
+    // Lines with a quoted request must be handled in the same way.
     let quoted = "2026/11/22 10:00:00 [error] 7#7: *1 no, client: 192.0.2.7, request: \"GET /a HTTP/1.1\"\n".repeat(3);
     for (log, why) in [
         ("2026/11/01 10:00:00 [error] 7#7: *1 open() failed\n", "these are error logs"),
@@ -333,14 +334,14 @@ fn logs_without_a_request_get_the_list_of_formats() {
     }
 }
 
-/// Returns the counts of a report: requests, unreadable lines, and requests by GPTBot.
+/// Returns three counts of a report: requests, unreadable lines, and requests by GPTBot.
 fn counts(report: &Value) -> [Option<u64>; 3] {
     let gptbot = || report["crawlers"].as_array()?.iter().find(|row| row["name"] == "GPTBot")?["requests"].as_u64();
     [report["requests"].as_u64(), report["unread_lines"].as_u64(), gptbot()]
 }
 
-/// A log wrapped in objects of Docker, filebeat or journald, or prefixed by syslog, has the same
-/// requests as the plain log.
+/// Docker, filebeat and journald wrap log lines in objects, and syslog adds a prefix. The requests
+/// must be the same as in the plain log.
 #[test]
 fn logs_that_collectors_wrap_are_read() {
     let lines: Vec<String> = (0..20)
@@ -376,13 +377,13 @@ fn logs_that_collectors_wrap_are_read() {
     }
 }
 
-/// A line that is not understood is never attributed to a client.
+/// If a line cannot be parsed, it must not be attributed to a client.
 #[test]
 fn unknown_lines_count_as_unreadable_and_the_error_names_the_keys() {
     let escaped = serde_json::to_string(line("192.0.2.1", 3, "/drafts/", "-", GPTBOT).trim_end()).unwrap();
     let pretty =
         format!("{{\n    \"__CURSOR\" : \"s=1\",\n    \"MESSAGE\" : {escaped},\n    \"PRIORITY\" : \"6\"\n}}\n");
-    // Without its User-Agent field, the log would contain no crawler.
+    // Without the field for `User-Agent`, no crawler would be found in this log.
     let others = json!({"method": "GET", "path": "/drafts/", "userAgent": GPTBOT}).to_string() + "\n";
     for (log, unread) in [(pretty, 5), (others.repeat(4), 4)] {
         let replay = Replay::of(&log);
@@ -398,7 +399,7 @@ fn unknown_lines_count_as_unreadable_and_the_error_names_the_keys() {
             &["http_user_agent, request.headers.User-Agent", "\n  method: ", "\n  path: ", "\n  time: "],
         );
     }
-    // The other half of the log is read.
+    // The readable half of the log must be used.
     let (said, code) = report(log() + &others, &[]);
     assert_eq!((counts(&said), code), ([Some(6), Some(2), Some(2)], Some(0)));
 }
@@ -411,7 +412,7 @@ fn the_keys_of_json_lines_can_be_named() {
     let output = replay.run("json", &keys).ends_with(0);
     assert_eq!((counts(&output.json()), &*output.error), ([Some(3), Some(0), Some(3)], ""));
     assert_part(&output.json(), &json!({"timeless": 0, "totals": {"disallowed": 3}}));
-    // A key that is in no line is reported, even if the requests can be read without it.
+    // A key that no line contains must be reported, even if the requests can be read without it.
     let output = replay.run("json", &[&keys[..], &["--json-keys", "address=req.ip"]].concat()).ends_with(0);
     assert_eq!(output.error, "robotsd: --json-keys address=req.ip: no line of the logs has this key\n");
     let output = replay.run("json", &["--json-keys", "ua=ua,method=req.verb,path=req.url"]).ends_with(2);
@@ -473,8 +474,8 @@ fn logs_that_are_not_unpacked_are_named() {
     }
 }
 
-/// A crawler of a family without its own group: the config says whether it obeys the group of its
-/// family.
+/// This crawler has no group of its own, but belongs to a family that has one. The config decides
+/// whether it obeys that group.
 #[test]
 fn the_family_of_a_crawler_counts_as_the_config_says() {
     let log = line("192.0.2.1", 4, "/drafts/x", "-", "Googlebot-Image/1.0").repeat(3);
@@ -524,8 +525,8 @@ fn an_undecidable_replay_fails() {
     assert_has(said, &["\"Googlebot\"?"]);
 }
 
-/// The prediction for refusing covers only rules, so a config with rate limits must not suggest
-/// that they were counted.
+/// The prediction for `refuse` considers only rules. If the config limits rates, the report must
+/// say that this is not considered.
 #[test]
 fn a_report_says_that_rate_limited_requests_are_not_counted() {
     let log = line("192.0.2.2", 4, "/page", "-", GPTBOT).repeat(60);
@@ -536,7 +537,7 @@ fn a_report_says_that_rate_limited_requests_are_not_counted() {
     let replay = Replay::configured(&limiting, delayed, &log);
     assert_has(replay.run("text", &[]).succeeded(), &[&format!("\n{note}\n")]);
     assert_has(replay.html(&[]), &[&format!("<p class=\"warn\">{}.</p>", note.replace('"', "&quot;"))]);
-    // Without a delay, and without a limit.
+    // One config has no delay, and one has no limit.
     for other in [Replay::configured(&limiting, ROBOTS, &log), Replay::configured(&shop(), delayed, &log)] {
         assert_lacks(other.run("text", &[]).succeeded(), &["Crawl-delay"]);
     }
@@ -545,7 +546,7 @@ fn a_report_says_that_rate_limited_requests_are_not_counted() {
 #[test]
 fn fields_missing_in_a_log_are_reported() {
     let say = |log: &str, form: &str| {
-        // If no request names an agent, there is no result.
+        // Without a `User-Agent` in any line, the report cannot say anything about crawlers.
         let is_nameless = !log.contains(GPTBOT);
         let replay = Replay::by("User-agent: *\nDisallow: /cart\n", log);
         let output = replay.run(form, &[]).ends_with(if is_nameless { 2 } else { 0 });
@@ -560,10 +561,10 @@ fn fields_missing_in_a_log_are_reported() {
     let html = say(&common, "html");
     assert_has(&html, &[&format!("<p class=\"warn\">{nameless}.</p>")]);
     assert_lacks(html, &["contain no requests"]);
-    // A log that has the field, although no client sent it.
+    // This log has the field, but no client has sent it.
     let dashes = line("192.0.2.1", 4, "/cart", "-", "-").repeat(3);
     assert_eq!(say(&dashes, "text"), format!("3 requests, 2026-11-01 04:00 UTC\n{nameless}\n"));
-    // The only line with the field is a crawler's.
+    // The only line with the field is from a crawler.
     let text = say(&(common + &line("192.0.2.1", 4, "/cart", "-", GPTBOT)), "text");
     assert_has(text, &["\n1 of 1 request by crawlers (100 %) is disallowed by robots.txt\n"]);
 
@@ -586,7 +587,7 @@ wildcard_empty = \"hold\"",
     assert_has(text, &["\nof them 3 are disallowed, because the policy applies the rules for \"*\" to them\n"]);
 }
 
-/// Hosts as clients send them, and the site that a server with these sites chooses for each.
+/// Hosts as clients send them, each with the site that a server chooses for it.
 const HOSTS: [(&str, &str); 11] = [
     ("shop.test", "shop"),
     ("SHOP.Test", "shop"),
@@ -614,7 +615,7 @@ fn sites() -> Config {
     hosts.into_iter().fold(Config::new().listener("kind = \"decision\""), site)
 }
 
-/// Returns a request for `/p` by Googlebot in a format that has hosts.
+/// Returns the line of a request for `/p` by Googlebot. The format of the log contains hosts.
 fn line_for(format: &str, host: &str) -> String {
     let combined = |target: &str| line("192.0.2.1", 1, target, "-", GOOGLEBOT);
     let plus = GOOGLEBOT.replace(' ', "+");
@@ -623,7 +624,7 @@ fn line_for(format: &str, host: &str) -> String {
     let name = host.split(':').next();
     let line = match format {
         "vhost" => return format!("{nothing} {}", combined("/p")),
-        // A client that uses the server as a proxy.
+        // This client treats the server as a proxy, so its request contains an absolute URL.
         "absolute" => return combined(&format!("http://{or_other}/p")),
         "nginx" => json!({
             "time_iso8601": "2026-11-01T01:00:00Z", "remote_addr": "192.0.2.1", "request": "GET /p HTTP/1.1",
@@ -656,7 +657,7 @@ fn line_for(format: &str, host: &str) -> String {
     format!("{line}\n")
 }
 
-/// Returns requests for every host, in such numbers that all sums differ.
+/// Returns the lines of requests for every host. Their numbers are such that no two sums are equal.
 fn lines_for(format: &str) -> String {
     HOSTS.iter().enumerate().map(|(at, (host, _))| line_for(format, host).repeat(1 << at)).collect()
 }
@@ -685,7 +686,8 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
             let counts = ["requests", "other_hosts", "without_host", "unread_lines"].map(|name| report[name].as_u64());
             assert_eq!(counts, [by_hand, 2047 - by_hand, 0, 0].map(Some), "{format} {site} {said}");
             assert_eq!((code, crawler(&report, "Googlebot")["requests"].as_u64()), (Some(0), Some(by_hand)));
-            // Logs are read in the same way, so each site is tested with only one of four formats.
+            // All logs are read in the same way, so each site is tested with only one of the four
+            // formats.
             if at != number % 4 {
                 continue;
             }
@@ -695,8 +697,8 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
         }
     }
 
-    // Requests without a host may all belong to the site. This is reported once, unless their host
-    // is named.
+    // Requests without a host may all belong to the site. This must be reported once, unless the
+    // command line names their host.
     folder.write("log", line("192.0.2.1", 1, "/p", "-", GOOGLEBOT).repeat(900));
     let (report, said, _) = replay("shop", &[]);
     assert_part(&report, &json!({"requests": 900, "without_host": 900}));
@@ -711,14 +713,14 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
     let (_, said, code) = replay("shop", &["--host", "www.shop.test"]);
     assert_has(said, &["\"www.shop.test\" is not a host of the site \"shop\", which serves \"shop.test\""]);
     assert_eq!(code, Some(2));
-    // All requests are for other hosts, except for an invalid line.
+    // One line is invalid. All other requests are for other hosts.
     folder.write("log", line_for("vhost", "other.test") + "junk\n");
     let (_, said, code) = replay("shop", &[]);
     assert_has(said, &["no request of the logs is for a host of the site \"shop\""]);
     assert_eq!(code, Some(2));
 }
 
-/// A site with a file per host: only requests to which the named file applies.
+/// The site has one file per host. Only requests to which the named file applies may be counted.
 #[test]
 fn a_file_of_a_folder_has_the_requests_for_its_host() {
     let mut config = Config::new().listener("kind = \"decision\"").file("log", lines_for("vhost"));
@@ -735,7 +737,7 @@ fn a_file_of_a_folder_has_the_requests_for_its_host() {
     }
 }
 
-/// Runs git in a folder with this date. Fails if git is not installed.
+/// Runs git in a folder, with this date as its time. Fails if git is not installed.
 fn git_at(folder: &Folder, site: &str, date: &str, arguments: &[&str]) {
     let mut command = std::process::Command::new("git");
     command.arg("-C").arg(folder.at(site)).args(["-c", "user.name=t", "-c", "user.email=t@a.test"]);
@@ -747,12 +749,12 @@ fn has_git() -> bool {
     std::process::Command::new("git").arg("--version").output().is_ok()
 }
 
-/// Returns the time from which each version was in force.
+/// Returns when each version came into force.
 fn since(report: &Value) -> Vec<&str> {
     report["history"]["versions"].as_array().unwrap().iter().map(|version| version["since"].as_str().unwrap()).collect()
 }
 
-/// A wrong clock, and settings that change git's output, do not change the history.
+/// Neither a wrong clock nor settings that change git's output may change the history.
 #[test]
 fn the_order_of_commits_counts_whatever_their_dates_and_user_settings() {
     if !has_git() {
@@ -780,8 +782,8 @@ fn the_order_of_commits_counts_whatever_their_dates_and_user_settings() {
     assert_eq!(since(&report), ["2026-11-03T00:00:00Z", "2026-11-03T00:00:00Z"]);
     assert_eq!((&report["robots"], report["history"]["left_out"].is_null()), (&"site/shared/r[1].txt".into(), true));
 
-    // A link has the versions of its target, from the folder that contains the target. A link in
-    // the past does not count.
+    // If the file is a link, the versions are those of its target, from the repository of the
+    // target. Links of earlier commits are not followed.
     std::os::unix::fs::symlink("../shared/r[1].txt", {
         std::fs::create_dir(folder.at("site/pages")).unwrap();
         folder.at("site/pages/robots.txt")
@@ -842,7 +844,7 @@ fn an_invalid_history_is_refused_with_the_expected_form() {
             &[want, "files as they were served, with the day in their names, such as robots-2026-11-01.txt"],
         );
     }
-    // A site with a missing file does not silently fall back to another one.
+    // If the file of a site is missing, no other file may be used in its place without notice.
     let config = Config::deciding().site("shop", "robots.path = \"none.txt\"").file("log", log());
     let folder = config.file("robots-2026-10-01.txt", NEW).folder();
     let ended = folder.with_config(&["replay", "log", "--history", "robots-2026-10-01.txt"]);
@@ -867,7 +869,7 @@ fn a_report_with_a_history_begins_with_the_judgements() {
     assert!(text.find(note).unwrap() < requests, "{text}");
     let page = folder.run([&history[..], &["--format", "html"]].concat()).out;
     assert!(page.find("no crawler is judged").unwrap() < page.find("6 requests").unwrap());
-    // By default the usual file is used.
+    // Without a name, the default file is used.
     assert_eq!(folder.run(["replay", "log", "--format", "json"]).json()["robots"], "robots.txt");
     folder.remove("robots.txt");
     let usual = "robots.txt: No such file or directory (os error 2): name a file, a URL such as https://example.com";
@@ -885,7 +887,7 @@ fn queries_of_a_proxy_are_not_requests() {
     assert_eq!(report["requests"], 2);
 }
 
-/// A version on a branch was not served before it was merged.
+/// A version on a branch was not served before the branch was merged.
 #[test]
 fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
     if !has_git() {
@@ -922,7 +924,7 @@ fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
     };
     assert_has(without(&["site/pages"]), &["the command git is missing", "install git, or name dated files"]);
     assert_has(without(&["site/none.txt"]), &["site/none.txt: No such file"]);
-    // Files next to each other need no git.
+    // Files with dates in their names need no git.
     folder.write("old/robots-2026-10-01.txt", ROBOTS);
     folder.write("old/20261101T0930.txt", NEW);
     folder.write("old/README.md", "no version");
@@ -950,6 +952,6 @@ fn crawled_pages_are_compared_with_visitors() {
     assert_has(&output, &["what crawling gives back, by operator", want]);
     let page = Replay::of(log.concat()).html(&[]);
     assert_has(&page, &["<h2>What crawling gives back</h2>", ">1 from chatgpt.com<"]);
-    // For a log without Referer, referrals are not mentioned.
+    // If the log has no `Referer`, the report must not mention referrals.
     assert_lacks(Replay::of(line("192.0.2.2", 1, "/a", "-", GPTBOT)).text(&[]), &["gives back"]);
 }

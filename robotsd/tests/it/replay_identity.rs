@@ -1,7 +1,7 @@
-//! `replay` splits the requests of each crawler by who sent them.
+//! Tests how `replay` splits the requests of each crawler by who sent them.
 //!
-//! Addresses on Google's lists are those of the embedded copy. A fresh list is saved as a running
-//! robotsd saves it.
+//! Addresses on Google's lists are in the embedded copy. A newer list is saved in the same way as
+//! by a running robotsd.
 
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -28,12 +28,12 @@ fn config() -> Config {
     config.site("shop", site).robots(ROBOTS).file("new.txt", "User-agent: *\nDisallow: /\n")
 }
 
-/// Time of the requests, unless a test says otherwise: 2026-11-20 12:00.
+/// Time of the requests, if a test does not set another one: 2026-11-20 12:00.
 const NOON: u64 = 1_795_176_000;
 const HOUR: u64 = 60 * 60;
 const DAY: u64 = 24 * HOUR;
 
-/// A folder with a site, and the files that a robotsd with this config has saved.
+/// A folder with a site, and with the files that a robotsd with the same config has saved.
 struct Site(Folder);
 
 impl std::ops::Deref for Site {
@@ -49,7 +49,7 @@ impl Site {
         Self(config().folder())
     }
 
-    /// Creates a site that fetched these lists at noon.
+    /// Creates a site. It has fetched these lists at noon.
     fn with_lists() -> Self {
         let site = Self::new();
         site.save(GOOGLE_LIST, NOON, &["66.249.64.0/19", "2001:4860:4801:10::/64"]);
@@ -71,7 +71,7 @@ impl Site {
         self.with_config(&[&["replay", "log", "--format", form], arguments].concat())
     }
 
-    /// Returns the report about these lines, and the standard error output.
+    /// Runs `replay` on these lines. Returns the report, standard error and the exit status.
     fn report(&self, log: &[String], arguments: &[&str]) -> (Value, String, Option<i32>) {
         let output = self.replay(log, "json", arguments);
         (serde_json::from_str(&output.out).unwrap_or_default(), output.error, output.code)
@@ -89,7 +89,7 @@ fn impostors<'a>(report: &'a Value, name: &str) -> &'a Value {
     row(&report["impostors"], "crawler", name)
 }
 
-/// Returns a crawler's requests: verified, only claimed, and those of impostors.
+/// Returns the numbers of a crawler's requests: verified, only claimed, and by impostors.
 fn split(report: &Value, name: &str) -> [u64; 3] {
     let identity = &crawler(report, name)["identity"];
     ["verified", "claimed", "impostors"].map(|part| identity[part]["requests"].as_u64().unwrap_or(0))
@@ -99,7 +99,7 @@ fn because(report: &Value, name: &str) -> Value {
     crawler(report, name)["identity"]["claimed_because"].clone()
 }
 
-/// Returns the judgement of one request, in a log with another verified request.
+/// Returns the result for one request. The log also contains another request, which is verified.
 fn fate(site: &Site, address: &str, time: u64, agent: &str) -> String {
     let log = [line("66.249.66.1", NOON, "/", GOOGLEBOT), line(address, time, "/cart", agent)];
     let (report, said, _) = site.report(&log, &[]);
@@ -140,7 +140,7 @@ fn a_crawler_is_not_blamed_for_its_impostors() {
     assert_part(google, &json!({"requests": 13, "allowed": 4, "disallowed": 9, "addresses": networks}));
     assert_eq!(google["rules"][0]["line"], 2);
     assert_eq!(google["rules"][0]["paths"][0]["pattern"], "/cart/a");
-    // A name that only impostors use has no row among the crawlers.
+    // If only impostors use a name, it must not have a row among the crawlers.
     assert_eq!((crawler(&report, "GPTBot"), &impostors(&report, "GPTBot")["disallowed"]), (&Value::Null, &json!(1)));
     let totals = json!({"crawler_requests": 3, "disallowed": 2});
     assert_part(&report, &json!({"requests": 17, "identity": {"lists_of": "2026-11-20"}, "totals": totals}));
@@ -180,7 +180,7 @@ fn impostors_have_a_section_in_text_and_page() {
         "<code>/cart/&lt;a&gt;</code>",
     ];
     assert_has(site.replay(&log, "html", &[]).out, &parts);
-    // Without any evidence it is not mentioned.
+    // If there is no evidence at all, the text must not mention it.
     let text = site.replay(&[line("1.2.3.4", NOON, "/", MYBOT)], "text", &[]).out;
     assert_lacks(text, &["impostors", "by the lists"]);
 }
@@ -234,16 +234,16 @@ fn fresh_lists_refute_what_they_can() {
         ("2001:4860:4801:10::5", GOOGLEBOT, "verified"),
         ("::ffff:66.249.66.5", GOOGLEBOT, "verified"),
         ("172.16.0.1", GOOGLEBOT, "address"),
-        // The address of a trusted proxy in the config.
+        // This is the address of a proxy that the config trusts.
         ("192.0.2.7", GOOGLEBOT, "address"),
-        // The address may be truncated.
+        // The log may contain truncated addresses.
         ("9.9.9.0", GOOGLEBOT, "address"),
         ("66.249.66.0", GOOGLEBOT, "address"),
         ("2001:db8:1::", GOOGLEBOT, "address"),
-        // The fetcher may run on a person's device.
+        // The fetcher may run on the device of a person.
         ("9.9.9.9", CHATGPT_USER, "unverifiable"),
         ("23.98.142.180", CHATGPT_USER, "verified"),
-        // Nothing is published, or only host names.
+        // The operator publishes nothing, or only host names.
         ("9.9.9.9", MYBOT, "unverifiable"),
         ("9.9.9.9", YANDEX, "not-loaded"),
     ] {
@@ -264,7 +264,7 @@ fn a_list_says_nothing_about_requests_long_before_or_after_it() {
         assert_eq!(fate(&site, "9.9.9.9", time, GOOGLEBOT), want, "{time}");
         assert_eq!(fate(&site, "66.249.66.5", time, GOOGLEBOT), "verified", "{time}");
     }
-    // A request without a time.
+    // This request has no time.
     let no_time = line("9.9.9.9", NOON, "/cart", GOOGLEBOT).replace("\"time\"", "\"other\"");
     let (report, _, _) = site.report(&[line("66.249.66.1", NOON, "/", GOOGLEBOT), no_time], &[]);
     assert_eq!(because(&report, "Googlebot"), json!({ "stale": 1 }));
@@ -273,12 +273,12 @@ fn a_list_says_nothing_about_requests_long_before_or_after_it() {
 #[test]
 fn an_older_copy_verifies_ranges_that_the_list_lost_since() {
     let site = Site::with_lists();
-    // Google's embedded list has this range, but the saved one does not.
+    // Google's embedded list contains this range, but the saved list does not.
     let lost = "192.178.4.5";
     assert_eq!(fate(&site, lost, NOON - DAY, GOOGLEBOT), "verified");
     assert_eq!(fate(&site, lost, NOON + HOUR, GOOGLEBOT), "impostor");
-    // A saved list is used even if it is older than the embedded copy, as on a server; the embedded
-    // copy can still verify.
+    // The saved list must be used even if it is older than the embedded one, as by a server. The
+    // embedded list can still verify claims.
     site.save(GOOGLE_LIST, NOON - 400 * DAY, &["8.8.8.0/24"]);
     let (report, _, _) = site.report(&[line("8.8.8.8", NOON - 400 * DAY, "/", GOOGLEBOT)], &[]);
     assert_eq!(split(&report, "Googlebot"), [1, 0, 0]);
@@ -311,7 +311,7 @@ fn the_configured_copy_verifies_and_the_configured_resolvers_are_used() {
     assert_eq!((&*said, split(&report, "Googlebot"), split(&report, "YandexBot")), ("", [1, 1, 0], [1, 0, 0]));
     assert_eq!(report["identity"]["lists_of"], "2026-10-01");
     assert_eq!(report["identity"]["lists"][0]["origin"], "file");
-    // A list that was saved later is newer.
+    // A list that was saved later is newer than the embedded one.
     site.save(GOOGLE_LIST, NOON, &["9.9.9.0/24"]);
     let (report, _, _) = site.report(&log, &[]);
     assert_eq!((split(&report, "Googlebot"), &report["identity"]["lists"][0]["origin"]), ([1, 0, 1], &json!("saved")));
@@ -330,7 +330,7 @@ fn an_unreadable_saved_list_is_reported_and_the_next_copy_counts() {
 #[test]
 fn a_log_behind_a_proxy_makes_no_impostors() {
     let site = Site::with_lists();
-    // A CDN with many addresses, while another crawler is verified.
+    // A CDN sends requests from many addresses, while another crawler is verified.
     let mut log = vec![line("66.249.66.1", NOON, "/", GOOGLEBOT)];
     log.extend((1..=6).map(|at| line(&format!("172.68.{at}.7"), NOON, "/cart", BINGBOT)));
     let (report, _, _) = site.report(&log, &[]);
@@ -343,14 +343,14 @@ fn a_log_behind_a_proxy_makes_no_impostors() {
     let text = "\n  bingbot                          6 requests from 172.68.1.0/24, ";
     assert_has(site.replay(&log, "text", &[]).out, &[text]);
     assert_has(site.replay(&log, "html", &[]).out, &["<li>bingbot: 6 requests from 172.68.1.0/24, "]);
-    // A few addresses do not make a path suspect, nor do many if the crawler itself is verified
-    // there.
+    // A few addresses do not show that a proxy is in between. Nor do many addresses, if the crawler
+    // itself is verified there.
     let (report, _, _) = site.report(&log[..6], &[]);
     assert_eq!(impostors(&report, "bingbot")["requests"], 5);
     let own = [line("40.77.167.9", NOON, "/", BINGBOT)];
     let (report, _, _) = site.report(&[&log[..], &own[..]].concat(), &[]);
     assert_eq!(split(&report, "bingbot"), [1, 0, 6]);
-    // A crawler that was verified only long before the proxy came does not count.
+    // If the crawler was verified only long before the proxy was added, this must not count.
     let own = [line("40.77.167.9", NOON - DAY - 1, "/", BINGBOT)];
     let (report, _, _) = site.report(&[&log[..], &own[..]].concat(), &[]);
     assert_eq!(split(&report, "bingbot"), [1, 6, 0]);
@@ -362,7 +362,7 @@ fn one_address_for_the_crawlers_of_several_operators_is_a_proxy() {
     let log = [line("172.68.1.7", NOON, "/", GOOGLEBOT), line("172.68.1.7", NOON, "/", BINGBOT)];
     let (report, _, _) = site.report(&log, &[]);
     assert_eq!((split(&report, "Googlebot"), split(&report, "bingbot")), ([0, 1, 0], [0, 1, 0]));
-    // Unless the log contains client addresses.
+    // This does not apply if the log contains the addresses of clients.
     let own = [line("20.125.66.85", NOON, "/", GPTBOT)];
     let (report, _, _) = site.report(&[&log[..], &own[..]].concat(), &[]);
     assert_eq!(report["identity"]["impostors"]["requests"], 2);
@@ -424,8 +424,8 @@ fn names_are_looked_up_on_request() {
     assert_eq!(split(&report, "YandexBot"), [1, 2, 2]);
     assert_eq!(because(&report, "YandexBot"), json!({ "address": 1, "stale": 1 }));
     assert_eq!(report["identity"]["names"], json!({ "looked_up": 3, "left_out": 0 }));
-    // Each address is looked up once, except those verified by a list and those of crawlers without
-    // known host names.
+    // Each address must be looked up once. Addresses that a list verifies, and those of crawlers
+    // without known host names, must not be looked up.
     let mut asked = dns.asked();
     asked.sort();
     let want = [
@@ -435,10 +435,10 @@ fn names_are_looked_up_on_request() {
         "PTR 9.9.9.9.in-addr.arpa.",
     ];
     assert_eq!(asked, want);
-    // A resolver that has confirmed nothing cannot refute.
+    // A resolver that has not confirmed anything cannot refute a claim.
     let (report, _, _) = site.report(&log[1..3], &["--rdns", "--resolver", &resolver]);
     assert_eq!(because(&report, "YandexBot"), json!({ "unproven-resolver": 2 }));
-    // Without the option no queries are sent.
+    // Without the option, no query may be sent.
     let before = dns.asked().len();
     let (report, _, _) = site.report(&log, &[]);
     assert_eq!((because(&report, "YandexBot"), dns.asked().len()), (json!({ "address": 1, "not-loaded": 4 }), before));

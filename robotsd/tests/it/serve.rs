@@ -1,4 +1,4 @@
-//! Serving: responses to clients, requests to upstreams, and log lines.
+//! Tests serving: responses to clients, requests to upstreams, and log lines.
 
 use crate::harness::*;
 
@@ -70,7 +70,7 @@ fn non_utf8_bytes_are_judged_logged_and_forwarded_in_one_form() {
         let fields = format!(" HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {agent}\r\n{fields}\r\n");
         let mut client = Kept::open(running.address, "site.test");
         client.send([b"GET ", target, fields.as_bytes()].concat());
-        // By default the connection stays open, so the response is read by its length.
+        // By default, the connection stays open, so the response is read by its length.
         client.receive()
     };
     for fields in ["", "Connection: close\r\n"] {
@@ -175,7 +175,7 @@ fn every_request_has_its_line_in_the_access_log() {
     .enumerate()
     {
         running.request(method, path, &[("User-Agent", agent)]);
-        // A request ends shortly after its response, on any worker.
+        // A request is logged shortly after its response, by whichever worker has served it.
         let line = wait_for("its line", || {
             let text = folder.read("access.log");
             text.split_inclusive('\n').nth(number).filter(|line| line.ends_with('\n')).map(str::to_owned)

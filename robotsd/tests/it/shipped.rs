@@ -1,4 +1,4 @@
-//! The files in `config/` that an operator starts with.
+//! Tests the files in `config/`, with which an operator starts.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
-/// Returns the production config, with the paths and ports of a test.
+/// Returns the production config, adapted to the paths and ports of a test.
 fn production(folder: &std::path::Path, upstream: &str) -> String {
     let text = std::fs::read_to_string(project("config/production.toml")).unwrap();
     let mut adapted = text.clone();
@@ -42,8 +42,8 @@ fn the_config_for_production_passes_its_check_and_observes() {
     assert_eq!(running.get("/drafts/x", GPTBOT).status, 200);
     running.wait_for_event("observed", |line| line["path"] == "/drafts/x");
     assert_eq!(running.get("/drafts/x", FIREFOX).status, 200);
-    // The command finds the socket through the config, and through the environment variable that
-    // names it.
+    // The command must find the socket through the config, and through the environment variable
+    // that contains its path.
     for command in [
         robotsd().args(["status", "--config"]).arg(&path),
         robotsd().arg("status").env("ROBOTSD_CONFIG", &path),
@@ -62,13 +62,13 @@ fn every_line_of_the_config_for_production_is_explained() {
     let lines: Vec<&str> = text.lines().collect();
     for (number, line) in lines.iter().enumerate() {
         let is_key = line.contains(" = ") && !line.starts_with('#');
-        // Two keys with the same comment are on consecutive lines.
+        // Two keys with a common comment are on consecutive lines.
         let above = lines[..number].iter().rev().find(|line| !line.contains(" = ") || line.starts_with('#'));
         assert!(!is_key || above.is_some_and(|line| line.starts_with('#')), "{line}");
     }
 }
 
-/// Both starter configs open the address that the shipped Prometheus scrapes, read-only.
+/// Both shipped configs must open the address that the shipped Prometheus scrapes, read-only.
 #[test]
 fn the_shipped_prometheus_scrapes_what_the_shipped_configs_open() {
     let read = |path: &str| std::fs::read_to_string(project(path)).unwrap();
@@ -91,7 +91,7 @@ fn the_shipped_prometheus_scrapes_what_the_shipped_configs_open() {
             exchange(running.admin(), b"POST /reload HTTP/1.1\r\nHost: localhost\r\nRobotsd-Admin: 1\r\n\r\n");
         assert_eq!(refused.status, 403, "every user of the machine could");
     }
-    // The commands use another address.
+    // Commands use another address.
     for folder in [&shop, &asked] {
         folder.with_config(&["reload"]).succeeded();
     }
@@ -100,14 +100,14 @@ fn the_shipped_prometheus_scrapes_what_the_shipped_configs_open() {
     }
     let prometheus =
         Prometheus::start(shop.path(), &running.each_ref().map(Running::admin), &read("config/monitoring/alerts.yml"));
-    // The alert about an instance that is down uses the name of the job.
+    // The alert about an instance that is down depends on the name of the job.
     prometheus.answers("count(up{job=~\".*robotsd.*\"} == 1) == 2");
     prometheus.answers("robotsd_site_state{site=\"shop\",robotsd_site_state=\"live\"} == 1");
     prometheus.answers("robotsd_site_state{site=\"site\",robotsd_site_state=\"live\"} == 1");
     prometheus.answers("count(robotsd_state_writable == 1) == 2");
 }
 
-/// Uses the real logrotate, and the signal instead of the service.
+/// This uses the real logrotate. It sends the signal that the service would send.
 #[test]
 fn the_shipped_logrotate_file_is_valid_and_a_rotated_log_is_written_on() {
     if debian("logrotate", "logrotate").is_none() {
@@ -120,7 +120,7 @@ fn the_shipped_logrotate_file_is_valid_and_a_rotated_log_is_written_on() {
     let shipped = std::fs::read_to_string(project("config/logrotate.conf")).unwrap();
     let signal = "systemctl kill --signal=HUP robotsd.service 2> /dev/null || true";
     assert_has(&shipped, &["/var/log/robotsd/*.log {", signal]);
-    // As in the systemd unit.
+    // The systemd unit must create the folder that the file names.
     let unit = std::fs::read_to_string(project("config/robotsd.service")).unwrap();
     assert_has(&unit, &["\nLogsDirectory=robotsd\n"]);
     let here = shipped.replace("/var/log/robotsd", &folder.at("log").display().to_string());

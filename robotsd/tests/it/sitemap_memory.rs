@@ -1,4 +1,4 @@
-//! Crafted sitemaps: their memory use, and the requests that are served in the meantime.
+//! Tests crafted sitemaps: how much memory they need, and whether requests are still served.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,20 +7,22 @@ use std::time::{Duration, Instant};
 
 use crate::harness::*;
 
-/// Memory that the sitemaps of all sites together may use in addition to the rest of the process.
+/// Memory that the sitemaps of all sites together may use, in addition to what the process uses
+/// otherwise.
 const BUDGET_KIB: u64 = 64 << 10;
 
-/// Unpacked size of a sitemap, in bytes: nearly what the protocol allows.
+/// Decompressed size of a sitemap, in bytes. It is nearly the maximum that the protocol allows.
 const UNPACKED: usize = 49 << 20;
 
-/// Number of sites, and of sitemaps per site. `ROBOTSD_LONG`, as in the long suite, tests all,
-/// which takes about two minutes. Two sitemaps have more pages than the budget allows.
+/// Number of sites, and of sitemaps per site. With `ROBOTSD_LONG`, as in the long suite, these are
+/// the maximum numbers, which takes about two minutes. Even two sitemaps have more pages than the
+/// budget allows.
 fn scale() -> (usize, usize) {
     if is_long() { (10, 200) } else { (2, 1) }
 }
 
-/// Returns a sitemap with pages as long as are kept, bytes that are not UTF-8, and unclosed
-/// elements; and the line on which it ends.
+/// Returns a sitemap with unclosed elements, bytes that are not UTF-8, and pages with the maximum
+/// length. Also returns the line on which it ends.
 fn hostile_sitemap() -> (Arc<[u8]>, usize) {
     let mut block = Vec::new();
     let junk = if is_long() { 2036 } else { 200 };
@@ -35,7 +37,7 @@ fn hostile_sitemap() -> (Arc<[u8]>, usize) {
     (all.into(), 256 * blocks + 1)
 }
 
-/// Creates sites of one upstream, each with its own robots.txt.
+/// Creates a config with several sites of one upstream. Each site has its own robots.txt.
 fn site(upstream: &Origin, robots: &[String]) -> Folder {
     let config = Config::new().keys("mode = \"observe\"\nstate_dir = \"state\"").admin();
     let with_site = |config: Config, (site, robots): (usize, &String)| {
@@ -50,7 +52,7 @@ fn read_sitemaps(running: &Running) {
     running.command(&["reload"]).succeeded();
 }
 
-/// Returns the note about the sitemaps of a site, if there is one.
+/// Returns the note about the sitemaps of a site; `None` if there is none.
 fn note(running: &Running, site: usize) -> Option<String> {
     let lines = running.all("gate");
     let mut notes = lines.iter().filter(|line| line["level"] == "warn");
@@ -89,7 +91,8 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
             assert!(start.elapsed() < patience, "not within {patience:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
-        // Requests that were answered while sitemaps were read: none of them waited for the end.
+        // These requests were answered while sitemaps were read. None of them may have waited for
+        // the end of that.
         let answered = asking.turns() - turns;
         assert!(answered >= 20, "{answered} requests were answered meanwhile");
         (before, start)
@@ -113,7 +116,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
             "{note}"
         );
     }
-    // The pages that are saved for a restart are limited like those in memory.
+    // The pages that are saved for a restart must be limited like those in memory.
     let saved = || -> u64 {
         let files = fs::read_dir(folder.at("state/pages")).into_iter().flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
@@ -131,7 +134,7 @@ fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
         octets.resize(1 << 20, octet);
         gzip(&octets)
     };
-    // About 50 KiB that unpack to 55 MiB.
+    // About 50 KiB that decompress to 55 MiB.
     let of = |begin: &str, octet| [gzip(begin.as_bytes()), mib("", octet).repeat(55)].concat();
     let good = "<urlset><url><loc>/good</loc></url></urlset>";
     let long = ": a tag, comment or text is longer than 2 MiB";
@@ -152,7 +155,7 @@ fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
         (b"\xFF\xFE<\0u\0r\0l\0".to_vec(), ": the sitemap is UTF-16: write it as UTF-8"),
     ];
     if is_long() {
-        // Millions of empty members: if this is slow, the time limit applies.
+        // Millions of empty gzip members. If decompressing them is slow, the time limit must apply.
         bursting.push((gzip(b"").repeat((52 << 20) / gzip(b"").len()), SIZE));
     }
     let robots: Vec<String> = (0..bursting.len())

@@ -1,4 +1,5 @@
-//! The sources of a robots.txt: a folder with a file per host, the upstream itself, a URL.
+//! Tests the sources of a robots.txt: a folder with a file per host, the upstream itself, and a
+//! URL.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -10,7 +11,7 @@ fn asked(running: &Running, host: &str, path: &str, agent: &str) -> Answer {
     running.request("GET", path, &[("Host", host), ("User-Agent", agent)])
 }
 
-/// Reports whether GPTBot is refused the /private/ of a host.
+/// Returns `Some` if a path in `/private/` of this host is refused to GPTBot.
 fn refuses(running: &Running, host: &str) -> Option<()> {
     (asked(running, host, "/private/x", GPTBOT).status == 403).then_some(())
 }
@@ -41,13 +42,13 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     refuses(&running, "a.test").unwrap();
     refuses(&running, "x.wild.test").unwrap();
     assert_eq!(asked(&running, "b.test", "/private/x", GPTBOT).status, 404);
-    // The bad file has no rules, and only its own host gets that response.
+    // The bad file has no rules. Only its own host may get this response.
     assert_eq!(asked(&running, "bad.test", "/robots.txt", FIREFOX).status, 503);
     assert_eq!(asked(&running, "bad.test", "/private/x", GPTBOT).status, 404);
-    // A host without a file is never served another's.
+    // If a host has no file, it must not be served that of another host.
     assert_eq!(asked(&running, "new.test", "/robots.txt", FIREFOX).status, 404);
 
-    // A file is added, another is fixed, and a fallback is added, while robotsd runs.
+    // While robotsd runs, one file is added, one is fixed, and a fallback is added.
     std::fs::remove_file(folder.at("sites/no host.txt")).unwrap();
     folder.replace("sites/new.test.txt", REFUSES);
     wait_for("the new host", || refuses(&running, "new.test"));
@@ -58,7 +59,7 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     wait_for("the fallback", || refuses(&running, "elsewhere.test"));
     assert_eq!(asked(&running, "b.test", "/private/x", GPTBOT).status, 404);
 
-    // Each host has a line in the status, and can be reloaded by name.
+    // Each host must have a line in the status, and must be reloadable by its name.
     let names = ["hosts/a.test", "hosts/b.test", "hosts/bad.test", "hosts/new.test", "hosts/*", "hosts/*.wild.test"];
     assert_has(folder.with_config(&["status"]).out, &names);
     let reload = folder.with_config(&["reload", "--site", "hosts/a.test"]).out;
@@ -81,14 +82,14 @@ fn a_cold_start_with_the_origin_down_invents_no_disallow_and_then_serves_the_ori
     assert_eq!(answer.status, 503, "{answer:?}");
     assert!(answer.field("retry-after").is_some(), "{answer:?}");
     assert!(!answer.body.to_ascii_lowercase().contains("disallow"), "{answer:?}");
-    // Nothing is enforced: the error is the upstream's own.
+    // Nothing is enforced yet, so the client gets the error of the upstream.
     assert_eq!(running.get("/private/x", GPTBOT).status, 502);
 
     let origin = Origin::publishing_on(TcpListener::bind(address).unwrap(), 200, REFUSES);
     wait_for("the origin's robots.txt", || refuses(&running, "site.test"));
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
     assert_eq!(running.get("/page", GPTBOT).body, "hello");
-    // The request names the first host that is not a pattern.
+    // The request for robots.txt must contain the first host that is not a pattern.
     let heads = origin.requests().join("");
     assert!(heads.to_ascii_lowercase().contains("host: site.test\r\n"), "{heads}");
 }
@@ -137,11 +138,11 @@ fn a_robots_txt_at_a_url_is_fetched_enforced_and_kept() {
     let (folder, mut running) = config.tables(format!("robots.url = \"http://{origin}/robots.txt\"")).start();
     wait_for("the robots.txt", || refuses(&running, "site.test"));
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
-    // The version is saved after it went live, and before the end.
+    // The version is saved after it goes live, but before the process ends.
     running.end();
-    // The check fetches it, even if a version of it is saved.
+    // The check must fetch the robots.txt even if a version of it is saved.
     folder.configured(["config", "check"]).succeeded();
-    // Its server fails when robotsd restarts: the accepted version is live immediately.
+    // The server fails when robotsd restarts. The accepted version must be live immediately.
     origin.show(503, "error");
     let running = folder.start();
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);

@@ -1,4 +1,4 @@
-//! Starting: the messages about a bad config, a missing file and a port in use.
+//! Tests how robotsd starts, and its messages about a bad config, a missing file and a port in use.
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
@@ -14,8 +14,8 @@ fn open() -> Config {
     good().robots("# open\n")
 }
 
-/// Returns the first message of `serve` about a config: position and description of the problem.
-/// Its line follows, with a caret.
+/// Returns the first message of `serve` about a config: the position and the problem. The faulty
+/// line, with a caret, comes after it and is left out.
 fn said(config: &str) -> String {
     let folder = folder(&[("robotsd.toml", config), ("robots.txt", "# open\n")]);
     let path = folder.at("robotsd.toml");
@@ -27,8 +27,8 @@ fn said(config: &str) -> String {
     format!("{}: {message}", place.unwrap_or_else(|| panic!("{error}")))
 }
 
-/// The lines after the name of the only site, on one line, and the beginning of the message about
-/// them.
+/// Lines of a config after the name of its only site, joined to one line, and how the message about
+/// them begins.
 const BAD_SITES: &str = r##"
 root = "nope" => 5:8: …
 root = "." | upstreams = ["http://127.0.0.1:1"] => 5:8: a site cannot have both "upstreams" and "root": remove one of them
@@ -142,7 +142,7 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             "7:8: another site has the name \"a\" already",
         ),
         (good.clone().files_of("b").to_string(), "7:8: an earlier site has no hosts, so it matches every host"),
-        // A trust setting that makes no sense.
+        // This setting for trusted proxies is invalid.
         (listener("trusted_proxies = [\"10.0.0.1/8\"]"), "3:20: \"10.0.0.1/8\" is not a network"),
         (listener("trusted_proxies = [\"cdn.test\"]"), "3:20: \"cdn.test\" is not a network"),
         (listener("agent_header = \"X-Agent\""), "3:16: \"agent_header\" requires \"trusted_proxies\""),
@@ -154,7 +154,7 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             listener("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]"),
             "3:16: \"Host\" is a header field with another meaning",
         ),
-        // A listener for decisions needs no backend, while another listener does.
+        // A listener for decision requests needs no backend, but the other listener does.
         (
             beside_decisions.site("a", "robots.text = \"# a\"").to_string(),
             "7:8: the site \"a\" has no backend: write \"upstreams\" or \"root\"",
@@ -203,7 +203,7 @@ fn with_a_port_that_is_taken(config: &Config) -> (TcpListener, SocketAddr, Folde
     (taken, address, folder)
 }
 
-/// As immediately after a `kill -9`, while the system cleans up the process.
+/// Immediately after a `kill -9`, the system has not removed the process yet.
 #[test]
 fn a_start_waits_for_an_ending_process_and_names_a_running_one() {
     let folder = open().admin_socket().folder();
@@ -244,7 +244,7 @@ fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
         assert_eq!(answer.status, status, "{on_missing}");
         assert_eq!(answer.field("retry-after").is_some(), status == 503);
         assert_eq!(running.get("/private/x", GPTBOT).status, 200);
-        // The file is used as soon as it exists.
+        // The file must be used as soon as it exists.
         folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /private/\n");
         running.event("published");
         assert_eq!(running.get("/private/x", GPTBOT).status, 403);
@@ -261,7 +261,7 @@ fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
     }
 }
 
-/// A start that fails because of a later site has neither published an earlier site nor saved
+/// If a start fails because of a later site, it must not have published an earlier site or saved
 /// anything.
 #[test]
 fn a_start_that_fails_publishes_no_site() {
@@ -281,7 +281,7 @@ fn a_start_that_fails_publishes_no_site() {
     }
 }
 
-/// Checks that the start names the cause, and has not published the first site.
+/// Checks that a start fails for this reason, and has not published the first site.
 fn fails_for_the_second_site(folder: &Folder, serve: &mut Command, why: &[&str]) {
     let Ended { out, error, .. } = run(serve);
     assert!(error.starts_with("robotsd: site \"b\": "), "{error}");
@@ -290,8 +290,8 @@ fn fails_for_the_second_site(folder: &Folder, serve: &mut Command, why: &[&str])
     assert!(!folder.at("state/sites").exists());
 }
 
-/// Like the previous test, but a later site has servers that cannot be called, because the system
-/// trusts no certificate authority.
+/// Like the previous test, but the later site has a server that cannot be called: the system trusts
+/// no certificate authority.
 #[test]
 fn a_start_without_trust_publishes_no_site() {
     let config = Config::new().keys("state_dir = \"state\"").files_of("a");
@@ -308,9 +308,10 @@ fn a_start_without_trust_publishes_no_site() {
 fn the_shipped_configs_start() {
     for name in ["config/demo.toml", "config/robotsd.toml"] {
         let text = std::fs::read_to_string(project(name)).unwrap().replace("127.0.0.1:8080", "127.0.0.1:0");
-        // Paths are relative to the config, so the copy with another port is in the same folder.
+        // Paths in the config are relative to it, so the copy with another port must be in the same
+        // folder.
         let copy = tempfile::Builder::new().prefix(".test-").suffix(".toml").tempfile_in(project("config")).unwrap();
-        // The demo's log is for people.
+        // The log of the demo is for people, so its format is changed.
         std::fs::write(copy.path(), text.replace("format = \"text\"", "format = \"json\"")).unwrap();
         let running = Running::start_with(copy.path());
         assert_eq!(running.get("/robots.txt", GPTBOT).status, 200, "{name}");
@@ -325,7 +326,7 @@ fn the_check_runs_at_start_and_on_reload_as_configured() {
     let (folder, running) = Config::refusing().files_of("a").tables(more).robots(robots).start();
     let found = |code: &str| running.wait_for_event("finding", |line| line["reason"] == code);
     assert_has(message(&found("noindex")), &["robots.txt:4:1: error: "]);
-    // An override causes the search engine to be refused what the file disallows.
+    // Because of an override, the search engine is refused what the file disallows.
     found("search-engine-refused");
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     found("whole-site-disallowed");
@@ -333,7 +334,7 @@ fn the_check_runs_at_start_and_on_reload_as_configured() {
     running.wait_for_event("published", |line| line["reason"] == "event");
 }
 
-/// Requires libfaketime (Debian: `faketime`), and is skipped without it.
+/// Requires libfaketime (Debian: `faketime`), and is skipped if it is missing.
 #[test]
 fn a_clock_before_1970_ends_no_start() {
     let Some(library) = faketime() else { return super::programs::skip("libfaketime") };
@@ -347,13 +348,15 @@ fn a_clock_before_1970_ends_no_start() {
         command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let mut running = Running::spawn(&mut command);
         running.wait_for_event("clock", |line| message(line).starts_with("the clock is before 1970"));
-        // Simple requests: for others, hyper cannot format such a date.
+        // These are simple requests. For other requests, hyper would have to format the date, and
+        // cannot.
         let mut client = Kept::open(running.address, "site.test");
         assert_eq!(client.get("/robots.txt", FIREFOX), (200, robots.to_owned()));
         assert_eq!(client.get("/page.html", GPTBOT).0, 403);
         assert_eq!(client.get("/page.html", FIREFOX), (200, "hello".to_owned()));
         drop(client);
-        // For these hyper panics: their connection is closed, and the site continues.
+        // For these requests, hyper panics. The connection must be closed, and the site must
+        // continue.
         assert!(
             rest(sent(running.address, "GET /robots.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).is_empty()
         );
@@ -364,7 +367,7 @@ fn a_clock_before_1970_ends_no_start() {
     }
 }
 
-/// Returns the path of the library, if it works here.
+/// Returns the path of libfaketime, if it works on this machine.
 pub(super) fn faketime() -> Option<std::path::PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
     let library = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1")).find(|path| path.exists())?;

@@ -1,5 +1,5 @@
-//! The parts of the status about connections, requests, upstreams and many sites: sites that need
-//! attention come first.
+//! Tests the parts of the status about connections, requests, upstreams and many sites. Sites that
+//! need attention must come first.
 
 use crate::harness::*;
 
@@ -13,7 +13,7 @@ fn traffic(folder: &Folder) -> Value {
     folder.with_config(&["status", "--json"]).json()["traffic"].take()
 }
 
-/// Returns the count of a kind in a list.
+/// Returns the count of this kind in a list.
 fn count(list: &Value, kind: &str) -> u64 {
     let of_kind = list.as_array().unwrap().iter().find(|entry| entry["kind"] == kind);
     of_kind.map_or(0, |entry| entry["count"].as_u64().unwrap())
@@ -31,8 +31,8 @@ fn config(upstreams: &[String], more: &str) -> Config {
         .robots(ROBOTS)
 }
 
-/// A store is configured, but its sites do not limit crawlers: the status reports this in the words
-/// of `config check`.
+/// A store is configured, but no site limits crawlers. The status must report this in the same
+/// words as `config check`.
 #[test]
 fn a_store_that_no_request_uses_is_reported() {
     let unasked = "no site limits crawlers, so the store is never used";
@@ -60,8 +60,8 @@ fn the_way_to_give_a_gate_pages_is_shown_once() {
     assert_eq!(status.matches("write urls = \"urls.txt\" into [gate]").count(), 1, "{status}");
 }
 
-/// An override applies to one rule exactly as written. In a folder of files each file has its own
-/// rules.
+/// An override applies to a rule only if both have exactly the same text. If a site has a folder,
+/// each file has its own rules.
 #[test]
 fn an_override_without_its_rule_is_reported() {
     let idle = "the override for pattern \"/private\" has no effect, because no Disallow line has this pattern";
@@ -99,7 +99,7 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     }
     running.send(b"GET / HTTP/1.1\r\n\r\n");
     running.send(b"no HTTP\r\n\r\n");
-    // Every worker has some requests; a request ends shortly after its response.
+    // Every worker has handled some requests. A request ends shortly after its response.
     let counted = || {
         let now = traffic(&folder);
         let of = |name: &str| now["sites"][0]["requests"][name].as_u64().unwrap();
@@ -114,15 +114,15 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     assert_eq!(now["sites"][0]["name"], "shop");
     assert_eq!(count(&now["responses"], "5xx"), 0, "{now}");
 
-    // Currently open connections.
+    // These connections are open at the moment.
     let mut kept: Vec<Kept> = (0..5).map(|_| Kept::open(running.address, "shop.test")).collect();
     kept.iter_mut().for_each(|kept| drop(kept.get("/robots.txt", FIREFOX)));
     wait_until("the connections", || traffic(&folder)["open_connections"] == 5);
     drop(kept);
     wait_until("the connections closed", || traffic(&folder)["open_connections"] == 0);
 
-    // Queries of other proxies count as requests of the site, and counts continue under another
-    // config.
+    // Questions of other proxies must count as requests of the site. A new config must not reset
+    // the counts.
     let decisions =
         running.all("listening")[1]["message"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
     Kept::open(decisions, "shop.test").get("/-/auth/envoy/private/x", GPTBOT);
@@ -175,7 +175,7 @@ fn requests_without_an_answer_are_counted_by_kind() {
     let now = traffic(&folder);
     assert_eq!(count(&now["sites"][0]["failures"], "connect"), 3, "{now}");
     assert_eq!(count(&now["responses"], "5xx"), 3, "{now}");
-    // The upstream is marked as unavailable, but still gets every request.
+    // The upstream is marked as down, but must still get every request, because there is no other.
     let upstream = &now["sites"][0]["upstreams"][0];
     assert_eq!((&upstream["state"], &upstream["again_seconds"]), (&"out".into(), &0.into()));
     assert_has(unfolded(&text(&folder)), &["by its upstreams: 3 connect", ", tried with the next request"]);
@@ -197,12 +197,12 @@ fn an_upstream_that_is_up_and_answers_nothing_is_a_problem_until_it_answers() {
     let site = folder.with_config(&["status", "--json"]).json()["sites"][0].take();
     assert_eq!(site["problems"].as_array().unwrap().len(), 1, "{site}");
     origin.show(200, "hello");
-    // On a busy machine this may also exceed its timeout.
+    // On a busy machine, this may also exceed its timeout.
     wait_until("an answer", || running.get("/page", FIREFOX).status == 200);
     folder.with_config(&["status", "--problems"]).succeeded();
 }
 
-/// Creates forty sites: one has a pending version, one has an unreadable file, and one is switched
+/// Creates forty sites. One has a pending version, one has an unreadable file, and one is switched
 /// off.
 fn forty() -> (Folder, Running) {
     let mut config = Config::refusing().keys("workers = 1\nstate_dir = \"state\"").admin_socket();
@@ -239,7 +239,8 @@ fn sites_that_need_attention_come_first_and_each_other_is_one_line() {
     let report = folder.with_config(&["status", "--json"]).ends_with(1).json();
     assert_eq!((report["sites"].as_array().unwrap().len(), &report["state_writable"]), (40, &true.into()));
 
-    // For a single site, by name or host, the status shows everything, with its own exit status.
+    // If a command names a single site or host, its status must be complete, with an exit status of
+    // its own.
     for (wanted, code) in [("s1", 0), ("s1.test", 0), ("s7", 1), ("s7.test", 1), ("s19", 1), ("s33", 1)] {
         let shown = folder.with_config(&["status", "--site", wanted]).ends_with(code).out;
         assert_has(
@@ -250,12 +251,12 @@ fn sites_that_need_attention_come_first_and_each_other_is_one_line() {
     }
     let unknown = folder.with_config(&["status", "--site", "s41.test"]).failed(2);
     assert_has(&unknown, &["there is no site \"s41.test\""]);
-    // A program that restarts robotsd, or takes it out of rotation, only checks the process.
+    // A program that restarts robotsd, or takes it out of rotation, checks only the process.
     let ready = folder.with_config(&["status", "--ready"]);
     assert_eq!((ready.code, &*ready.out), (Some(0), ""));
 }
 
-/// No version is pending, but every edit is lost.
+/// No version is pending, but every edit of the source is ignored.
 #[test]
 fn an_unusable_source_is_reported_with_its_time_and_exit_status_1() {
     let config = Config::new().admin_socket().site("a", "hosts = [\"localhost\", \"a.test\"]\nroot = \".\"");
@@ -304,7 +305,8 @@ fn an_override_that_has_ended_says_what_to_do() {
     assert_has(unfolded(&problems), &["next: agent ", ended]);
 }
 
-/// Detected without a pending write, for root as well, who can write despite permissions.
+/// This must be detected even if there is nothing to write. It must also be detected for root, who
+/// can write without permissions.
 #[test]
 fn an_unwritable_state_directory_is_reported_before_it_matters() {
     let config = Config::new().keys("state_dir = \"state\"").admin().files_of("shop").robots(ROBOTS);

@@ -1,4 +1,4 @@
-//! TLS: certificates from files that change.
+//! Tests TLS with certificates whose files change.
 
 use std::fs;
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ fn config() -> Config {
     Config::refusing().listener(certificate).files_of("a").robots(ROBOTS).file("page.html", "hello")
 }
 
-/// Writes a self-signed certificate as `a.pem` and `a.key`, each atomically.
+/// Writes a self-signed certificate as `a.pem` and `a.key`. Each file is replaced atomically.
 pub(super) fn certify(folder: &Path, names: &[&str]) -> CertificateDer<'static> {
     let (certificate, key) = pair(names);
     put(&folder.join("a.pem"), &certificate.pem());
@@ -48,7 +48,7 @@ fn started() -> (Folder, Running, CertificateDer<'static>) {
 
 type Secure = Kept<StreamOwned<ClientConnection, TcpStream>>;
 
-/// Opens a connection of a client that trusts only this certificate.
+/// Opens a connection. The client trusts only this certificate.
 fn connect(running: &Running, trusted: &CertificateDer<'static>, name: &str) -> std::io::Result<Secure> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();
@@ -84,11 +84,11 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     let (folder, running, first) = started();
     let mut kept = connect(&running, &first, "a.test").unwrap();
     assert_eq!(kept.get("/page.html", FIREFOX).1, "hello");
-    // Automatically.
+    // This certificate must be used without a command.
     let second = certify(folder.path(), &["a.test", "second.test"]);
     wait_for("the second certificate", || connect(&running, &second, "a.test").ok());
     assert!(connect(&running, &first, "a.test").is_err());
-    // A key that does not match, with a requested reload.
+    // The key does not match the certificate, and a reload is requested.
     let (_, other) = pair(&["other.test"]);
     put(&folder.at("a.key"), &other.serialize_pem());
     running.signal("HUP");
@@ -106,7 +106,8 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     assert!(!running.has_event("certificate", |line| line.to_string().contains("PRIVATE")));
 }
 
-/// Not only the log reports it: a restart would fail, and nothing else would show that beforehand.
+/// The log must not be the only place that reports this: a restart would fail, and nothing else
+/// would show that beforehand.
 #[test]
 fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     let folder = config().admin().folder();
@@ -127,7 +128,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
         ("no key\n".to_owned(), "a.key: no private key found"),
     ] {
         put(&folder.at("a.key"), &text);
-        // Automatically.
+        // This must be noticed without a command.
         wait_until("a problem", || problems().to_string().contains(why));
         assert_has(problems().to_string(), &[said]);
         let problems = running.command(&["status", "--problems"]).ends_with(1).out;
@@ -139,7 +140,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
         running.wait_for_message("certificate-rejected", why);
         connect(&running, &first, "a.test").unwrap();
     }
-    // The certificate in force is restored.
+    // The files now contain the certificate in use again.
     put(&folder.at("a.key"), &key);
     wait_until("the end of the problem", || problems() == json!([]));
     assert_eq!(metric(), "0");
@@ -206,7 +207,7 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
     }
 }
 
-/// As `openssl req -x509` creates it by default.
+/// `openssl req -x509` creates such a certificate by default.
 #[test]
 fn a_ca_certificate_causes_a_clear_warning() {
     let certificate = "chain = \"a.pem\"\nkey = \"a.key\"";
@@ -239,8 +240,8 @@ fn a_ca_certificate_causes_a_clear_warning() {
     assert_lacks(&said, &["Other", "EndEntity"]);
 }
 
-/// It neither rejects the config nor prevents a start: clients reject the certificate either way,
-/// and otherwise nothing would be served.
+/// An expired certificate must neither reject the config nor prevent a start. Clients reject it in
+/// any case, and without a start, nothing would be served at all.
 #[test]
 fn an_expired_certificate_is_reported_by_the_check_and_the_status() {
     let past = (date_time_ymd(2020, 1, 1), date_time_ymd(2020, 4, 1));
@@ -254,7 +255,7 @@ fn an_expired_certificate_is_reported_by_the_check_and_the_status() {
         (in_days(5), in_days(90), Some("GMT: either it is new or the clock is wrong here")),
         (past.0, in_days(15), None),
     ] {
-        // Both listeners have it.
+        // Both listeners have the certificate.
         let other = "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n[[listener.certificate]]";
         let folder = config().admin_socket().tables(format!("{other}\nchain = \"a.pem\"\nkey = \"a.key\"")).folder();
         let (key, mut params) = (KeyPair::generate().unwrap(), certificate_for(&["a.test"]));
@@ -278,7 +279,7 @@ fn an_expired_certificate_is_reported_by_the_check_and_the_status() {
     }
 }
 
-/// A browser cannot reach such a host. A certificate that may be right is not reported.
+/// A browser cannot reach such a host. If the certificate may be right, nothing must be reported.
 #[test]
 fn hosts_without_a_certificate_are_reported_and_doubtful_ones_are_not() {
     let certificate = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";
@@ -297,7 +298,7 @@ fn hosts_without_a_certificate_are_reported_and_doubtful_ones_are_not() {
         (certificate, &["shop.test", "x.www.test"], &["shop.test:8443", "*.www.test"], None),
         (certificate, other, &[], None),
         (certificate, other, &["*", "localhost", "127.0.0.1", "[::1]"], None),
-        // A proxy in front has its own checks.
+        // The proxy in front checks its own certificates.
         (&behind, other, &["shop.test"], None),
         // One of the hosts may be meant for the other listener.
         (&plain, &["shop.test"], &["shop.test", "inside.test"], None),

@@ -1,4 +1,4 @@
-//! Trace context: incoming fields are forwarded, and the id is in both logs.
+//! Tests the trace context. Its fields must be forwarded, and its ID must be in both logs.
 
 use std::io::Read;
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::harness::*;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TRACEPARENT: &[u8] = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-/// Bytes that a client may send, whether or not the standard defines them.
+/// Bytes that a client may send. Some of them are not allowed by the standard.
 const TRACESTATE: &[u8] = b"rojo=00f067aa0ba902b7,  congo=t61rcWkgMzE ;\t\"\xff\xfe\"";
 
 fn start(origin: &Origin) -> (Folder, Running) {
@@ -15,14 +15,14 @@ fn start(origin: &Origin) -> (Folder, Running) {
     config.robots("User-agent: GPTBot\nDisallow: /private/").start()
 }
 
-/// Returns a request with both fields, and `tracestate` twice.
+/// Returns a request with both fields. It has the field `tracestate` twice.
 fn request(head: &str, body: &[u8]) -> Vec<u8> {
     let fields: [&[u8]; 4] = [b"traceparent: ", TRACEPARENT, b"\r\nTraceState: ", TRACESTATE];
     [head.as_bytes(), &fields.concat(), b"\r\ntracestate: second=1\r\n\r\n", body].concat()
 }
 
-/// Sends a request and returns the bytes of the response, until the origin's copy of the head has
-/// arrived.
+/// Sends a request. Returns the response up to where the origin has repeated the head of the
+/// request.
 fn sent(running: &Running, request: &[u8]) -> Vec<u8> {
     let mut stream = crate::harness::sent(running.address, request);
     let mut answer = Vec::new();
@@ -62,7 +62,7 @@ fn trace_context_passes_byte_for_byte_on_every_path() {
             assert!(contains(&answer, field), "{path}: {}", String::from_utf8_lossy(&answer));
         }
     }
-    // On one connection, so that both fast paths have been used before.
+    // The requests use one connection, so that earlier requests have used both fast paths.
     let answer = sent(
         &running,
         &[request("GET /f HTTP/1.1\r\nHost: h\r\n", b""), request("GET /g HTTP/1.1\r\nHost: h\r\n", b"")].concat(),

@@ -1,4 +1,5 @@
-//! The transcripts in README and the handbook: each command prints the lines below it.
+//! Tests the transcripts in the README and the handbook. Each command must print the lines below
+//! it.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,7 @@ use crate::harness::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// A command and its output. A line `…` matches any number of lines.
+/// A command and the output that is shown for it. A line `…` stands for any number of lines.
 struct Transcript {
     line: usize,
     command: String,
@@ -32,8 +33,8 @@ fn commands_print_what_the_documents_show() {
     assert!(shown >= 2, "the README has at least two");
 }
 
-/// A promise names its tests as `path::name`: a test with this name, in a file whose path contains
-/// the word.
+/// A promise names tests as `path::name`. There must be a test with this name, in a file whose path
+/// contains `path`.
 #[test]
 fn every_promise_names_existing_tests() {
     let page = include_str!("../../../docs/src/explanation/failures.md");
@@ -62,7 +63,7 @@ fn every_promise_names_existing_tests() {
     }
 }
 
-/// Adds the files of a folder, and of the folders in it, whose names end with this extension.
+/// Adds all files with this extension in a folder and its subfolders.
 fn add_files(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -74,7 +75,7 @@ fn add_files(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// `repository` in the manifest is the only place that says where the project is hosted.
+/// Only `repository` in the manifest determines where the project is hosted.
 #[test]
 fn every_mention_of_the_repository_is_that_of_the_manifest() {
     let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
@@ -96,7 +97,7 @@ fn every_mention_of_the_repository_is_that_of_the_manifest() {
     }
     let mut mentions = 0;
     for path in texts {
-        // A file that is not text contains no names.
+        // A file that is not text contains no address.
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         for (at, _) in text.match_indices("/tower-robots") {
             let before = &text[..at];
@@ -113,7 +114,7 @@ fn every_mention_of_the_repository_is_that_of_the_manifest() {
     assert!(mentions > 8, "{mentions}");
 }
 
-/// Returns the `robotsd` transcripts in blocks marked `console`.
+/// Returns the transcripts of `robotsd` commands in blocks that are marked `console`.
 fn transcripts(text: &str) -> Vec<Transcript> {
     let mut found: Vec<Transcript> = Vec::new();
     let mut inside = false;
@@ -134,7 +135,7 @@ fn transcripts(text: &str) -> Vec<Transcript> {
     found
 }
 
-/// Reports whether the printed lines match those shown.
+/// Reports whether the printed lines are those that are shown.
 fn matches(shown: &[String], printed: &[&str]) -> bool {
     match shown {
         [] => printed.is_empty(),

@@ -1,4 +1,5 @@
-//! Behind other proxies: which peers are trusted, and the effect on upstreams, rules and log.
+//! Tests robotsd behind other proxies: which peers are trusted, and how this affects upstreams,
+//! rules and the log.
 
 use crate::harness::*;
 
@@ -10,7 +11,7 @@ fn proxy(origin: &Origin, listener: &str) -> (Folder, Running) {
     config.tables(exempt).log_requests().tables("address = \"keep\"").start()
 }
 
-/// Returns the lines of a field that the upstream received.
+/// Returns the values of a field that the upstream has received.
 fn seen(answer: &Answer, name: &str) -> Vec<String> {
     let fields = answer.body.lines().filter_map(|line| line.split_once(": "));
     fields.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).collect()
@@ -72,7 +73,8 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
         (&[("X-Forwarded-For", "10.0.0.1, 192.0.2.7, 10.0.0.2")], 200, "192.0.2.7"),
         (&[("Forwarded", "for=192.0.2.7")], 200, "192.0.2.7"),
         (&[("X-Forwarded-For", "198.51.100.1")], 403, "198.51.100.1"),
-        // The address that the client has sent itself is to the left of its real one.
+        // The address on the left was sent by the client itself. The one on the right is its real
+        // address.
         (&[("X-Forwarded-For", "192.0.2.7, 198.51.100.2")], 403, "198.51.100.2"),
         (&[("X-Forwarded-For", "192.0.2.7"), ("X-Forwarded-For", "198.51.100.3, 10.0.0.1")], 403, "198.51.100.3"),
         (&[("X-Forwarded-For", "198.51.100.4"), ("Forwarded", "for=192.0.2.7")], 403, "198.51.100.4"),
@@ -81,7 +83,7 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
         (&[("X-Forwarded-For", "198.51.100.7"), ("Connection", "X-Forwarded-For")], 403, "198.51.100.7"),
         (&[("Forwarded", "for=\"192.0.2.7, for=198.51.100.8")], 403, "198.51.100.8"),
         (&[("Forwarded", "for=192.0.2.7;host=\", for=198.51.100.9;host=\"a\"")], 403, "198.51.100.9"),
-        // An unreadable field names no client.
+        // A field that cannot be parsed says nothing about the client.
         (&[("X-Forwarded-For", "192.0.2.7, unknown")], 403, "127.0.0.1"),
         (&[("X-Forwarded-For", "192.0.2.7; x")], 403, "127.0.0.1"),
         (&[("X_Forwarded_For", "192.0.2.7")], 403, "127.0.0.1"),
@@ -145,7 +147,7 @@ fn the_agent_is_who_a_trusted_proxy_says_it_is() {
     for (fields, status) in [
         (&[("User-Agent", "Amazon CloudFront"), ("X-Original-User-Agent", GPTBOT)][..], 403),
         (&[("User-Agent", GPTBOT), ("X-Original-User-Agent", FIREFOX)], 200),
-        // Without it, only the `User-Agent` counts.
+        // Without that field, only the `User-Agent` decides.
         (&[("User-Agent", GPTBOT)], 403),
         (&[("User-Agent", GPTBOT), ("X_Original_User_Agent", FIREFOX)], 403),
         (&[("X-Original-User-Agent", FIREFOX), ("X-Original-User-Agent", GPTBOT)], 403),

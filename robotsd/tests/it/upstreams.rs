@@ -1,4 +1,5 @@
-//! Upstreams as an operator configures them: several, by name, on Unix sockets, over TLS.
+//! Tests upstreams as an operator configures them: several of them, by name, on Unix sockets, and
+//! over TLS.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ fn config(upstreams: &[String], more: &str) -> Config {
     config.site("shop", format!("upstreams = {upstreams:?}\n[site.robots]\npath = \"robots.txt\"\n{more}"))
 }
 
-/// Returns an address that is taken, but on which no server listens.
+/// Returns an address that is in use, but at which no server listens.
 fn closed() -> (socket2::Socket, SocketAddr) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -79,7 +80,7 @@ fn an_https_upstream_must_prove_its_identity() {
 fn connections_beyond_the_bound_get_retry_after() {
     let (taken, address) = closed();
     taken.listen(16).unwrap();
-    // The accepted request gets no response, and keeps the only slot.
+    // The accepted request gets no response and keeps the only slot.
     let more = "[limits]\nupstream_connections = 1\nconnect = \"1s\"\nresponse = \"10m\"\n";
     let (_folder, running) = config(&[format!("http://{address}")], more).start();
     let _first = sent(running.address, b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n");
@@ -92,7 +93,8 @@ fn connections_beyond_the_bound_get_retry_after() {
 
 #[test]
 fn clients_that_do_not_read_hold_no_upstream_connection() {
-    // One size that is read ahead completely, and one that is too large for that.
+    // Pages of the first size are read ahead completely. Pages of the second size are too large for
+    // that.
     for size in [40 * 1024, 4 * 1024 * 1024] {
         let more = "[limits]\nupstream_connections = 16\nconnect = \"60s\"\n";
         let (folder, running) = config(&[format!("http://{}", origin_of(size))], more).start();
@@ -115,7 +117,8 @@ fn clients_that_do_not_read_hold_no_upstream_connection() {
     }
 }
 
-/// Opens an HTTP/2 connection that requests this many pages, with a window of zero for all of them.
+/// Opens an HTTP/2 connection, and requests this many pages. The flow-control window is zero, so no
+/// body can be sent.
 fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> std::net::TcpStream {
     let mut said = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     // SETTINGS_INITIAL_WINDOW_SIZE is 0.
@@ -128,19 +131,19 @@ fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> std::net::TcpStream
     }
     let socket = sent(address, &said);
     let mut reader = socket.try_clone().unwrap();
-    // Frames other than bodies are read, as every client would.
+    // All frames except bodies are read, as every client does.
     std::thread::spawn(move || while matches!(reader.read(&mut [0; 4096]), Ok(1..)) {});
     socket
 }
 
-/// Starts a server whose pages have this size, except `/small`.
+/// Starts a server. All of its pages have this size, except `/small`.
 fn origin_of(size: usize) -> SocketAddr {
     let page = move |asked: &Asked| vec![b'x'; if asked.head.starts_with(b"GET /small ") { 2 } else { size }];
     Origin::answering(move |asked| response("200 OK", &[], page(asked))).address
 }
 
-/// Starts a server with a certificate for a name, and returns the certificate of its authority. The
-/// server responds with this text.
+/// Starts a server with a certificate for this name. It responds with this text. Also returns the
+/// certificate of its authority.
 pub(super) fn secure_origin(name: &str, text: &str) -> (Origin, String) {
     let authority = Authority::new();
     let tls = server_config(&authority.sign(&certificate_for(&[name])));

@@ -1,5 +1,5 @@
-//! A worker that stalls, and one that panics, in a serving process: `strace` delays a system call
-//! of one thread, or makes it fail.
+//! Tests a worker that stalls, and one that panics, while the process serves. For this, `strace`
+//! delays a system call of one thread, or makes it fail.
 
 use std::cell::RefCell;
 use std::fs;
@@ -8,19 +8,20 @@ use std::process::Stdio;
 use super::programs::{debian, skip};
 use crate::harness::*;
 
-/// Tampers with the calls with which this thread waits for events; `None` if that is not possible.
+/// Manipulates the system calls with which this thread waits for events; `None` if that is not
+/// possible.
 fn tamper(running: &Running, thread: &str, fault: &str) -> Option<KillOnDrop> {
     let mut strace = debian("strace", "strace")?;
     let is_meant =
         |task: &fs::DirEntry| fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == thread);
-    // A thread sets its name once it runs.
+    // A thread sets its name only when it runs.
     let named = || fs::read_dir(format!("/proc/{}/task", running.id())).unwrap().flatten().find(is_meant);
     let task = wait_for(thread, named);
     strace.args(["-o", "/dev/null", "-p"]).arg(task.file_name());
     strace.arg(format!("--inject=?epoll_wait,?epoll_pwait:{fault}"));
     let child = RefCell::new(KillOnDrop(strace.stderr(Stdio::null()).spawn().unwrap()));
-    // `strace` fails immediately if it may not attach to the process, for example without root. It
-    // succeeds if the process has already ended.
+    // If `strace` may not attach to the process, for example without root, it fails immediately. If
+    // the process has already ended, it succeeds.
     let ended = || child.borrow_mut().0.try_wait().unwrap();
     let is_traced = || {
         let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
@@ -58,7 +59,7 @@ fn a_worker_that_stands_still_is_named_until_it_goes_on() {
     let status = running.command(&["status"]);
     assert_has(&status.out, &["problem", "robotsd-1 has been stalled"]);
     assert_eq!((status.code, &running.json(&["status"])["stalled"]), (Some(1), &json!(["robotsd-1"])));
-    // Without strace the call continues.
+    // When `strace` ends, the call continues.
     drop(strace);
     running.wait_for_message("stalled", "the thread robotsd-1 continues after ");
     assert_eq!((running.ask_admin("GET /livez").status, stalled()), (200, [false, false]));
@@ -81,7 +82,7 @@ fn a_worker_that_panics_ends_the_process_with_the_reason() {
 #[test]
 fn a_stopped_and_continued_process_reports_no_thread() {
     let (_folder, running) = start(Stdio::inherit());
-    // For longer than three beats, and then for one.
+    // First for longer than three beats, then for one beat.
     running.freeze();
     std::thread::sleep(std::time::Duration::from_secs(7));
     running.signal("CONT");

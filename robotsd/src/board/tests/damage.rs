@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::super::day::{Damage, encoded, parse};
 use super::*;
 
-/// Returns the file of a day of the week.
+/// Returns the path of the file for a day of the week.
 fn file(state: &Path, day: Second) -> PathBuf {
     let mut files: Vec<PathBuf> =
         fs::read_dir(state.join("board/shop")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -17,7 +17,7 @@ fn file(state: &Path, day: Second) -> PathBuf {
     files.remove(day as usize)
 }
 
-/// The fetch that would excuse a crawler may be in the lost line, or in the lost file.
+/// The fetch that would excuse a crawler may have been in the lost line or the lost file.
 #[test]
 fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -50,7 +50,8 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     next.write(START + 7 * DAY).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("{\"lost\":"));
     assert!(!accuses(&said_at_the_end(state)));
-    // The other days are not affected, except requests that a fetch lost on that day could excuse.
+    // The other days are not affected, except for requests that a fetch on the lost day could
+    // excuse.
     fs::write(&path, &text).unwrap();
     assert_eq!(said_at_the_end(state), week());
     fs::remove_file(&path).unwrap();
@@ -58,7 +59,7 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     assert!(!accuses(&said_at_the_end(state)), "a file that cannot be read at all");
 }
 
-/// Returns the rows of a week, and the file of the day on which crawlers ignore robots.txt.
+/// Returns the rows of a week, and the file of the day on which a crawler ignores robots.txt.
 fn guilty() -> (Vec<DayRows>, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     drop(played(Some(folder.path())));
@@ -71,7 +72,7 @@ fn of_week(processes: &[DayRows]) -> Vec<CrawlerBoard> {
     sum_up("shop", processes, Period::days(START + 7 * DAY - 1, 7), Evidence::Complete, Some("2")).crawlers
 }
 
-/// Returns the number of requests held against each crawler.
+/// Returns the number of requests that count against each crawler.
 fn ignored(days: &[DayRows]) -> Vec<(String, u64)> {
     let mut all = DayRows::default();
     days.iter().for_each(|day| all.merge(day));
@@ -119,15 +120,15 @@ proptest! {
         let octets = lines.iter().map(line).collect::<Vec<_>>().join("\n");
         let (mut rows, _) = parse(octets.as_bytes(), START);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
-        // The remaining rows can be written as an undamaged file.
+        // The parsed rows must result in an undamaged file when they are written.
         rows.bound();
         rows.fold();
         let (again, damage) = parse(&encoded(&rows).unwrap(), START);
         prop_assert_eq!((again, damage), (rows, Damage::None));
     }
 
-    /// Whatever is changed in a file with a crawler that ignores robots.txt, no other crawler must
-    /// be accused.
+    /// In the file of a day on which a crawler ignores robots.txt, one byte is changed, or the end
+    /// is cut off. No other crawler must be accused as a result.
     #[test]
     fn a_file_in_which_anything_is_changed_accuses_no_crawler(
         at in any::<prop::sample::Index>(), with in any::<u8>(), how in 0..4_u8
@@ -135,7 +136,7 @@ proptest! {
         let (mut days, mut octets) = GUILTY.with(Clone::clone);
         let before: BTreeMap<String, u64> = ignored(&days).into_iter().collect();
         prop_assert!(before.values().any(|count| *count > 0));
-        // The final line feed is not changed, because it has no meaning.
+        // The final line feed is not changed, because the parser does not need it.
         let at = at.index(octets.len() - 1);
         match how {
             0 => octets[at] = if octets[at] == with { !with } else { with },
@@ -169,7 +170,7 @@ fn what_a_file_has_is_bounded() {
     let many: String = (0..100_000).map(|at| watch(at) + &lost(at)).collect();
     let (rows, damage) = parse(many.as_bytes(), START);
     assert!(rows.watches.len() + rows.lost.len() < 300 && damage == Damage::Some);
-    // Files are also written within the limit: the oldest watches are recorded as lost.
+    // A written file must not exceed the limit either: the oldest watches become lost times.
     let mut rows = DayRows::default();
     for number in 0..2_000 {
         let at = START + number;

@@ -1,5 +1,5 @@
-//! Hours are folded into days, and old days are deleted. No count may be lost or doubled, whenever
-//! the process is killed.
+//! Hourly rows are folded into daily rows, and old days are deleted. No count may be lost or
+//! doubled, whenever the process is killed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use super::*;
 
 const END: Second = START + 7 * DAY;
 
-/// Returns settings that keep hours for `days` days.
+/// Returns settings that keep hourly rows for `days` days.
 fn keeping(days: Second) -> BoardConfig {
     BoardConfig { keep: Duration::from_secs(days * DAY), ..settings(true, 1) }
 }
@@ -20,8 +20,8 @@ fn summed(board: &Board) -> SiteBoard {
     sum_up("shop", &[rows], Period::days(END, 30), Evidence::Complete, Some("2"))
 }
 
-/// Returns the parts of the board that folding must not change. These are all parts except the
-/// verdicts, because a folded day contains less information than its hours.
+/// Returns the parts of the board that folding must not change: all parts except the verdicts.
+/// Folding may change verdicts, because a daily row contains less information than hourly rows.
 fn counts(board: &SiteBoard) -> Vec<String> {
     let of = |crawler: &CrawlerBoard| {
         let bars: Vec<_> = crawler.trend.iter().map(|bar| (bar.allowed, bar.disallowed)).collect();
@@ -128,7 +128,7 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
     assert_eq!(late(&summed(&next)), 18);
 }
 
-/// A process that ends must write its counts, and leave old files to the next process.
+/// An ending process must write its counts, and leave old files to the next process.
 #[test]
 fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 //! Compares the fake store of the simulation with the script in a real store. The same writes must
-//! have the same results and lead to the same document.
+//! have the same results, and lead to the same document.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ use super::super::test_store::PlayedStore;
 const SEQUENCES: u64 = 60;
 const WRITES: usize = 50;
 
-/// A server on a Unix socket. Dropping this kills the server.
+/// A store server on a Unix socket. It is killed when this is dropped.
 struct RealStore(Child, Connection, #[expect(dead_code)] TempDir);
 
 impl RealStore {
@@ -69,7 +69,7 @@ impl Drop for RealStore {
     }
 }
 
-/// A SplitMix generator, which returns the same sequence for the same seed.
+/// A SplitMix random number generator. The same seed produces the same sequence.
 struct Dice(u64);
 
 impl Dice {
@@ -101,8 +101,8 @@ impl Dice {
                 Write::Accept(site, Accept { id, hash: format!("sha256:{:x}", self.roll(1 << 40)), stamp }, expected)
             }
         };
-        // Some revs are large, as in a store that was restored. Numbers above 2^53 are not exact in
-        // Lua scripts, but no rev is that large.
+        // Some revs are large, as after a store was restored. None is larger than 2^53, the limit
+        // up to which Lua numbers are exact.
         let floor = match self.roll(40) {
             0 => 1 << 40,
             1..10 => rev,

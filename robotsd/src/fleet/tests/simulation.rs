@@ -1,12 +1,12 @@
-//! A simulation of a fleet with replicas, one store, and the messages between them. Messages are
-//! lost, delayed and duplicated, and the store is reset to earlier states. Replicas restart with
-//! the current state of their disk, with an older state, or without their disk. Single fields are
-//! damaged, IDs are reused, and floods of notices keep replicas busy. The members and the timers of
-//! their readers are real, and the store is a fake.
+//! Simulates a fleet: replicas, one store, and the messages between them. Messages are lost,
+//! delayed and duplicated, and the store is reset to earlier states. Replicas restart with their
+//! disk, with an older copy of it, or without it. Single fields are damaged, IDs are reused, and
+//! floods of notices keep replicas busy. The members and the timers of their readers are the real
+//! ones; the store is a fake.
 //!
-//! For each replica, the simulation tracks what it must know according to the protocol: the off
-//! switches that it has read, the tombstones that it has read, and its accepts. [`Planted`] faults
-//! check that the simulation detects violations.
+//! For each replica, the simulation tracks the off switches, tombstones and accepts that the
+//! replica has read and must therefore know. [`Planted`] faults check that the simulation detects
+//! violations.
 
 mod planted;
 mod shown;
@@ -24,20 +24,21 @@ use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, simulate, steps};
 
-/// Number of schedules. [`LENGTH`] is the number of steps per schedule. An ordinary test run uses a
-/// twentieth of the schedules.
+/// Number of simulated schedules, each with [`LENGTH`] steps. An ordinary test run uses a twentieth
+/// of them.
 const SCHEDULES: u64 = 100_000;
 const LENGTH: usize = 24;
 
-/// Time within which an off switch in the store must take effect on every replica that reads it.
+/// Maximum time until an off switch in the store takes effect on every replica that reads it.
 const EVERYWHERE: Duration = Duration::from_secs(2);
 
-/// Number of earlier states of the store that are kept, so that it can be reset to them.
+/// Number of earlier states of the store that are kept, so that a step can reset the store to one
+/// of them.
 const REMEMBERED: usize = 12;
 
 struct Replica {
     timer: ReadTimer,
-    /// End of the flood of notices that keeps the replica busy.
+    /// When the flood of notices ends that keeps the replica busy.
     busy: Instant,
     member: Member,
     shown: Shown,
@@ -48,18 +49,18 @@ struct Replica {
 
 struct Fleet<const PLANT: usize> {
     store: PlayedStore,
-    /// The last states of the store.
+    /// Previous states of the store.
     before: Vec<Option<Document>>,
     replicas: Vec<Replica>,
     under_way: Vec<Message>,
     /// Replicas that the current step has changed.
     changed: BTreeSet<usize>,
-    /// Counter that makes accepts, tags and epochs unique.
+    /// Counter from which unique IDs of accepts, tags and epochs are made.
     number: u64,
     /// The site and hash of each accept, by its ID.
     accepted: BTreeMap<String, (String, String)>,
     now: Instant,
-    /// For each off switch in the store, the time when it was first there.
+    /// When each off switch appeared in the store.
     since: BTreeMap<u8, Instant>,
 }
 
@@ -81,12 +82,12 @@ fn by() -> Stamp {
     Stamp { by: "p".to_owned(), ..Stamp::default() }
 }
 
-/// Returns the rev and the ID, which together identify an accept of a site.
+/// Returns what identifies an accept of a site: its rev and its ID.
 fn identity(accept: &Accept) -> (u64, &str) {
     (accept.stamp.rev, &accept.id)
 }
 
-/// Returns a copy of a member whose JSON was changed, for a planted fault.
+/// Returns a copy of a member after changing its JSON, for a planted fault.
 fn changed(member: &Member, change: impl FnOnce(&mut serde_json::Value)) -> Member {
     let mut value = serde_json::to_value(member).unwrap();
     change(&mut value);
@@ -101,7 +102,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.number
     }
 
-    /// Sends the writes of a replica.
+    /// Sends these writes of a replica to the store.
     fn send(&mut self, at: usize, writes: impl IntoIterator<Item = Write>) {
         for write in writes {
             let tag = self.next().to_string();
@@ -114,7 +115,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.under_way.extend(others.map(message));
     }
 
-    /// Stores the member of a replica, unless the disk of the replica is full.
+    /// Stores the member of a replica on its disk, unless the disk is full.
     fn save(&mut self, at: usize) {
         self.changed.insert(at);
         let replica = &mut self.replicas[at];
@@ -154,7 +155,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// Updates `since` after a change of the store.
+    /// Updates `since` after the store has changed.
     fn look(&mut self) {
         let there = self.store.0.as_ref().map_or(0, |document| bits(&document.marks));
         self.since.retain(|mark, _| there & 1 << mark != 0);
@@ -163,7 +164,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         }
     }
 
-    /// Lets time pass. Replicas read the store whenever their timers are due.
+    /// Advances the time. Replicas read the store whenever their timers are due.
     fn pass(&mut self, time: Duration) -> Result<(), String> {
         let until = self.now + time;
         loop {
@@ -197,7 +198,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// Delivers a document to a replica. Returns the writes for the lost entries.
+    /// Delivers a document to a replica. Returns the replica's writes for lost entries.
     fn see(&mut self, to: usize, read: Option<&Document>) -> Vec<Write> {
         let replica = &mut self.replicas[to];
         let before = (Self::FAULT == Planted::AcceptEndsMark).then(|| replica.member.accepts().clone());
@@ -228,8 +229,8 @@ impl<const PLANT: usize> Fleet<PLANT> {
         seen.write_back
     }
 
-    /// Lets a replica read the store and write back the lost entries, without other steps in
-    /// between. Returns whether nothing was lost.
+    /// Lets a replica read the store and write lost entries back, without another step in between.
+    /// Returns whether no entry was lost.
     fn read(&mut self, at: usize) -> Result<bool, String> {
         let read = self.store.0.clone();
         let lost = self.see(at, read.as_ref());
@@ -325,8 +326,8 @@ impl<const PLANT: usize> Fleet<PLANT> {
         current.filter(is_equal).collect()
     }
 
-    /// Lets all replicas with the epoch of the store read until nothing changes, and checks that
-    /// they agree.
+    /// Lets all replicas with the store's epoch read until nothing changes any more, and checks
+    /// that they agree.
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..self.replicas.len() + 2 {
             for at in 0..self.replicas.len() {
@@ -357,7 +358,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.compare()
     }
 
-    /// Checks that synced replicas have the same state.
+    /// Checks that all synced replicas know the same.
     fn compare(&self) -> Result<(), String> {
         for pair in self.synced().windows(2) {
             let [one, other] = [pair[0], pair[1]].map(|Replica { member, .. }| member);
@@ -373,7 +374,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// Checks the invariants of each replica.
+    /// Checks what must always hold for each replica.
     fn check(&mut self) -> Result<(), String> {
         for at in std::mem::take(&mut self.changed) {
             let Replica { member, shown, .. } = &mut self.replicas[at];

@@ -1,8 +1,8 @@
-//! The messages between the two processes of an upgrade. Each message is a packet of JSON, and
-//! `Socket` messages carry a socket.
+//! Defines the messages between the two processes of an upgrade. Each message is one packet of
+//! JSON; a `Socket` message also carries a socket.
 //!
-//! **The processes communicate over a pair of sockets. One of the sockets is the standard input of
-//! the new process.** This requires neither `unsafe` code nor a descriptor with an agreed number,
+//! **The processes communicate over a pair of connected sockets. The new process has its socket as
+//! standard input.** This requires neither `unsafe` code nor a descriptor with an agreed number,
 //! and each process notices when the other one ends.
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -18,34 +18,34 @@ use serde::{Deserialize, Serialize};
 
 use super::SocketPlace;
 
-/// Flags that prevent other programs started by this process from inheriting the sockets.
+/// Flags for the pair of sockets, so that no other program that this process starts inherits them.
 #[cfg(target_os = "linux")]
 const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::CLOEXEC, RecvFlags::CMSG_CLOEXEC);
 
-/// No flags are needed on other systems, because upgrades in place only work on Linux.
+/// Upgrades in place work only on Linux, so other systems need no flags.
 #[cfg(not(target_os = "linux"))]
 const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::empty(), RecvFlags::empty());
 
-/// Maximum size of a packet, in bytes. Longer reasons in messages are truncated.
+/// Maximum size of a packet, in bytes. A longer reason in a message is truncated.
 const MAX_PACKET_BYTES: usize = 16 * 1024;
 
-/// A message. Fields may be added, but never change their meaning, because the two processes may
-/// have different versions.
+/// A message between the two processes. They may have different versions, so fields may be added,
+/// but must never change their meaning.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum UpgradeMessage {
-    /// From the old process: a listening socket, sent with the message.
+    /// From the old process: here is a listening socket. It is attached to the message.
     Socket { place: SocketPlace },
-    /// From the old process: all sockets were sent.
+    /// From the old process: all sockets have been sent.
     Start,
-    /// From the new process: its config is usable, and it needs the resources that only one process
+    /// From the new process: its config is usable. It now needs the resources that only one process
     /// may have, such as the state directory.
     Prepared,
-    /// From the old process: it has released the resources that only one process may have.
+    /// From the old process: it has released these resources.
     Take,
-    /// From the new process: it serves. Contains a summary.
+    /// From the new process: it serves. `summary` contains the number of its sites and listeners.
     Serves { summary: String },
-    /// From the new process: it cannot serve, with the reason.
+    /// From the new process: it cannot serve. Contains the reason.
     Failed { why: String },
 }
 
@@ -54,13 +54,13 @@ pub(super) enum UpgradeMessage {
 pub(super) struct UpgradeChannel(OwnedFd);
 
 impl UpgradeChannel {
-    /// Creates both ends; the second one is for the new process.
+    /// Creates both ends. The second one is for the new process.
     pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, CLOSED_ON_EXEC.0, None)?;
         Ok((Self(ours), theirs))
     }
 
-    /// Wraps the end that the new process was started with.
+    /// Creates the channel in the new process, from the end that the process was started with.
     pub(super) fn of(end: OwnedFd) -> Self {
         Self(end)
     }
@@ -77,12 +77,13 @@ impl UpgradeChannel {
         if let Some(sockets) = &sockets {
             control.push(SendAncillaryMessage::ScmRights(sockets));
         }
-        // If the other process has ended, this returns an error: Rust programs ignore SIGPIPE.
+        // If the other process has ended, this returns an error instead of killing the process,
+        // because Rust programs ignore SIGPIPE.
         sendmsg(self.0.as_fd(), &[IoSlice::new(&octets)], &mut control, SendFlags::empty())?;
         Ok(())
     }
 
-    /// Waits for a message, and returns it with its socket; `None` if the other process has ended.
+    /// Waits for a message. Returns it with its socket; `None` if the other process has ended.
     /// Blocks.
     pub(super) fn receive(&self) -> io::Result<Option<(UpgradeMessage, Option<OwnedFd>)>> {
         let mut octets = vec![0; MAX_PACKET_BYTES];
@@ -90,8 +91,8 @@ impl UpgradeChannel {
         let mut control = RecvAncillaryBuffer::new(&mut room);
         let received = loop {
             match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, CLOSED_ON_EXEC.1) {
-                // ECONNRESET means that the other process has ended with unread packets. Its
-                // earlier messages can still be received, so receiving is repeated.
+                // ECONNRESET means that the other process ended without reading all of our packets.
+                // Its own messages can still be received, so this tries again.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received?,
             }
@@ -110,8 +111,7 @@ impl UpgradeChannel {
 }
 
 impl UpgradeMessage {
-    /// Creates the message that the new process cannot serve, with a reason that is truncated to
-    /// fit.
+    /// Creates the message that the new process cannot serve. A long reason is truncated.
     pub(super) fn failed(why: &str) -> Self {
         let mut end = why.len().min(MAX_PACKET_BYTES / 8);
         while !why.is_char_boundary(end) {
@@ -142,8 +142,8 @@ mod tests {
         assert!(matches!(theirs.receive().unwrap().unwrap(), (UpgradeMessage::Start, None)));
         theirs.send(&UpgradeMessage::failed(&"\"é".repeat(MAX_PACKET_BYTES)), None).unwrap();
         assert!(matches!(ours.receive().unwrap().unwrap(), (UpgradeMessage::Failed { .. }, None)));
-        // The last message of a process that has ended must be received, even if it has not read
-        // our message.
+        // The last message of a process must be received even if the process ended without reading
+        // ours.
         ours.send(&UpgradeMessage::Take, None).unwrap();
         let serves = || UpgradeMessage::Serves { summary: "1 site".to_owned() };
         theirs.send(&serves(), None).unwrap();

@@ -14,53 +14,54 @@
 //!   directs clients to it, drains, ends
 //! ```
 //!
-//! Until "serves", both processes have the same sockets, so every connection is accepted by one of
-//! them. If the new process fails before that, it ends, and the old process takes back the
-//! resources that it has released; it has served without interruption. If the old process ends
-//! before "serves", the new one continues. After "serves", the new process is like any other: if it
-//! ends, its supervisor restarts it.
+//! Until "serves", both processes have the same sockets, so one of them accepts every connection.
+//! If the new process fails before "serves", it ends, and the old process takes back the resources
+//! that it has released. It has served all the time. If the old process ends before "serves", the
+//! new one continues. After "serves", the new process is like any other: if it ends, its supervisor
+//! restarts it.
 //!
-//! The two processes communicate over a pair of sockets ([`channel`]). [`processes`] contains the
-//! objects that represent each process in the other one.
+//! The two processes communicate over a pair of sockets ([`channel`]). [`processes`] represents
+//! each process in the other one.
 //!
-//! **The state directory is handed over, not shared.** The old process writes and unlocks it, and
-//! keeps later changes in memory in case it takes the directory back. Requests for changes at the
-//! admin interface wait until one of the processes serves alone. The new process makes no changes
-//! before "serves", so a state directory that is taken back is complete.
+//! **The state directory is handed over, not shared.** The old process writes all changes to the
+//! directory and unlocks it. It keeps later changes in memory, because it may have to take the
+//! directory back. At the admin interface, requests for changes wait until one of the processes
+//! serves alone. The new process changes nothing before "serves", so the old process loses nothing
+//! if it takes the directory back.
 //!
-//! **The old process closes a connection after a response that announces this.** Closing an idle
-//! connection could collide with its next request, so only connections that stay idle for half of
-//! `drain` are closed without an announcement. A process that ends without a successor closes idle
-//! connections at once.
+//! **The old process closes a connection after a response that announces the end of the
+//! connection.** Closing an idle connection could collide with its next request. Therefore, such a
+//! connection is closed only if it stays idle for half of `drain`. A process that ends without a
+//! successor closes idle connections immediately.
 
 mod channel;
 mod processes;
 
 pub(super) use self::processes::{Predecessor, Successor};
 
-/// The purpose of a socket.
+/// What the old process used a socket for.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SocketPlace {
-    /// A listener, by its address in the config.
+    /// A listener, with its address in the config.
     Listener(std::net::SocketAddr),
-    /// An address of the admin interface, as written in the config.
+    /// An address of the admin interface, with its address in the config.
     Admin(std::net::SocketAddr),
-    /// The socket of the admin interface. `is_made` is true if this process created the file, and
-    /// not a supervisor.
+    /// The Unix socket of the admin interface. `is_made` is true if robotsd created its file, and
+    /// false if a supervisor did.
     AdminSocket { path: std::path::PathBuf, is_made: bool },
 }
 
 /// Sockets that one process hands to the other.
 pub(super) type HandedSockets = Vec<(SocketPlace, std::os::fd::OwnedFd)>;
 
-/// An event of the new process, for the old process.
+/// What the new process has reported to the old one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SuccessorEvent {
     /// The config of the new process is usable.
     Prepared,
-    /// The new process serves, with this summary.
+    /// The new process serves. Contains its summary.
     Serves(String),
-    /// The new process cannot serve, and has ended, with this reason.
+    /// The new process cannot serve, and has ended. Contains the reason.
     Failed(String),
 }

@@ -1,5 +1,5 @@
-//! The objects that represent the two processes of an upgrade: the old process in the new one, and
-//! the new process in the old one.
+//! Represents the two processes of an upgrade: the old process in the new one ([`Predecessor`]),
+//! and the new process in the old one ([`Successor`]).
 
 use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,28 +12,28 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::channel::{UpgradeChannel, UpgradeMessage};
 use super::{HandedSockets, SuccessorEvent};
 
-/// Environment variable of the new process, with the ID of the process that it replaces.
+/// Environment variable that tells a new process the ID of the process that it replaces.
 const UPGRADE: &str = "ROBOTSD_UPGRADE";
 
 /// The old process, which this one replaces.
 #[derive(Debug)]
 pub(in crate::serve) struct Predecessor {
     channel: UpgradeChannel,
-    /// The process ID of the old process.
+    /// Process ID of the old process.
     pub(in crate::serve) process: u32,
 }
 
 impl Predecessor {
-    /// Returns the process that started this one as its replacement, and the listening sockets of
-    /// that process. Returns `None` if this process was started in another way. Blocks.
+    /// Returns the process that this one replaces, with its listening sockets. Returns `None` if
+    /// this process does not replace another one. Blocks.
     ///
     /// # Errors
     ///
     /// Returns an error if the old process ends before it has handed over all sockets.
     pub(in crate::serve) fn find() -> Result<Option<(Self, HandedSockets)>, String> {
         let named = std::env::var(UPGRADE).ok().and_then(|process| process.parse::<u32>().ok());
-        // The variable counts only if it contains the parent process, because other child processes
-        // may have inherited the variable.
+        // The variable is ignored unless it contains the ID of the parent process, because other
+        // child processes may have inherited it.
         let Some(process) = named.filter(|process| *process == std::os::unix::process::parent_id()) else {
             return Ok(None);
         };
@@ -53,8 +53,8 @@ impl Predecessor {
         }
     }
 
-    /// Asks for the resources that only one process may have, and waits until the old process has
-    /// released them. Returns whether the old process still exists; if it does not, its resources
+    /// Asks the old process to release the resources that only one process may have, and waits
+    /// until it has. Returns whether the old process still exists. If it has ended, its resources
     /// are free anyway. Blocks.
     pub(in crate::serve) fn take(&self) -> bool {
         if self.channel.send(&UpgradeMessage::Prepared, None).is_err() {
@@ -69,38 +69,39 @@ impl Predecessor {
         }
     }
 
-    /// Reports that this process serves.
+    /// Reports to the old process that this process serves.
     pub(in crate::serve) fn serves(&self, summary: &str) {
-        // The result can be ignored: sending fails only if the old process has ended.
+        // The result is ignored: sending fails only if the old process has ended.
         let _ = self.channel.send(&UpgradeMessage::Serves { summary: summary.to_owned() }, None);
     }
 
-    /// Reports that this process cannot serve.
+    /// Reports to the old process that this process cannot serve.
     pub(in crate::serve) fn failed(&self, why: &str) {
         let _ = self.channel.send(&UpgradeMessage::failed(why), None);
     }
 }
 
-/// Maximum time that the new process may take to end after closing its end of the channel.
+/// How long the new process may run after it has closed its end of the channel.
 const END: Duration = Duration::from_millis(500);
 
-/// The new process, which will replace this one. Dropping this kills the process, unless it serves.
+/// The new process, which will replace this one. It is killed when this is dropped, unless it
+/// serves.
 #[derive(Debug)]
 pub(in crate::serve) struct Successor {
     child: Child,
     channel: UpgradeChannel,
     said: mpsc::UnboundedReceiver<UpgradeMessage>,
-    /// Maximum time until the next message of the process, and the resulting deadline.
+    /// Maximum time between two messages of the new process, and the deadline for the next message.
     patience: Duration,
     deadline: Instant,
-    /// The reason of the failure, while the process is being ended.
+    /// Why the upgrade failed. Set while the new process is being ended.
     failure: Option<String>,
     serves: bool,
 }
 
 impl Successor {
-    /// Starts the program with the path and the arguments of this process, and hands the sockets
-    /// over to it.
+    /// Starts the program with the same path and arguments as this process, and hands over the
+    /// sockets.
     pub(in crate::serve) fn start(sockets: HandedSockets, patience: Duration) -> Result<Self, String> {
         if cfg!(not(target_os = "linux")) {
             return Err("upgrades in place are only supported on Linux: restart robotsd instead".to_owned());
@@ -118,18 +119,19 @@ impl Successor {
         let (channel, theirs) = UpgradeChannel::pair().map_err(cannot)?;
         let mut command = Command::new(&program);
         command.args(arguments).env(UPGRADE, std::process::id().to_string()).stdin(Stdio::from(theirs));
-        // These variables are only valid for this process, which a supervisor started.
+        // These variables are meant for this process alone, so the new process must not inherit
+        // them.
         for variable in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"] {
             command.env_remove(variable);
         }
         let child = command.spawn().map_err(cannot)?;
-        // The command holds a duplicate of the other end, which would keep the connection open
-        // after the process has ended.
+        // The command holds a duplicate of the other end. It is dropped so that the channel closes
+        // when the new process ends.
         drop(command);
         let (say, said) = mpsc::unbounded_channel();
         let thread = channel.try_clone().and_then(|channel| {
-            // The channel needs its own thread: if the new program does not read its messages,
-            // sending must not block the control thread.
+            // The channel has its own thread: if the new program does not read its messages,
+            // sending blocks, and the control thread must not wait for that.
             let converse = move || converse(&channel, sockets, &say);
             std::thread::Builder::new().name("upgrade".into()).spawn(converse)
         });
@@ -144,18 +146,17 @@ impl Successor {
         self.child.id()
     }
 
-    /// Notifies the new process that the resources that only one process may have are free.
+    /// Notifies the new process that it may take the resources that only one process may have.
     pub(in crate::serve) fn take(&mut self) {
         self.deadline = Instant::now() + self.patience;
-        // The result can be ignored: if the new process has ended, waiting for its next message
-        // fails.
+        // The result is ignored: if the new process has ended, the wait for its next message fails.
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
 
-    /// Makes the new process read everything again, after it has begun to serve.
+    /// Makes the new process, which serves now, read everything again.
     pub(in crate::serve) fn reload(&self) {
         if let Some(process) = Pid::from_raw(self.child.id().cast_signed()) {
-            // The result can be ignored: the signal cannot be sent only if the process has ended.
+            // The result is ignored: the signal cannot be sent only if the new process has ended.
             let _ = kill_process(process, Signal::HUP);
         }
     }
@@ -163,11 +164,12 @@ impl Successor {
     /// Kills the new process, unless it has already ended, and waits for its end.
     pub(in crate::serve) fn stop(&mut self) {
         let _ = self.child.kill();
-        // A process cannot ignore SIGKILL, so this wait is short.
+        // This wait is short, because a process cannot ignore SIGKILL.
         let _ = self.child.wait();
     }
 
-    /// Waits for the next event of the new process. The future may be dropped and created again.
+    /// Waits for the next report of the new process. The future may be dropped, and created again
+    /// later.
     pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
         while self.failure.is_none() {
             let why = match timeout_at(self.deadline, self.said.recv()).await {
@@ -194,7 +196,7 @@ impl Successor {
         })
     }
 
-    /// Waits up to [`END`] until the process ends by itself, and then kills it.
+    /// Waits until the new process ends by itself. Kills it if this takes longer than [`END`].
     async fn end(&mut self) -> Option<ExitStatus> {
         let end = Instant::now() + END;
         loop {
@@ -217,8 +219,8 @@ impl Drop for Successor {
     }
 }
 
-/// Sends the sockets to the new process, and forwards the messages of the process until it serves
-/// or ends.
+/// Sends the sockets to the new process. Then forwards the messages of the new process until it
+/// serves or ends.
 fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::UnboundedSender<UpgradeMessage>) {
     for (place, socket) in sockets {
         if channel.send(&UpgradeMessage::Socket { place }, Some(socket.as_fd())).is_err() {
@@ -228,8 +230,8 @@ fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::Unboun
     if channel.send(&UpgradeMessage::Start, None).is_err() {
         return;
     }
-    // The loop also ends at a packet that cannot be parsed, because such a packet is not from
-    // robotsd.
+    // The loop also ends at a packet that cannot be parsed, because robotsd does not send such
+    // packets.
     while let Ok(Some((message, _))) = channel.receive() {
         if say.send(message).is_err() {
             return;

@@ -1,11 +1,11 @@
-//! Every way to answer a request for a robots.txt, and what crawlers make from it: the rows of the
-//! table of the page `answers`.
+//! Every way to answer a request for a robots.txt, and how crawlers behave after it. These are the
+//! rows of the table on the page `answers`.
 
 use std::sync::LazyLock;
 
 use crate::harness::*;
 
-/// Rules without a finding.
+/// Rules without any finding.
 pub(super) const RULES: &str = "User-agent: *\nDisallow: /private/\n";
 const PLAIN: &str = "Content-Type: text/plain; charset=utf-8";
 const HTML: &str = "Content-Type: text/html; charset=utf-8";
@@ -17,7 +17,7 @@ pub(super) const GO_BY_RULES: &str = "rules";
 pub(super) const ALLOW_ALL: &str = "allow-all";
 pub(super) const DISALLOW_ALL: &str = "disallow-all";
 
-/// The behaviour of crawlers, and the exit status.
+/// The behaviour of crawlers, and the exit status of the check.
 type Outcome = (&'static str, i32);
 const KEPT: Outcome = (GO_BY_RULES, 0);
 const SPOILT: Outcome = (GO_BY_RULES, 1);
@@ -25,9 +25,9 @@ const OPEN: Outcome = (ALLOW_ALL, 0);
 const LOST: Outcome = (ALLOW_ALL, 1);
 const SHUT: Outcome = (DISALLOW_ALL, 1);
 
-/// A server's response, and the expected result of the check.
+/// How a server responds, and what the check must report.
 pub(super) struct Case {
-    /// The behaviour of the server, for the table.
+    /// Description of the response, for the table.
     pub(super) says: &'static str,
     pub(super) outcome: Outcome,
     /// The codes of the findings, errors first.
@@ -82,7 +82,7 @@ fn once(asked: &Asked, status: &str, location: &str) -> Reply {
     }
 }
 
-/// Replies with the rules in a coding, for clients that accept it.
+/// Replies with the rules in a content coding, if the client accepts that coding.
 fn coded(asked: &Asked, coding: &str, packed: &[u8]) -> Reply {
     match asked.accepts(coding) {
         true => ok(&[PLAIN, &format!("Content-Encoding: {coding}"), "Vary: Accept-Encoding"], packed),
@@ -90,13 +90,13 @@ fn coded(asked: &Asked, coding: &str, packed: &[u8]) -> Reply {
     }
 }
 
-/// Returns rules of 1 KiB each.
+/// Returns rules of this total size. Each rule has 1 KiB.
 fn long_file(octets: usize) -> String {
     let rules: String = (0..octets >> 10).map(|number| format!("Disallow: /{number:01012}\n")).collect();
     format!("User-agent: *\n{rules}")
 }
 
-/// More than is decoded, with rules beyond the part that crawlers read.
+/// Decodes to more than robotsd decodes. Its rules come after the part that crawlers read.
 static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let comment = format!("# {}\n", "x".repeat(1021));
     gzip(format!("{}{}", long_file(501 << 10), comment.repeat(16 << 10)).as_bytes())

@@ -1,10 +1,10 @@
-//! The formats of the output, for a site with findings about its answer and about its file.
+//! Tests the output formats, for a site with findings about both its response and its file.
 
 use super::{URL, check, rule};
 use crate::harness::*;
 
-/// Serves an HTML content type, a response that may be cached for ten days, and a file with an
-/// error and a note.
+/// Creates a site whose robots.txt has an HTML content type, may be cached for ten days, and
+/// contains an error and a note.
 fn site() -> Origin {
     Origin::answering(|_| {
         let fields = ["Content-Type: text/html", "Cache-Control: max-age=864000"];
@@ -58,7 +58,7 @@ fn a_server_error_is_explained_once_and_blocks_everyone() {
     let text = shown(&[]);
     assert_eq!(text.matches("30 days").count(), 1, "{text}");
     assert_has(&text, &[":\n  search engines  may not  all ", "\n  AI search       may not  all "]);
-    // If the finding is ignored, this part is still reported.
+    // This part must still be reported if the finding is ignored.
     assert_eq!(shown(&["--ignore", "answer-server-error"]).matches("30 days").count(), 1);
 }
 

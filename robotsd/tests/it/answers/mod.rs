@@ -1,5 +1,5 @@
-//! `robotsd check https://example.com`, and URLs instead of files, against servers that answer in
-//! every way.
+//! Tests `robotsd check https://example.com`, and URLs instead of files, against servers that
+//! respond in every way.
 
 mod cases;
 mod formats;
@@ -18,13 +18,13 @@ use self::cases::{CASES, Case};
 use self::table::{Row, Table};
 use crate::harness::*;
 
-/// The URL of a case's server, with a port for which no other names are checked.
+/// URL of a case's server. With this port, the check looks at no other names of the site.
 const URL: &str = "http://example.com:8080";
 
-/// Long enough for a busy machine.
+/// Timeout that is long enough for a busy machine.
 const TIMEOUT: &str = "--timeout=60s";
 
-/// The time given to a silent server, as the table of the page shows it.
+/// Timeout for a server that does not respond, as the table of the page shows it.
 const SHORT_TIMEOUT: &str = "--timeout=3s";
 
 /// The JSON output of a check.
@@ -60,7 +60,7 @@ impl Checked {
         codes
     }
 
-    /// Returns the response for the URL that was named.
+    /// Returns the response to the URL that the command was given.
     fn answer(&self) -> &Value {
         &self.answers.as_ref().unwrap_or_else(|| panic!("no answers: {}", self.stderr()))["answers"][0]
     }
@@ -85,7 +85,7 @@ fn check_within(timeout: &str, urls: &[&str], rules: &[String]) -> Command {
     command
 }
 
-/// Returns a rule to an address without a server: the system never assigns this port.
+/// Returns a rule that leads to an address without a server. The system never assigns this port.
 fn down(host: &str, port: u16) -> String {
     rule(SocketAddr::from(([127, 0, 0, 1], 1)), host, port)
 }
@@ -128,7 +128,7 @@ fn every_answer_is_read_as_the_table_says() {
     });
     let unreachable = Checked::of(&mut check(&[URL], &[down("", 8080)]));
     assert_eq!((unreachable.crawlers(), unreachable.exit()), (cases::DISALLOW_ALL, 2));
-    // No resolver is queried for a name with an empty label.
+    // Such a name has an empty label, so no resolver is queried.
     let unknown = Checked::of(&mut check(&["http://no..name:8080"], &[]));
     assert_eq!((unknown.crawlers(), unknown.exit()), (cases::DISALLOW_ALL, 2));
     let others = [Row::of("no server at the address", &unreachable), Row::of("no such name", &unknown)];

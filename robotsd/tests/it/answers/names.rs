@@ -1,4 +1,4 @@
-//! The names of a site: with and without TLS, with and without `www.`, in other scripts, and
+//! Tests the names of a site: with and without TLS, with and without `www.`, in other scripts, and
 //! addresses.
 
 use super::cases::{ALLOW_ALL, GO_BY_RULES, RULES};
@@ -43,7 +43,7 @@ fn a_site_that_redirects_to_one_name_is_fine() {
     let checked = Checked::of(check(&["https://example.com"], &sites).arg(authority.argument()));
     assert_eq!((findings_of(&checked), checked.exit()), (vec![], 0), "{}", checked.stderr());
     assert_eq!(same_of(&checked), "named same same same");
-    // The result is the same from any of the names.
+    // Each of the names must lead to the same result.
     let checked = Checked::of(check(&["http://www.example.com"], &sites).arg(authority.argument()));
     assert_eq!((findings_of(&checked), same_of(&checked).as_str()), (vec![], "named same same same"));
 }
@@ -76,7 +76,7 @@ fn a_nonexistent_name_does_not_belong_to_the_site() {
     assert_eq!(same_of(&checked), "named differs no-site no-site", "{}", checked.stderr());
     assert_eq!(findings_of(&checked), ["https://example.com/robots.txt host-other-rules"]);
     assert_eq!((checked.findings[0]["severity"].as_str(), checked.exit()), (Some("note"), 0));
-    // The check never suggests a redirect from TLS to plain HTTP.
+    // The check must never suggest a redirect from TLS to plain HTTP.
     assert_eq!(checked.findings[0]["help"], "serve the same file, or redirect http://example.com/robots.txt here");
 }
 
@@ -117,7 +117,7 @@ fn several_sites_and_files_are_checked_together() {
     assert_eq!(checked.exit(), 1, "{}", checked.stderr());
     let want = ["http://b.example:8080/robots.txt answer-missing", "bad.txt path-without-slash"];
     assert_eq!((findings_of(&checked), checked.crawlers()), (want.map(str::to_owned).to_vec(), GO_BY_RULES));
-    // Findings about responses can be selected and ranked like others.
+    // Findings about responses can be selected and ranked like other findings.
     let with = |option: [&str; 2]| Checked::of(check(&["http://b.example:8080"], &rules).args(option));
     let ignored = with(["--ignore", "answer-missing"]);
     assert_eq!((findings_of(&ignored), ignored.crawlers()), (vec![], ALLOW_ALL));

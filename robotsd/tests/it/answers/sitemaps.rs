@@ -1,4 +1,4 @@
-//! The sitemaps that a robots.txt names.
+//! Tests the sitemaps that a robots.txt names.
 
 use super::{Checked, URL, check, rule};
 use crate::harness::*;
@@ -22,8 +22,8 @@ fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) 
                 return response("200 OK", &["Content-Type: application/xml"], gzip(sitemap(URL, 4)));
             }
             "/huge.xml" => {
-                // Packed in parts, because packing it as a whole would take longer than the
-                // client's timeout.
+                // The sitemap is compressed in parts, because compressing it as a whole would
+                // exceed the client's timeout.
                 let huge = [gzip("<urlset>"), gzip([b' '; 1 << 20]).repeat(50)].concat();
                 return response("200 OK", &["Content-Encoding: gzip"], huge);
             }
@@ -78,7 +78,7 @@ fn good_sitemaps_of_every_kind_are_counted() {
     assert_eq!(found(lines, &[]), (vec![], vec![]), "without --sitemap none is fetched");
 }
 
-/// The host of the sitemap is known without a request.
+/// The host of a sitemap is known without fetching the sitemap.
 #[test]
 fn a_sitemap_elsewhere_is_found_without_fetching_it() {
     let line = "Sitemap: https://www.shop.example/sitemap.xml\nSitemap: https://www.shop.example/sitemap.xml";

@@ -1,4 +1,4 @@
-//! The tables of the specification pages, row by row.
+//! Tests the tables of the specification pages, row by row.
 
 use super::cases::{ALLOW_ALL, DISALLOW_ALL, GO_BY_RULES, RULES};
 use super::{Checked, URL, check, check_within, checked_at, down, rule};
@@ -9,7 +9,7 @@ fn rows(table: &str) -> Vec<Value> {
     spec[table].as_array().unwrap().clone()
 }
 
-/// Returns the reported behaviour of crawlers at such a server.
+/// Returns the reported behaviour of crawlers for a server with this reply.
 fn crawlers<R: Into<Reply>>(reply: impl Fn(&Asked) -> R + Send + Sync + 'static) -> String {
     checked_at(&Origin::answering(reply)).crawlers().to_owned()
 }
@@ -71,15 +71,14 @@ fn the_specification_of_answers_row_by_row() {
     }
 }
 
-/// Checks the reported behaviour of crawlers at servers with each of these statuses.
+/// Checks the reported behaviour of crawlers for servers with each of these statuses.
 fn all<const N: usize>(statuses: [u16; N], want: &str) {
     for status in statuses {
         assert_eq!(of_status(status), want, "{status}");
     }
 }
 
-/// The file of each URL is fetched from that URL; if it is valid for another URL, it is not fetched
-/// from anywhere else.
+/// The robots.txt for a URL must be fetched from the origin in the table, and from nowhere else.
 #[test]
 fn the_specification_of_origins_row_by_row() {
     for row in rows("origin_scope") {
@@ -109,7 +108,8 @@ fn the_specification_of_origins_row_by_row() {
     }
 }
 
-/// Returns host and port of a URL without user information whose host is not an IPv6 address.
+/// Returns the host and port of a URL. The URL has no user information, and its host is not an IPv6
+/// address.
 fn host_and_port(url: &str) -> (String, u16) {
     let authority = url.split('/').nth(2).unwrap();
     let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));

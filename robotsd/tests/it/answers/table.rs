@@ -1,4 +1,4 @@
-//! The table of the page `answers`, generated from the checks of the cases.
+//! Generates the table of the page `answers` from the checks of the cases.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use crate::harness::*;
 
 const HEAD: &str = "| the server answers | crawlers | found | exit |\n|---|---|---|---|\n";
 
-/// The text after the table and its notes.
+/// The text that follows the table and its notes on the page.
 const NEXT: &str = "\n## Every finding";
 
-/// The table as in the page.
+/// The table as it is on the page.
 pub(super) struct Table {
     path: PathBuf,
     page: String,
@@ -20,7 +20,7 @@ pub(super) struct Table {
 pub(super) struct Row {
     says: String,
     crawlers: String,
-    /// How crawlers differ; written as a note below the table, because many rows share it.
+    /// How crawlers differ. This becomes a note below the table, because many rows share it.
     others: String,
     found: String,
     exit: i32,
@@ -37,7 +37,7 @@ impl Row {
         };
         let finding = |finding: &Value| {
             let [code, severity, message] = ["code", "severity", "message"].map(|name| finding[name].as_str().unwrap());
-            // The rest is in the next column.
+            // The rest of the message is in the next column.
             let message = message.split(": crawlers ").next().unwrap_or(message);
             format!("{severity} `{code}`: {}", plain(message))
         };
@@ -73,10 +73,10 @@ fn written(rows: impl IntoIterator<Item = Row>) -> String {
     text
 }
 
-/// Removes the ports of this run and Markdown's special characters.
+/// Removes the port numbers of this run, and Markdown's special characters.
 fn plain(message: &str) -> String {
     let mut text = String::new();
-    // Resolvers word this differently.
+    // Resolvers describe this error in different words.
     let message = message.split(": failed to lookup").next().unwrap_or(message);
     let mut rest = message.replace(":8080", "").replace('|', "\\|").replace('<', "&lt;").replace("\\u", "\\\\u");
     while let Some(at) = rest.find("127.0.0.1:") {
@@ -94,7 +94,7 @@ impl Table {
         Self { path, page }
     }
 
-    /// Compares the rows with the table; with `UPDATE_DOCS=1` writes it instead.
+    /// Compares the rows with the table. With `UPDATE_DOCS=1`, writes the table instead.
     pub(super) fn check(&self, rows: impl IntoIterator<Item = Row>) {
         let Self { path, page } = self;
         let start = page.find(HEAD).expect("the page contains the table") + HEAD.len();

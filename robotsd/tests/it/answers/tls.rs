@@ -1,4 +1,4 @@
-//! Certificates: valid, and wrong in each way.
+//! Tests certificates: a valid one, and one with each kind of problem.
 
 use rcgen::{DnType, KeyPair, date_time_ymd};
 use tokio_rustls::rustls::ServerConfig;

@@ -1,4 +1,4 @@
-//! URLs instead of files, for commands that take a robots.txt.
+//! Tests URLs instead of files, for commands that take a robots.txt.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! The requests that nginx does not ask about: only those of browsers, never those of crawlers.
+//! Tests the requests that nginx forwards without asking robotsd. They must all be from browsers,
+//! and none from crawlers.
 
 use std::net::TcpStream;
 use std::process::Command;
@@ -29,13 +30,14 @@ const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (iPad; CPU OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) FxiOS/145.0 Mobile/15E148 Safari/605.1.15",
 ];
 
-/// Returns the shipped file, changed so that nginx 1.22, which asks about every request, is treated
-/// like a newer version.
+/// Returns the shipped file without the exception for nginx 1.22, which asks about every request,
+/// so that every version behaves like a newer one.
 pub(super) fn of_a_newer_nginx(text: String) -> String {
     text.replace("(?!1\\.22\\.)", "")
 }
 
-/// An nginx that returns the result of the file in `config/beside` for a `User-Agent`.
+/// An nginx whose responses contain the result of the map in `config/beside` for the request's
+/// `User-Agent`.
 struct Maps {
     _nginx: Daemon,
     client: Kept,
@@ -69,7 +71,8 @@ impl Maps {
     }
 }
 
-/// The names include browsers' words, because a site's file may contain them.
+/// Groups whose names are words in browsers' headers, because a site's file may contain such
+/// groups.
 const HOSTILE: &str = "User-agent: Mozilla\nUser-agent: Chrome\nUser-agent: Safari\nUser-agent: Gecko\nUser-agent: Linux\n\
                        User-agent: Android\nUser-agent: Edg\nUser-agent: GSA\nUser-agent: Mobile\nUser-agent: K\nDisallow: /\n";
 
@@ -96,7 +99,7 @@ fn no_header_of_a_crawler_is_taken_for_a_browsers() {
         assert!(agents.first().tokens().is_empty(), "{agent}");
     }
     assert!(browsers > 100, "{browsers}");
-    // Also not with a crawler's name in any place that is not a number.
+    // nginx must also ask if a crawler's name replaces any part of the header that is not a number.
     for crawler in Registry::builtin().crawlers() {
         for (at, _) in BROWSERS[0].match_indices([' ', ')', '/', ';', '.']) {
             let (before, after) = BROWSERS[0].split_at(at);
@@ -112,7 +115,7 @@ fn robotsd_is_asked_about_crawlers_signatures_and_visitors_from_elsewhere() {
     let Some(program) = crate::programs::present(nginx.find()) else { return };
     let log_requests = "\n[log]\naccess = \"json\"\n";
     let stage = Stage::set(nginx, &program, log_requests, &of_a_newer_nginx);
-    // Compared by path, because a log line may be late.
+    // Log lines are matched by path, because a line may be late.
     let asked = |target: &str| stage.robotsd.count("request", |line| line["path"] == target);
     for (target, fields, is_asked) in [
         ("/a", &[("User-Agent", FIREFOX)][..], false),
@@ -127,7 +130,8 @@ fn robotsd_is_asked_about_crawlers_signatures_and_visitors_from_elsewhere() {
     ] {
         let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
         assert_eq!(stage.ask("GET", target.as_bytes(), &fields, "").status, 200, "{target}");
-        // The line of the next question is written after those of this one.
+        // When the line of this next question is in the log, the lines of the earlier ones are,
+        // too.
         let next = format!("/after{target}");
         assert_eq!(stage.ask("GET", next.as_bytes(), &[("User-Agent", GPTBOT.as_bytes())], "").status, 200);
         wait_until("the lines of both", || asked(&next) == 1 && asked(target) >= usize::from(is_asked));

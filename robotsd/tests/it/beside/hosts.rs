@@ -1,5 +1,5 @@
-//! Hosts and URLs that a client chooses, sent through real servers: none bypasses a rule, and none
-//! prevents a browser from getting its page.
+//! Sends hosts and URLs that a client can choose through real servers. None may bypass a rule, and
+//! none may prevent a browser from getting its page.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::server::{SERVERS, Stage};
 use super::with_each;
 use crate::harness::*;
 
-/// One in this many generated hosts is tried.
+/// Only every `every()`-th generated host is tried.
 fn every() -> usize {
     if is_long() { 32 } else { 251 }
 }
@@ -37,8 +37,8 @@ fn no_host_or_url_bypasses_a_rule_through_real_servers() {
     assert_eq!(faults.concat(), "");
 }
 
-/// Returns what is wrong with the responses to a request, if anything. At first a server may not
-/// know that robotsd is available, and then the request passes; a real error persists.
+/// Returns what is wrong with the responses to a request, if anything. At first, a server may not
+/// know yet that robotsd is available, and let the request pass; a real error does not go away.
 fn fault(stage: &Stage, head: &str) -> Option<String> {
     let is_wrong = |agent: &str, wrong: &dyn Fn(&Answer) -> bool| {
         let request = format!("{head}User-Agent: {agent}\r\nConnection: close\r\n\r\n");
@@ -50,15 +50,15 @@ fn fault(stage: &Stage, head: &str) -> Option<String> {
     if is_wrong(GPTBOT, &serves_the_page) {
         return Some(format!("a crawler gets the page: {head:?}"));
     }
-    // A server's own refusal is usually 400. Envoy sends 403 for https without TLS, with its own
-    // wording.
+    // A server's own refusal usually has status 400. For https without TLS, Envoy responds with 403
+    // and its own text.
     let is_own = |answer: &Answer| head.contains("HTTPS://") && answer.field("vary").is_none();
     is_wrong(FIREFOX, &|answer| answer.status == 403 && !is_own(answer))
         .then(|| format!("a browser is refused: {head:?}"))
 }
 
-/// Reports whether the site received a request for the page, with which it answers. A request for
-/// `/` with any query is not one.
+/// Reports whether the site received a request for the page. The site's response contains the
+/// request that it received; a request for `/` with a query does not count.
 fn serves_the_page(answer: &Answer) -> bool {
     let target = answer.body.split(' ').nth(1).unwrap_or_default();
     answer.field("served-by") == Some("site") && target.split('?').next().is_some_and(|path| path.contains("drafts"))

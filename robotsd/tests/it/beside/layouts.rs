@@ -1,7 +1,8 @@
-//! Typical nginx site layouts, each without robotsd, and with the files of `config/beside/nginx`.
+//! Tests typical layouts of nginx sites, each without robotsd and with the files of
+//! `config/beside/nginx`.
 //!
-//! The same request is sent to both. `layouts.diff` contains both forms in one file, so that they
-//! differ only by what it shows.
+//! The same request is sent to both forms. The file `layouts.diff` contains both, so they differ
+//! only by the lines that it marks.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +17,8 @@ use super::scene::REFUSED;
 use super::server::{LAYOUTS, Stage};
 use crate::harness::*;
 
-/// Text in every script. No response may contain it, because PHP runs the script.
+/// Text that every script contains. No response may contain it, because PHP must run the script
+/// instead of sending it.
 const SOURCE: [&str; 2] = ["<?php", "the-password-of-the-database"];
 
 const FASTCGI: &str = "
@@ -36,7 +38,7 @@ fastcgi_param SERVER_NAME $server_name;
 fastcgi_param REDIRECT_STATUS 200;
 ";
 
-/// Responds with all that it received.
+/// A script that responds with everything that it receives.
 const SCRIPT: &str = "<?php
 $secret = 'the-password-of-the-database';
 if (isset($_GET['missing'])) { http_response_code(404); }
@@ -61,7 +63,7 @@ const FILES: &str = "\
     nested/blog/config.php nested/blog/photo.png nested/blog/static/style.css nested-shop/index.php \
     nested-shop/config.php nested-shop/photo.png nested-files/list.txt";
 
-/// The targets of each site. A crawler is refused each of them if a rule disallows it.
+/// Targets of each site that must be refused to a crawler if a rule disallows them.
 const ASKED: &[(&str, &str)] = &[
     (
         "static",
@@ -94,7 +96,7 @@ const ASKED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Targets of unchanged locations, about which robotsd is not asked.
+/// Targets in unchanged locations. nginx must not ask robotsd about them.
 const UNASKED: &[(&str, &str)] = &[
     ("static", "/denied.html /mirror /page.html%00"),
     ("wordpress", "/favicon.ico /.git/config /uploads/shell.php /protected/report.txt /.env /uploads/../.git/config"),
@@ -103,12 +105,12 @@ const UNASKED: &[(&str, &str)] = &[
     ("nested", "/denied.html"),
 ];
 
-/// Returns each target with its site.
+/// Returns each target in a table, with its site.
 fn each(table: &'static [(&str, &str)]) -> impl Iterator<Item = (&'static str, &'static str)> {
     table.iter().flat_map(|(site, targets)| targets.split_whitespace().map(|target| (*site, target)))
 }
 
-/// All sites in both forms, and the program that runs their scripts.
+/// All sites in both forms, and the program that runs PHP scripts.
 struct Layouts {
     stage: Stage,
     _php: Daemon,
@@ -116,12 +118,12 @@ struct Layouts {
 }
 
 impl Layouts {
-    /// Starts the sites after changing the text of the form with robotsd.
+    /// Starts the sites. `adapt` changes the text of the form with robotsd.
     fn set(adapt: impl Fn(String) -> String) -> Option<Self> {
         Self::set_with(adapt, |file| file)
     }
 
-    /// Like [`Self::set`], and also changes the files of `config/beside`.
+    /// Like [`Self::set`], but `file` also changes the files of `config/beside`.
     fn set_with(adapt: impl Fn(String) -> String, file: impl Fn(String) -> String) -> Option<Self> {
         Self::set_on(|nginx, config| Stage::set(&LAYOUTS, nginx, "", config), adapt, file)
     }
@@ -154,7 +156,7 @@ impl Layouts {
         Some(Self { stage, _php: php, folder })
     }
 
-    /// Returns the responses of both forms, byte for byte except for names and times.
+    /// Returns the responses of both forms. They are unchanged except for names and times.
     fn ask(&self, request: &Request<'_>) -> [String; 2] {
         ["plain", "asked"].map(|form| comparable(&self.stage.send_raw(&request.octets(form))))
     }
@@ -166,8 +168,8 @@ impl Layouts {
         Answer::parse(asked.as_bytes())
     }
 
-    /// Waits until the request is refused: robotsd is asked again shortly after a timeout, while a
-    /// real error persists.
+    /// Waits until the request is refused. After a timeout, nginx asks robotsd again shortly; a
+    /// real error does not go away.
     fn refused(&self, request: &Request<'_>) {
         wait_until(&format!("a refusal of {request:?}"), || {
             let Some(answer) = self.stage.offer(&request.octets("asked")) else { return false };
@@ -177,7 +179,7 @@ impl Layouts {
         });
     }
 
-    /// Checks everything that a browser does, in both forms.
+    /// Checks everything that a browser does, in both forms of the sites.
     fn browse(&self) {
         for (site, target) in each(ASKED).chain(each(UNASKED)) {
             let get = Request { site, target, ..GET };
@@ -189,7 +191,7 @@ impl Layouts {
         }
     }
 
-    /// Checks the sites' own robots.txt, also if a script generates it.
+    /// Checks that each site's own robots.txt is served, even if a script generates it.
     fn fetch_robots_txt(&self) {
         for (site, _) in ASKED {
             for agent in [FIREFOX, GPTBOT] {
@@ -233,7 +235,7 @@ fn every_answer_for_a_browser_is_as_without_robotsd() {
     layouts.stage.robotsd.kill();
     layouts.browse();
     layouts.fetch_robots_txt();
-    // A crawler is not refused now either.
+    // A crawler must not be refused in this state either.
     for (site, target) in each(ASKED) {
         layouts.same(&Request { site, target: &to_be_refused(target), agent: GPTBOT, ..GET });
     }
@@ -254,13 +256,13 @@ fn a_crawler_is_refused_in_every_location_and_gets_no_source() {
         layouts.refused(&refused);
         layouts.refused(&Request { method: "HEAD", ..refused });
         layouts.refused(&Request { method: "POST", body: "a=form", ..refused });
-        // If the request may pass, it passes with the site's response.
+        // If the request may pass, it must get the response of the site.
         layouts.same(&Request { site, target, agent: GPTBOT, ..GET });
     }
 }
 
-/// A location that does not name its continuation must not use that of another location, which
-/// would serve the files.
+/// A location that does not name its own continuation must not use that of another location,
+/// because that one would serve its files.
 #[test]
 fn a_location_without_its_continuation_serves_nothing() {
     let without_next = |text: String| {
@@ -287,12 +289,12 @@ fn a_location_without_its_continuation_serves_nothing() {
         assert_eq!(of(target).status, 500, "{target}");
     }
     assert!(layouts.stage.log().contains("could not find named location \"@robotsd_next_is_not_set\""));
-    // A location that names itself.
+    // This location names its own continuation.
     assert_eq!(of("/readme.html").status, 200);
     assert!(statuses.is_superset(&[200, 500].into()), "{statuses:?}");
 }
 
-/// Nor is robotsd silently skipped.
+/// robotsd must not be skipped unnoticed either.
 #[test]
 fn a_server_without_its_line_serves_nothing() {
     let without_server = |text: String| text.replace("include nginx/robotsd-server.conf;", "");
@@ -311,13 +313,13 @@ fn a_server_without_its_line_serves_nothing() {
 #[test]
 fn limits_of_a_site_are_those_of_its_own_location() {
     let Some(layouts) = Layouts::set(|text| text) else { return };
-    // Rate limit: the fourth request is the first above the limit, although the server has another
-    // limit.
+    // The fourth request is the first one above the rate limit of the location, although the server
+    // has another limit.
     let login = Request { site: "wordpress", target: "/wp-login.php", fields: "X-Limited: yes\r\n", ..GET };
     let statuses = [0; 5].map(|_| layouts.same(&login).status);
     assert_eq!(statuses, [200, 200, 200, 503, 503]);
-    // Size limit: that of the server, that of a location, and a body above both, which gets the
-    // server's error page.
+    // Size limits: that of the server, that of a location, and a body that is larger than both and
+    // gets the server's error page.
     let [two, nine] = [2, 9].map(|mebibytes| "x".repeat(mebibytes << 20));
     let post = Request { method: "POST", body: &two, ..GET };
     for (site, target, status) in [
@@ -407,7 +409,7 @@ fn over_http_2_it_is_the_same() {
             assert_eq!(plain, asked, "{site} {target} {more:?}");
         };
         targets.iter().for_each(|target| same(target, &[]));
-        // A body that the server reads. An unread body may end the connection before the response
+        // The server reads this body. If it did not, the connection might end before the response
         // is read, with or without robotsd.
         form_target.into_iter().for_each(|target| same(target, &["-d", "a=form"]));
         wait_until("a refusal", || {
@@ -417,7 +419,7 @@ fn over_http_2_it_is_the_same() {
     }
 }
 
-/// nginx reads the first file in `conf.d` by itself, before any site includes the others.
+/// nginx reads the first file in `conf.d` on its own, before any site includes the other files.
 #[test]
 fn nginx_starts_with_the_file_for_http_alone() {
     let Ok(nginx) = find("nginx") else { return };
@@ -428,8 +430,8 @@ fn nginx_starts_with_the_file_for_http_alone() {
     assert!(checked.code == Some(0), "{}", checked.error);
 }
 
-/// Additional lines in the form with robotsd come from the files or the handbook, or are the site's
-/// own lines in another place.
+/// Every line that only the form with robotsd has must be from the shipped files or the handbook,
+/// or must be a line of the site in another place.
 #[test]
 fn the_two_forms_differ_by_the_documented_lines() {
     let text = fs::read_to_string(project("robotsd/tests/it/beside/layouts.diff")).unwrap();
@@ -453,14 +455,14 @@ fn the_two_forms_differ_by_the_documented_lines() {
     }
 }
 
-/// Returns the lines of one form of the sites.
+/// Returns the lines of one of the two forms.
 fn of_form(text: &str, mark: char) -> String {
     let lines = text.lines().filter_map(|line| line.strip_prefix([' ', mark]));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
 fn site_folder() -> Folder {
-    // A page of three parts, which are requested at the same time.
+    // The page has three parts that are requested at the same time.
     let parts =
         ["/index.php?a=part", "/style.css", "/wp-admin/"].map(|part| format!("<!--# include virtual=\"{part}\" -->"));
     let parts = parts.concat();
@@ -472,7 +474,7 @@ fn site_folder() -> Folder {
     let files: Vec<_> =
         FILES.split_whitespace().map(|name| (name, text(name))).chain([("fastcgi.conf", FASTCGI.into())]).collect();
     let folder = folder(&files.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>());
-    // nginx workers may run as another user.
+    // The workers of nginx may run as another user.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     for form in ["plain", "asked"] {
         fs::write(folder.at(format!("{form}-mirrored")), "").unwrap();
@@ -480,7 +482,7 @@ fn site_folder() -> Folder {
     folder
 }
 
-/// Runs PHP as most sites do.
+/// Runs PHP in the way that most sites do.
 fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     let here = folder.display();
     let config = format!(
@@ -489,7 +491,8 @@ fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     );
     fs::write(folder.join("php-fpm.conf"), config).unwrap();
     let mut command = Command::new(program);
-    // As root if the test runs as root; otherwise the two lines about a user have no effect.
+    // If the test runs as root, PHP must, too. Otherwise, the two lines about a user have no
+    // effect.
     command
         .args(["--allow-to-run-as-root", "--nodaemonize", "--no-php-ini", "--fpm-config"])
         .arg(folder.join("php-fpm.conf"));
@@ -498,7 +501,7 @@ fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     php
 }
 
-/// Returns a target in the same location that a rule disallows.
+/// Returns a target that is in the same location and that a rule disallows.
 fn to_be_refused(target: &str) -> String {
     format!("{target}{}refused=", if target.contains('?') { '&' } else { '?' })
 }
@@ -509,7 +512,8 @@ fn without_source(request: &Request<'_>, answer: &str) {
     }
 }
 
-/// Returns a response without the time, and with the same names in both forms.
+/// Returns a response in a form that is comparable: without the time, and with the same names in
+/// both forms.
 fn comparable(answer: &[u8]) -> String {
     let answer = String::from_utf8(answer.to_vec()).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("an end of the head");

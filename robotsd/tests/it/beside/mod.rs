@@ -1,9 +1,8 @@
-//! The files of `config/beside`, each with the real server it is for, a real robotsd and a real
-//! site.
+//! Tests each file of `config/beside` with the real server that it is for, a real robotsd and a
+//! real site.
 //!
-//! Servers are searched in `PATH` and in the folder that `ROBOTSD_BESIDE_BIN` names
-//! (`pip install --target`). If a server is missing, its tests are skipped with a message; in CI
-//! they fail.
+//! Servers are searched in `PATH` and in the folder that `ROBOTSD_BESIDE_BIN` names (`pip install
+//! --target`). If a server is missing, its tests are skipped with a message; in CI they fail.
 
 mod browsers;
 mod hosts;
@@ -26,16 +25,16 @@ use self::scene::SCENES;
 use self::server::{SERVERS, Server, Stage};
 use self::table::Table;
 
-/// How long a failing scene is repeated.
+/// How long a scene with an unexpected outcome is repeated.
 const AGAIN: Duration = PATIENCE;
 
-/// The outcomes of a server in every scene.
+/// The outcome of every scene with one server.
 struct Column {
     server: &'static str,
     outcomes: Vec<String>,
 }
 
-/// Plays something with each available server, all at the same time, and returns the outcomes.
+/// Calls `play` with each available server, at the same time, and returns the results.
 fn with_each<T: Send>(play: impl Fn(&'static Server, &Path) -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
         let play = &play;
@@ -60,7 +59,7 @@ fn every_server_gives_the_outcomes_of_the_table() {
     table.check(&columns);
 }
 
-/// The handbook documents this for each server.
+/// The handbook documents this behaviour for each server.
 #[test]
 fn a_status_of_the_site_for_refusals_is_passed_on() {
     with_each(|server, program| {
@@ -73,7 +72,7 @@ fn a_status_of_the_site_for_refusals_is_passed_on() {
     });
 }
 
-/// A client cannot choose the request id.
+/// A client must not be able to choose the request ID.
 #[test]
 fn the_request_id_of_a_refusal_is_in_the_log() {
     let of_page = |refusal: Answer| {
@@ -121,8 +120,8 @@ fn the_config_for_use_with_other_proxies_observes_first_and_passes_its_check() {
 }
 
 /// Plays every scene. A scene with an unexpected outcome is repeated for a while: on a very busy
-/// machine robotsd may take longer than the allowed quarter of a second, and then requests pass. An
-/// error in a file persists.
+/// machine, robotsd may take longer than the allowed quarter of a second, and requests then pass.
+/// An error in a file does not go away.
 fn play(mut stage: Stage, expected: &[String]) -> Vec<String> {
     let mut report = format!("== {}\n", stage.version());
     let mut outcomes = Vec::new();
@@ -139,7 +138,7 @@ fn play(mut stage: Stage, expected: &[String]) -> Vec<String> {
         };
         outcomes.push(outcome);
     }
-    // One write, because the servers play at the same time.
+    // Everything is printed at once, because several servers play at the same time.
     println!("{report}");
     outcomes
 }

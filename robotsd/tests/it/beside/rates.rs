@@ -1,5 +1,5 @@
-//! Three robotsd processes with one store, each with a real nginx: a crawler's rate is that of one
-//! process.
+//! Runs three robotsd processes with one store, each behind a real nginx. A crawler's rate must be
+//! the same as with one process.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::harness::*;
 
 const BURST: usize = 5;
 
-/// One request per tenth of a second.
+/// Allows one request per tenth of a second.
 const ROBOTS: &str = "robots.text = \"User-agent: GPTBot\\nCrawl-delay: 0.1\\n\"";
 
 fn stage(store: &StoreServer) -> Option<Stage> {
@@ -26,8 +26,8 @@ fn stage(store: &StoreServer) -> Option<Stage> {
     Some(stage)
 }
 
-/// Runs until two seconds' worth of requests have passed at the rate of one process; a minute's
-/// with `ROBOTSD_LONG`, as in the long suite.
+/// Runs until as many requests have passed as one process allows in two seconds. With
+/// `ROBOTSD_LONG`, as in the long suite, the time is one minute.
 #[test]
 fn three_nginx_allow_the_rate_of_one() {
     let wanted = BURST + if is_long() { 600 } else { 20 };
@@ -45,7 +45,8 @@ fn three_nginx_allow_the_rate_of_one() {
                         429 => {}
                         status => panic!("{status}: {}", stage.log()),
                     }
-                    // Several times the rate: with six clients, one request every 3 ms.
+                    // This is several times the allowed rate: with six clients, one request every 3
+                    // ms.
                     std::thread::sleep(Duration::from_millis(20));
                 }
             });
@@ -58,16 +59,16 @@ fn three_nginx_allow_the_rate_of_one() {
         drop(stopping);
     });
     let allowed = BURST + usize::try_from(began.elapsed().as_millis() / 100).unwrap();
-    // A process decides alone if the store did not respond in time, and nginx lets a request pass
-    // if robotsd did not respond.
+    // These requests are not limited by the store: a process decides alone if the store did not
+    // respond in time, and nginx lets a request pass if robotsd did not respond in time.
     let alone: usize = stages.iter().map(|stage| counted(&stage.robotsd_folder, "requests", "alone")).sum();
     let unanswered: usize = stages.iter().map(|stage| stage.log().matches("upstream timed out").count()).sum();
     let (passed, asked) = (passed.into_inner(), asked.into_inner());
     println!("{passed} of {allowed} passed, {asked} asked, {alone} alone, {unanswered} unanswered");
     assert!(passed <= allowed + alone + unanswered, "{passed} of {allowed}, {alone} alone, {unanswered} unanswered");
-    // The rate itself is fixed; how soon it is reached depends on the machine.
+    // The rate is exact, but the machine determines how soon the requests have passed.
     assert!(passed >= wanted, "{passed} of {wanted}");
-    // Browsers are not counted.
+    // Requests of browsers must not be counted.
     for stage in &stages {
         assert_eq!(stage.ask("GET", b"/a", &[("User-Agent", FIREFOX.as_bytes())], "").status, 200);
     }

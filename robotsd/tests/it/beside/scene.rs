@@ -1,4 +1,4 @@
-//! The scenes, and their outcomes.
+//! The scenes, and how their outcomes are described.
 
 use super::server::Stage;
 use super::site::OWN_ROBOTS_TXT;
@@ -16,13 +16,13 @@ User-agent: *
 Disallow: /private/
 ";
 
-/// A rule of the above for any path.
+/// Beginning of one of the rules above, which applies to any path.
 pub(super) const REFUSED: &str = "Disallow: /*refused=";
 
-/// Added to the config: clients with this address are never judged.
+/// Part of robotsd's config that exempts clients with this address.
 pub(super) const EXEMPT: &str = "\n[exempt]\ncidrs = [\"127.0.0.2/32\"]\n";
 
-/// A crawler that declares itself, but that no group names.
+/// A header of a crawler that identifies itself but that no group names.
 const CRAWLER: &str = "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.test/bot)";
 const PROBE: &str = "kube-probe/1.29";
 
@@ -35,7 +35,7 @@ const fn scene(name: &'static str, play: fn(&mut Stage) -> String) -> Scene {
     Scene { name, play }
 }
 
-/// In this order: at the end robotsd hangs, recovers and dies.
+/// The order matters: in the last scenes, robotsd hangs, recovers and is killed.
 pub(super) const SCENES: &[Scene] = &[
     scene("a browser, anywhere", |stage| get(stage, b"/private/x", FIREFOX)),
     scene("a named crawler, where it may go", |stage| get(stage, b"/private/x", GPTBOT)),
@@ -139,12 +139,12 @@ fn forged_to_be_let_in(stage: &mut Stage) -> String {
     ask(stage, b"/drafts/x", &[&FORGED[..], &[("User-Agent", GPTBOT.as_bytes())]].concat())
 }
 
-/// The site sees neither a verdict nor an original request that the client made up.
+/// A client sends a verdict and an original request of its own. The site must not receive them.
 fn forged_to_be_passed_on(stage: &mut Stage) -> String {
     let answer = stage.ask("GET", b"/x", &[&FORGED[..], &[("User-Agent", FIREFOX.as_bytes())]].concat(), "");
     let forged = answer.body.lines().filter(|line| {
         let line = line.to_lowercase().replace('_', "-");
-        // Some servers send an empty field instead of omitting it.
+        // Some servers send an empty field instead of leaving it out.
         let is_ours = line.starts_with("robots-verdict:") || line.starts_with("x-original-");
         is_ours && line.split_once(':').is_some_and(|(_, value)| !value.trim().is_empty())
     });
@@ -159,8 +159,8 @@ fn many_fields(stage: &mut Stage) -> String {
     ask(stage, b"/drafts/x", &fields)
 }
 
-/// A field named in `Connection` is only for the next hop, so it could hide the client's agent (RFC
-/// 9110, section 7.6.1).
+/// A field named in `Connection` is only for the next hop. A client could use this to hide its
+/// agent (RFC 9110, section 7.6.1).
 fn agent_named_in_connection(stage: &mut Stage) -> String {
     let fields = format!("Host: site.test\r\nUser-Agent: {GPTBOT}\r\nConnection: close, User-Agent\r\n\r\n");
     let answer = stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes());
@@ -171,7 +171,7 @@ fn without_host(stage: &mut Stage) -> String {
     of(&stage.send(format!("GET /drafts/x HTTP/1.0\r\nUser-Agent: {GPTBOT}\r\n\r\n").as_bytes()))
 }
 
-/// This is not a valid host, and a site for every host must not be reachable under it.
+/// This is not a valid host. It must not reach a site that is for every host.
 fn odd_host(stage: &mut Stage) -> String {
     let fields = format!("Host: site.test!\r\nUser-Agent: {GPTBOT}\r\nConnection: close\r\n\r\n");
     of(&stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes()))
@@ -182,7 +182,8 @@ fn two_agents(stage: &mut Stage, agents: [&str; 2]) -> String {
     with_agents(&stage.ask("GET", b"/drafts/x", &fields, ""))
 }
 
-/// Returns the outcome of a request that is forwarded, and whether the site learns of the crawler.
+/// Returns the outcome of a forwarded request, and whether the request that the site received names
+/// the crawler.
 fn with_agents(answer: &Answer) -> String {
     match of(answer) {
         goes_on if goes_on == "goes on" && !answer.body.contains("GPTBot") => {
@@ -194,11 +195,11 @@ fn with_agents(answer: &Answer) -> String {
 
 fn back(stage: &mut Stage) -> String {
     stage.robotsd.signal("CONT");
-    // Some servers wait a while before they ask again.
+    // Some servers wait for a while before they ask robotsd again.
     wait_for("a refusal", || Some(get(stage, b"/drafts/x", GPTBOT)).filter(|outcome| outcome.starts_with("403")))
 }
 
-/// Returns the outcome of a request, as the client and the site saw it.
+/// Describes the outcome of a request, as the client and the site saw it.
 fn of(answer: &Answer) -> String {
     let quotes = answer.body.lines().any(|line| line.trim().starts_with("Disallow: ") && line.contains("(line "));
     let lower = answer.body.to_lowercase();

@@ -1,4 +1,4 @@
-//! A server with its files from `config/beside`, in front of a site and next to robotsd.
+//! Runs a server with its files from `config/beside`, in front of a site and next to robotsd.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,28 +10,28 @@ use super::super::daemon::{Daemon, find, free_ports};
 use super::site;
 use crate::harness::*;
 
-/// A server for which there are files.
+/// A server that `config/beside` has files for.
 pub(super) struct Server {
     pub(super) name: &'static str,
     program: &'static Program,
-    /// Paths in the project. They are copied to one folder; files of a folder in `config/beside` go
-    /// to one folder there. The first is the config with which the program is started.
+    /// Paths of the files in the project. They are copied to one folder. Files from a subfolder of
+    /// `config/beside` are copied to one subfolder. The program is started with the first file as
+    /// its config.
     files: &'static [&'static str],
 }
 
-/// How the server is run in the folder of the files: `CONFIG` is its config, `FOLDER` the absolute
-/// path.
+/// How to run the server in the folder with the files. `CONFIG` stands for its config, `FOLDER` for
+/// the absolute path of the folder.
 struct Program {
-    /// The location of the program: in `PATH`, or a path in the folder that `ROBOTSD_BESIDE_BIN`
-    /// names.
+    /// Where the program is: in `PATH`, or at a path in the folder that `ROBOTSD_BESIDE_BIN` names.
     place: Place,
     version: &'static str,
     arguments: &'static str,
-    /// The command that only checks the files.
+    /// Command that only checks the files.
     check: &'static str,
 }
 
-/// `+` stands for a blank within an argument.
+/// In the arguments, `+` stands for a space within one argument.
 const NGINX: Program = Program {
     place: Place::Path("nginx"),
     version: "-v",
@@ -63,8 +63,8 @@ const TRAEFIK: Program = Program {
     check: "version",
 };
 
-/// The client-facing address is not in the file, and a relative folder is searched in the system's
-/// folders.
+/// The file does not contain the address for clients. Varnish looks for a relative folder in its
+/// system folders.
 const VARNISH: Program = Program {
     place: Place::Path("varnishd"),
     version: "-V",
@@ -103,7 +103,7 @@ pub(super) const SERVERS: &[Server] = &[
     server("ingress-nginx", &NGINX, &["robotsd/tests/it/beside/ingress-nginx.conf"]),
 ];
 
-/// An nginx whose sites existed before robotsd.
+/// An nginx with sites that existed before robotsd was installed.
 pub(super) const VHOSTS: Server = server(
     "nginx with sites of its own",
     &NGINX,
@@ -116,7 +116,7 @@ pub(super) const VHOSTS: Server = server(
     ],
 );
 
-/// An nginx with sites in two forms: with and without robotsd.
+/// An nginx with sites in two forms: with robotsd and without it.
 pub(super) const LAYOUTS: Server = server(
     "nginx with sites in two forms",
     &NGINX,
@@ -132,7 +132,7 @@ pub(super) const LAYOUTS: Server = server(
 );
 
 impl Server {
-    /// The program, or why it is not there.
+    /// Returns the path of the program, or the reason why it is not available.
     pub(super) fn find(&self) -> Result<PathBuf, String> {
         match self.program.place {
             Place::Path(name) => find(name),
@@ -145,7 +145,7 @@ impl Server {
     }
 }
 
-/// Everything that plays.
+/// The running server, robotsd and site of a scene.
 pub(super) struct Stage {
     _server: Daemon,
     pub(super) robotsd_folder: Folder,
@@ -156,13 +156,15 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// With more in robotsd's config, and with that and the server's files changed. The server
-    /// waits for robotsd for a minute, so that no request goes on because the machine is busy.
+    /// Starts everything, with additional text in robotsd's config. `adapt` changes that config and
+    /// the server's files. The server waits up to a minute for robotsd, so that no request passes
+    /// because the machine is busy.
     pub(super) fn set(server: &Server, program: &Path, config: &str, adapt: &dyn Fn(String) -> String) -> Self {
         Self::set_as(server, program, config, adapt, &patient)
     }
 
-    /// The same with the times of the shipped files: for a robotsd that hangs or is down.
+    /// Like [`Self::set`], but with the timeouts of the shipped files. This is for scenes in which
+    /// robotsd hangs or is down.
     pub(super) fn set_as_shipped(server: &Server, program: &Path, adapt: &dyn Fn(String) -> String) -> Self {
         Self::set_as(server, program, "", adapt, &|text| text)
     }
@@ -178,7 +180,8 @@ impl Stage {
         let version = version.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect::<Vec<_>>();
         let (robotsd, robotsd_folder) = beside(config, adapt);
         let site = site::start().address;
-        // A port that was free a moment ago may be taken by now; then others are tried.
+        // A free port may be taken by another program before the server uses it. In that case,
+        // other ports are tried.
         for _ in 0..10 {
             let folder = folder(&[]);
             let [front, helper] = free_ports(2)[..] else { unreachable!() };
@@ -214,7 +217,8 @@ impl Stage {
             assert!(checked.code == Some(0), "{}: {}", server.name, checked.error);
             let mut process = Daemon::logging(&mut with(server.program.arguments), &folder);
             let address = ([127, 0, 0, 1], front).into();
-            // Its own answers to anything do; it may have to look for what is behind it first.
+            // Any response of the server itself is sufficient. It may first have to find the
+            // servers behind it.
             let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
             if process
                 .comes_to(|| try_send(address, request).is_some_and(|octets| Answer::parse(&octets).status == 200))
@@ -231,17 +235,17 @@ impl Stage {
         &self.version
     }
 
-    /// Sends a request with these fields besides `Host` and reads the answer.
+    /// Sends a request with these fields in addition to `Host`, and returns the response.
     pub(super) fn ask(&self, method: &str, target: &[u8], fields: &[(&str, &[u8])], body: &str) -> Answer {
         self.send(&request(method, "site.test", target, fields, body))
     }
 
-    /// Asks from this address of the machine.
+    /// Like [`Self::ask`], but connects from this address of the machine.
     pub(super) fn ask_from(&self, address: [u8; 4], target: &[u8], fields: &[(&str, &[u8])]) -> Answer {
         self.ask_host_from(address, "site.test", target, fields)
     }
 
-    /// The same of another host.
+    /// Like [`Self::ask_from`], but for another host.
     pub(super) fn ask_host_from(
         &self,
         address: [u8; 4],
@@ -253,19 +257,20 @@ impl Stage {
         Answer::parse(&offer(stream, request("GET", host, target, fields, "")).expect("an answer"))
     }
 
-    /// Sends octets as they are.
+    /// Sends bytes unchanged, and returns the response.
     pub(super) fn send(&self, request: &[u8]) -> Answer {
         Answer::parse(&self.send_raw(request))
     }
 
-    /// The same; the answer is not read.
+    /// Sends bytes unchanged, and returns the response as bytes.
     pub(super) fn send_raw(&self, request: &[u8]) -> Vec<u8> {
         try_send(self.address, request).unwrap_or_else(|| panic!("no answer: {}", self.log()))
     }
 
-    /// The same, of a server that may not answer; it has two seconds. An answer with a length is
-    /// not waited for any longer: Envoy keeps a connection for a second after a request that it
-    /// does not take, and nginx one that asks for another protocol.
+    /// Sends bytes unchanged to a server that may not respond within two seconds. Stops reading at
+    /// the end of a response whose length is known, because some servers keep the connection open:
+    /// Envoy for a second after a request that it rejects, nginx after a request for another
+    /// protocol.
     pub(super) fn offer(&self, request: &[u8]) -> Option<Answer> {
         let mut stream = TcpStream::connect(self.address).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
@@ -285,8 +290,8 @@ impl Stage {
     }
 }
 
-/// Sets the times of a server's file to a minute, and has it ask robotsd whatever its health checks
-/// find.
+/// Sets the timeouts in a server's file to a minute, and makes the server ask robotsd whatever its
+/// health checks find.
 fn patient(text: String) -> String {
     let times = [
         ("250ms", "60s"),
@@ -299,7 +304,7 @@ fn patient(text: String) -> String {
     times.into_iter().fold(text, |text, (shipped, here)| text.replace(shipped, here))
 }
 
-/// Whether an answer says how long its body is, and all of it is there.
+/// Reports whether a response states the length of its body, and is complete.
 fn is_whole(octets: &[u8]) -> bool {
     let end = octets.windows(4).position(|end| end == b"\r\n\r\n");
     end.is_some_and(|end| {
@@ -321,8 +326,8 @@ fn request(method: &str, host: &str, target: &[u8], fields: &[(&str, &[u8])], bo
     request
 }
 
-/// robotsd with the config for standing beside others, which refuses here and ends with `more`, and
-/// its folder.
+/// Starts robotsd next to another proxy. Its config refuses disallowed requests, and `more` is
+/// appended to it.
 fn beside(more: &str, adapt: &dyn Fn(String) -> String) -> (Running, Folder) {
     let mut config = adapt(std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap());
     for (shipped, here) in [
@@ -344,7 +349,7 @@ fn try_send(address: SocketAddr, request: &[u8]) -> Option<Vec<u8>> {
     offer(stream, request)
 }
 
-/// robotsd with a config that is written elsewhere.
+/// Starts robotsd with a config that the caller has written.
 pub(super) fn serving_text(config: &str, robots: &str) -> (Running, Folder) {
     let folder = folder(&[("robotsd.toml", config), ("robots.txt", robots)]);
     (folder.start(), folder)

@@ -1,4 +1,4 @@
-//! The site behind the proxy: responds with the request it received, including the body.
+//! The site behind the proxy. It responds with the request that it received, including the body.
 
 use crate::harness::*;
 
@@ -6,7 +6,7 @@ pub(super) const OWN_ROBOTS_TXT: &str = "# the site's own\n";
 
 pub(super) fn start() -> Origin {
     Origin::answering(|asked| {
-        // From here on the connection uses another protocol, such as a websocket: bytes are echoed.
+        // The connection now uses another protocol, such as a websocket. All bytes are echoed.
         if asked.field("upgrade").is_some() {
             let switching = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
             return Reply::Echo(switching.to_vec());

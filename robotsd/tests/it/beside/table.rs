@@ -1,5 +1,5 @@
-//! The outcome of each scene with each server: all of them in `outcomes.md`, and in the handbook
-//! those that differ between servers.
+//! Compares the outcome of each scene with each server with the recorded ones. All outcomes are in
+//! `outcomes.md`; the handbook contains those that differ between servers.
 
 use std::fmt::Write;
 
@@ -10,10 +10,11 @@ use crate::harness::*;
 const OUTCOMES: &str = "robotsd/tests/it/beside/outcomes.md";
 const PAGE: &str = "docs/src/reference/decision-protocol.md";
 const HEAD: &str = "| scene |";
-/// This server shows its own pages for refusals, so it is in no table of the page.
+/// A server that replaces refusals by its own pages. It is therefore not in the table of the
+/// handbook.
 const APART: &str = "ingress-nginx";
 
-/// The expected outcomes.
+/// The recorded outcomes.
 pub(super) struct Table {
     text: String,
 }
@@ -23,8 +24,8 @@ impl Table {
         Self { text: std::fs::read_to_string(project(OUTCOMES)).expect("the outcomes are there") }
     }
 
-    /// Returns the expected outcome for a server in each scene; empty if the outcomes are being
-    /// written.
+    /// Returns the recorded outcomes for a server, one per scene. Returns none if the outcomes are
+    /// being written.
     pub(super) fn column(&self, server: &str) -> Vec<String> {
         if is_written() {
             return Vec::new();
@@ -34,8 +35,8 @@ impl Table {
         rows.iter().skip(2).map(|row| row[at].to_owned()).collect()
     }
 
-    /// Compares the outcomes with the recorded ones, and the page with them. With
-    /// `UPDATE_DOCS=1` writes both instead, which requires all servers.
+    /// Compares the outcomes with the recorded ones, and these with the handbook. With
+    /// `UPDATE_DOCS=1`, writes both instead; this requires all servers.
     pub(super) fn check(&self, columns: &[Column]) {
         if is_written() {
             assert_eq!(columns.len(), super::server::SERVERS.len(), "all servers are needed to write the table");
@@ -62,7 +63,8 @@ impl Table {
         assert!(page.contains(&said), "the page does not say: {said}");
     }
 
-    /// Returns the scenes whose outcome differs between servers, except [`APART`].
+    /// Returns the table for the handbook: the scenes whose outcomes differ between servers, except
+    /// [`APART`].
     fn of_the_page(&self) -> String {
         let mut table = String::new();
         for (number, mut row) in self.rows().into_iter().enumerate() {
@@ -84,7 +86,7 @@ impl Table {
     }
 }
 
-/// The page, and where its table begins and ends.
+/// Returns the page of the handbook, and where its table begins and ends.
 fn page() -> (String, usize, usize) {
     let page = std::fs::read_to_string(project(PAGE)).expect("the page exists");
     let start = page.find(HEAD).expect("the page contains the table");

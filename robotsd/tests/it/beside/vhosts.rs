@@ -1,11 +1,11 @@
-//! The files of `config/beside/nginx` put into sites that were there before: beside their own
-//! login, error pages and cache.
+//! Adds the files of `config/beside/nginx` to existing sites with their own login, error pages and
+//! cache.
 
 use super::super::daemon::find;
 use super::server::{Stage, VHOSTS};
 use crate::harness::*;
 
-/// Requests in the log, so that questions can be counted.
+/// Logs every request, so that the tests can count nginx's questions.
 const LOG: &str = "\n[log]\naccess = \"json\"\n";
 
 fn stage() -> Option<Stage> {
@@ -18,7 +18,7 @@ fn get(stage: &Stage, host: &str, target: &str, agent: &str, fields: &str) -> An
     stage.send(request.as_bytes())
 }
 
-/// The same from an address of the machine.
+/// Like `get`, but connects from this address of the machine.
 fn get_from(stage: &Stage, address: [u8; 4], host: &str, target: &str, agent: &str) -> Answer {
     stage.ask_host_from(address, host, target.as_bytes(), &[("User-Agent", agent.as_bytes())])
 }
@@ -29,8 +29,8 @@ fn is_refusal(answer: &Answer) -> bool {
         && answer.field("cache-control") == Some("no-store")
 }
 
-/// robotsd is asked anew after a moment in which it was too slow, so a refusal is waited for; a
-/// fault stays.
+/// Waits until the request is refused. After a timeout, nginx asks robotsd again only after a
+/// moment; a real error does not go away.
 fn refused(stage: &Stage, host: &str, target: &str, fields: &str) {
     wait_for(&format!("a refusal of {host}{target}"), || {
         Some(get(stage, host, target, GPTBOT, fields)).filter(is_refusal)
@@ -41,22 +41,23 @@ fn refused(stage: &Stage, host: &str, target: &str, fields: &str) {
 fn the_sites_login_and_error_pages_are_kept() {
     let Some(stage) = stage() else { return };
     let [alice, mallory] = ["alice", "mallory"].map(|name| format!("Cookie: session={name}\r\n"));
-    // Both are asked, and robotsd first.
+    // nginx must ask both robotsd and the site's login, and robotsd first.
     refused(&stage, "site.test", "/drafts/x", &alice);
     refused(&stage, "site.test", "/drafts/x", "");
     assert_eq!(get(&stage, "site.test", "/drafts/x", FIREFOX, "").status, 401);
     assert_eq!(get(&stage, "site.test", "/open", GPTBOT, "").status, 401);
     let answer = get(&stage, "site.test", "/drafts/x", FIREFOX, &alice);
     assert!(answer.status == 200 && answer.body.contains("X-User: alice"), "{answer:?}");
-    // The upstream gets the original target, whatever location it went through.
+    // The upstream must receive the original target, no matter which locations the request went
+    // through.
     assert!(answer.body.starts_with("GET /drafts/x HTTP/"), "{answer:?}");
     let answer = get(&stage, "site.test", "/a//b%2Fc?d=%20", GPTBOT, &alice);
     assert!(answer.body.starts_with("GET /a//b%2Fc?d=%20 HTTP/"), "{answer:?}");
-    // If the site itself forbids a page, its own page is shown, without a rule.
+    // If the site itself forbids a page, the client must get the site's page, without a rule.
     for agent in [FIREFOX, GPTBOT] {
         get(&stage, "site.test", "/open", agent, &mallory).comes_with(403, "the site's page for 403");
     }
-    // A body of the size that the location allows.
+    // The body has the maximum size that the location allows.
     let form = "x".repeat(2 << 20);
     let answer =
         stage.ask("POST", b"/form", &[("User-Agent", FIREFOX.as_bytes()), ("Cookie", b"session=alice")], &form);
@@ -68,14 +69,14 @@ fn server_wide_settings_do_not_affect_a_query() {
     let Some(stage) = stage() else { return };
     let host = "closed.test";
     refused(&stage, host, "/drafts/x", "");
-    // Approval by robotsd does not replace a password.
+    // If robotsd approves a request, it still needs a password.
     assert_eq!(get(&stage, host, "/drafts/x", FIREFOX, "").status, 401);
     let password = "Authorization: Basic YWxpY2U6c2VjcmV0\r\n";
     assert_eq!(get(&stage, host, "/drafts/x", FIREFOX, password).status, 200);
-    // An address that the site allows does not replace approval by robotsd either.
+    // If the site allows an address, its requests still need robotsd's approval.
     assert_eq!(get_from(&stage, [127, 0, 0, 3], host, "/drafts/x", FIREFOX).status, 200);
     assert!(is_refusal(&get_from(&stage, [127, 0, 0, 3], host, "/drafts/x", GPTBOT)));
-    // No response of robotsd gets into the site's cache, whose key is the same for all clients.
+    // The site's cache has one key for all clients, so it must not contain a response of robotsd.
     assert_eq!(get(&stage, host, "/drafts/x", FIREFOX, password).status, 200);
     refused(&stage, host, "/drafts/y", "");
     let file = get(&stage, host, "/robots.txt", GPTBOT, "");
@@ -91,7 +92,7 @@ fn a_rewrite_or_an_error_page_of_the_server_is_not_an_approval() {
     assert!(answer.status == 200 && answer.body.starts_with("GET /index.php?q=drafts/x HTTP/"), "{answer:?}");
     let file = get(&stage, host, "/robots.txt", GPTBOT, "");
     assert!(file.status == 200 && file.body.contains(super::scene::ROBOTS), "{file:?}");
-    // A query that robotsd rejects, because it has more fields than robotsd accepts by default.
+    // robotsd rejects this question, because it has more fields than robotsd accepts by default.
     for host in [host, "site.test", "files.test"] {
         let answer = get(&stage, host, "/drafts/x", GPTBOT, &"a: b\r\n".repeat(520));
         assert_eq!((answer.status, answer.body.contains("GET /")), (403, false), "{host}: {answer:?}");
@@ -110,8 +111,8 @@ fn cached_pages_are_checked_and_refusals_are_not_cached() {
     assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
     refused(&stage, "cached.test", "/drafts/x", "");
     assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
-    // A tagged request may get a different response, so it neither comes from the cache nor goes
-    // into it.
+    // A tagged request may get a different response. It must neither be answered from the cache nor
+    // fill the cache.
     let tagged = get(&stage, "cached.test", "/drafts/x", GOOGLEBOT, "");
     assert!(tagged.body.contains("Robots-Verdict: disallow;agent=\"Googlebot\""), "{tagged:?}");
     let answer = get(&stage, "cached.test", "/drafts/x", FIREFOX, "");
@@ -132,15 +133,15 @@ fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
     assert_eq!(passed(), 2);
 }
 
-/// While robotsd hangs, requests do not wait for it one after the other; they ask it again once it
-/// is back.
+/// While robotsd hangs, requests must not wait for it one after the other. Once it is back, nginx
+/// must ask it again.
 #[test]
 fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
     let Some(program) = crate::programs::present(VHOSTS.find()) else { return };
     let stage = Stage::set_as_shipped(&VHOSTS, &program, &|text| text);
     refused(&stage, "files.test", "/drafts/", "");
     stage.robotsd.freeze();
-    // A request that waits for robotsd in vain is logged by nginx.
+    // nginx logs each request that waited for robotsd in vain.
     let waited = || stage.log().matches("upstream timed out").count();
     wait_until("requests that do not wait", || {
         let before = waited();
@@ -152,7 +153,7 @@ fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
     refused(&stage, "files.test", "/drafts/", "");
 }
 
-/// Two of them in one location would conflict, and nginx reports this before it starts.
+/// Two logins in one location would conflict. nginx must report this before it starts.
 #[test]
 fn a_location_with_its_own_login_cannot_have_ours() {
     let Ok(nginx) = find("nginx") else { return };

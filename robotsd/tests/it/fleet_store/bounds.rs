@@ -1,8 +1,8 @@
-//! The costs of a hanging store and of a large fleet: response times and memory.
+//! Tests response times while the store hangs, and the memory use of a large fleet.
 
 use super::*;
 
-/// A reader would otherwise wait until the store's timeout.
+/// Otherwise, a reader would have to wait until the request to the store times out.
 #[test]
 fn readers_get_the_last_reading_while_the_store_hangs() {
     a_store(async |_, store| {
@@ -30,7 +30,7 @@ fn readers_get_the_last_reading_while_the_store_hangs() {
     });
 }
 
-/// The timeout is longer than that for connecting to a store of rates.
+/// This timeout is longer than that for connecting to a rate store.
 #[test]
 fn a_store_that_takes_a_third_of_a_second_for_each_answer_is_read_and_written() {
     a_store(async |_, store| {

@@ -1,5 +1,5 @@
-//! Switching off while a replica is fully loaded: hanging hooks of every site, queued notices, and
-//! a slow store.
+//! Switches enforcement off while a replica is fully loaded, with hanging hooks of every site,
+//! queued notices and a slow store.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,11 @@ use super::super::shared_rate::server::any_store;
 use super::{Fleet, Forwarder, Replica};
 use crate::harness::*;
 
-/// The store's response time.
+/// How long the store takes to respond.
 const ANSWER: Duration = Duration::from_millis(200);
 
-/// A busy machine may need more than two seconds; a starving reader would need minutes.
+/// Time limit of the test. A busy machine may need more than two seconds; a reader that is starved
+/// would need minutes.
 const GENEROUS: Duration = Duration::from_secs(60);
 
 fn busy(name: &str, store: &Forwarder, [sites, hooks]: [usize; 2], receiver: &Origin) -> Replica {
@@ -36,10 +37,10 @@ fn busy(name: &str, store: &Forwarder, [sites, hooks]: [usize; 2], receiver: &Or
 fn off_is_in_force_everywhere_within_two_seconds_whatever_the_hooks_do() {
     let Some(store) = any_store() else { return };
     Runtime::new().unwrap().block_on(async {
-        // Each site has a notice for each hook.
+        // Each site has one notice for each hook.
         let (sites, hooks, rounds, bound) =
             if is_long() { (1_000, 10, 20, Duration::from_secs(2)) } else { (60, 2, 2, GENEROUS) };
-        // The receiver accepts connections, but never responds.
+        // The receiver accepts connections, but does not respond.
         let receiver = Origin::answering(|_| Reply::Octets(Vec::new()));
         let start = |name| busy(name, &Forwarder::start(store.address()), [sites, hooks], &receiver);
         let fleet = Fleet::of(["web-1", "web-2", "web-3"].map(start).into());
@@ -57,8 +58,8 @@ fn off_is_in_force_everywhere_within_two_seconds_whatever_the_hooks_do() {
         for round in 0..rounds {
             let told = &fleet.replicas[round % 3].running;
             if round % 2 == 1 {
-                // All connections are lost at the same time, as when the network path to the store
-                // restarts.
+                // All connections are lost at the same time, as after a restart of the network to
+                // the store.
                 fleet.replicas.iter().for_each(|replica| replica.store.lead_to(store.address()));
             }
             let began = Instant::now();

@@ -1,14 +1,15 @@
-//! A document with damaged fields, edited by hand or by a failing store. Switching off still
-//! reaches every replica, each replica names the unreadable field, and a command repairs it.
+//! Tests a document with damaged fields, as after an edit by hand or an error of the store.
+//! Switching enforcement off must still reach every replica, each replica must name the unreadable
+//! field, and a command must repair it.
 
 use super::{DOCUMENT, Fleet, Replica, a_store};
 use crate::harness::*;
 
-/// A number beyond every limit that can still be incremented in 64 bits.
+/// A number that is beyond every limit, but can still be incremented in 64 bits.
 const FAR: &str = "18446744073709551614";
 
 impl Fleet {
-    /// Waits until every replica names the field.
+    /// Waits until every replica reports this field as unreadable.
     fn names(&self, field: &str) {
         for replica in &self.replicas {
             replica.becomes("damaged");
@@ -17,7 +18,8 @@ impl Fleet {
         }
     }
 
-    /// Switches off through the store alone, for replicas that are not told directly.
+    /// Checks that switching enforcement off reaches the replicas through the store, when no
+    /// replica is asked directly.
     fn follows_off(&self) {
         self.reach(&[0]);
         assert_has(self.enforce("off").out, &["every site is off for the whole fleet"]);
@@ -54,7 +56,8 @@ fn off_reaches_every_replica_despite_damaged_fields_and_a_repair_keeps_switches(
             }
             assert_has(fleet.repaired(), &[&format!("\"{field}\" is {done}")]);
             fleet.all(false);
-            // Once more, together with an off switch, whose writing may have repaired the field.
+            // The same again, together with an off switch. Writing the off switch may have repaired
+            // the field.
             store.send(&format!("HSET {DOCUMENT} {field} {value} tag {field}"));
             fleet.follows_off();
             fleet.says(&["fleet", "restore", "--repair"]).succeeded();
@@ -106,14 +109,15 @@ fn a_key_of_another_type_is_not_a_document_and_is_rewritten() {
     });
 }
 
-/// A heartbeat is a field, too.
+/// Heartbeats are fields, too, and may be damaged.
 #[test]
 fn an_unreadable_heartbeat_hides_no_other_replica() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);
         store.send("HSET robotsd:fleet:{shop}:replicas \"web-\\xff\" \"\\xff\"");
-        // A heartbeat whose time is unknown is forgotten with the next one.
+        // The time of this heartbeat cannot be read. The replica must forget it when the next one
+        // arrives.
         fleet.switch("off");
         fleet.synced_are(3);
         fleet.all(true);

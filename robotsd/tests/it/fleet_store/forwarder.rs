@@ -1,4 +1,5 @@
-//! A connection to a store that can be cut, redirected to another store, or slowed down.
+//! Forwards connections to a store. It can cut them, redirect them to another store, or slow them
+//! down.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -33,7 +34,7 @@ impl Forwarder {
         Self { address, way, answer }
     }
 
-    /// Sets the store's response time from now on.
+    /// Sets how long the store seems to take for each response.
     pub(crate) fn takes(&self, time: Duration) {
         self.answer.store(time.as_millis().try_into().unwrap(), Ordering::Relaxed);
     }

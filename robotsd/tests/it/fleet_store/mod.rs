@@ -1,6 +1,6 @@
-//! A fleet of three processes with its document in a real store, Valkey and Redis: every failure
-//! that `docs/src/howto/replicas.md` describes. In each case switching off works, and nothing that
-//! was off turns on by itself.
+//! Tests a fleet of three processes with its document in a real store (Valkey and Redis), in every
+//! failure that `docs/src/howto/replicas.md` describes. In each case, switching off must work, and
+//! enforcement that is off must not turn on by itself.
 
 mod bounds;
 mod busy;
@@ -21,8 +21,8 @@ use crate::small_disk::SmallDisk;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
 
-/// Runs a scene with one store, and in a long run with each; the scenes do not depend on their
-/// differences.
+/// Runs a scene with one store, or in a long run with each store. The scenes do not depend on the
+/// differences between stores.
 fn a_store(scene: impl AsyncFn(&'static str, StoreServer) + Sync) {
     if is_long() {
         each_store(scene);
@@ -38,14 +38,15 @@ struct Replica {
     store: Forwarder,
 }
 
-/// Three replicas that have read a document, and the operator's folder, from which nothing runs.
+/// Three replicas that have read a document, and the folder of an operator. No process runs in that
+/// folder.
 struct Fleet {
     replicas: Vec<Replica>,
     operator: Folder,
 }
 
 impl Replica {
-    /// Starts a fleet; `login` precedes the address in the URL of the store.
+    /// Starts a fleet. `login` is put in front of the address in the URL of the store.
     fn start(name: &str, store: &StoreServer, login: &str) -> Self {
         Self::start_with(name, store, login, ROBOTS, "")
     }
@@ -56,7 +57,7 @@ impl Replica {
         Self::start_at(name, store, &keys, robots, tables)
     }
 
-    /// Starts a fleet with these keys for the store.
+    /// Starts a fleet. `keys` are added to the settings of the store.
     fn start_at(name: &str, store: Forwarder, keys: &str, robots: &str, tables: &str) -> Self {
         let config = format!(
             "mode = \"refuse\"\nstate_dir = \"state\"\n[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\n\
@@ -84,12 +85,12 @@ impl Replica {
         self.running.ask_admin("GET /status").json()
     }
 
-    /// Returns the site as this replica reports it.
+    /// Returns the state of the site, as this replica reports it.
     fn site(&self) -> Value {
         self.status()["sites"][0].take()
     }
 
-    /// Returns the fleet as this replica reports it.
+    /// Returns the state of the fleet, as this replica reports it.
     fn fleet(&self) -> Value {
         self.status()["fleet"].take()
     }
@@ -98,7 +99,7 @@ impl Replica {
         wait_until(state, || self.fleet()["state"] == state);
     }
 
-    /// Returns the hash of the pending version, once there is one.
+    /// Waits until a version is pending, and returns its hash.
     fn waiting(&self) -> String {
         let pending =
             || self.site()["pending"]["hash"].as_str().map(|hash| hash.trim_start_matches("sha256:").to_owned());
@@ -119,7 +120,7 @@ impl Fleet {
         fleet
     }
 
-    /// Makes the operator's config name these replicas, so that commands ask them directly.
+    /// Writes these replicas to the operator's config, so that commands ask them directly.
     fn reach(&self, replicas: &[usize]) {
         let places: Vec<_> = replicas.iter().map(|at| self.replicas[*at].running.admin().to_string()).collect();
         self.operator.configure(format!("[fleet]\nname = \"shop\"\nreplicas = {places:?}\n"));
@@ -129,7 +130,8 @@ impl Fleet {
         self.operator.with_config(arguments)
     }
 
-    /// On a busy machine the first replica may create the document and respond too late.
+    /// Creates the document. On a busy machine, the first replica may create it, but respond too
+    /// late.
     fn init(&self) {
         wait_until("a document", || {
             let init = self.says(&["fleet", "init"]);
@@ -141,8 +143,8 @@ impl Fleet {
         self.says(&["enforce", to, "--fleet", "--reason", "an outage"])
     }
 
-    /// Runs a command that every replica follows. The command waits three seconds for them, which
-    /// may be too short on a busy machine.
+    /// Runs a command until every replica follows. The command itself waits only three seconds for
+    /// the replicas, which may be too short on a busy machine.
     fn followed(&self, arguments: &[&str]) -> String {
         let ended = self.says(arguments);
         assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
@@ -150,19 +152,19 @@ impl Fleet {
         ended.out
     }
 
-    /// Switches every site, and waits until every replica follows.
+    /// Switches enforcement for all sites, and waits until every replica follows.
     fn switch(&self, to: &str) -> String {
         self.followed(&["enforce", to, "--fleet", "--reason", "an outage"])
     }
 
-    /// Makes the fleet accept a version. With a slow store it may take two attempts.
+    /// Makes the fleet accept a version. If the store is slow, this may need two attempts.
     fn accepted(&self, hash: &str) {
         wait_until("that it is accepted", || {
             self.says(&["accept", "shop", hash, "--fleet"]).out.contains("is accepted by the fleet")
         });
     }
 
-    /// Waits until there are this many replicas and each is synced.
+    /// Waits until there are this many replicas, and all are synced.
     fn synced_are(&self, replicas: usize) {
         wait_until("the replicas", || {
             let report = self.says(&["fleet", "status", "--json"]);
@@ -170,12 +172,12 @@ impl Fleet {
         });
     }
 
-    /// Waits until every replica is off, or on.
+    /// Waits until enforcement is off, or on, on every replica.
     fn all(&self, is_off: bool) {
         wait_until("every replica", || self.replicas.iter().all(|replica| replica.is_off() == is_off));
     }
 
-    /// Checks for two seconds that no replica that is off turns on.
+    /// Checks for two seconds that enforcement does not turn on by itself on any replica.
     fn stay_off(&self) {
         let until = Instant::now() + Duration::from_secs(2);
         while Instant::now() < until {
@@ -188,7 +190,7 @@ impl Fleet {
         self.says(&["fleet", "status", "--wait", "60s"]).succeeded();
     }
 
-    /// Accepts a version that is pending on every replica.
+    /// Makes a version pending on every replica, and then accepts it.
     fn accept(&self, robots: &str) -> String {
         self.replicas.iter().for_each(|replica| replica.folder.replace("robots.txt", robots));
         let hashes: Vec<_> = self.replicas.iter().map(Replica::waiting).collect();
@@ -232,7 +234,7 @@ fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);
-        // A heartbeat contains as much of a hash as commands need.
+        // A heartbeat must contain as many digits of a hash as commands require.
         let live = fleet.replicas[1].site()["hash"].take();
         let short = live.as_str().unwrap().get(7..23).unwrap();
         wait_until("the version of the second", || fleet.replicas[0].fleet()["replicas"][1]["sites"]["shop"] == short);
@@ -274,7 +276,7 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         fleet.all(false);
         let audit = fleet.replicas[0].folder.with_config(&["audit", "--json"]).succeeded();
         assert_has(&audit, &["\"replica\":\"web-1\""]);
-        // A replica that is stopped normally is not reported as missing.
+        // A replica that ends normally must not be reported as missing.
         let mut last = fleet.replicas.pop().unwrap();
         last.running.end();
         fleet.synced_are(3);
@@ -319,7 +321,8 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
     });
 }
 
-/// The operator knows the id of that switch, and asks a replica that cannot have read it.
+/// An operator with rights for one site knows the ID of the off switch for all sites, and uses it
+/// at a replica that cannot have read that off switch.
 #[test]
 fn an_operator_of_one_site_neither_lifts_nor_replaces_a_mark_of_every_site() {
     a_store(async |_, store| {
@@ -369,7 +372,7 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
             unfolded(&page),
             &["not since the start of the replica: its own copy is in force", "stale since its start", "shop is stale"],
         );
-        // The others are shown as in the last reading.
+        // The other replicas must be shown as they were at the last successful read.
         fleet.replicas[0].becomes("stale");
         let page = fleet.replicas[0].running.command(&["fleet", "status"]).ends_with(1).out;
         assert_has(page, &["web-1: stale", "web-2: synced, robotsd 0.1.0, as last read"]);
@@ -388,8 +391,8 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         let page = new.running.command(&["fleet", "status"]).ends_with(1).out;
         assert_has(page, &["FLEET UNKNOWN"]);
         assert_eq!(new.running.ask_admin("GET /readyz").status, 200);
-        // The store restarts without its data: the switches are written back, and a new replica has
-        // them.
+        // The store restarts without its data. The off switches must be written back, and a new
+        // replica must learn of them.
         store.start_again();
         fleet.replicas.push(new);
         fleet.replicas[3].becomes("current");
@@ -411,14 +414,15 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
             &["the change is not in the store yet: ", "NOT REACHED", "2 reached directly, 1 not"],
         );
         assert_has(unfolded(&said), &[" of 3 replicas synced, as last read, after 3 s: "]);
-        // Whether the others are well is reported, too.
+        // The state of the other replicas must be reported, too.
         let gone = fleet.replicas[2].running.admin().to_string();
         assert_has(fleet.says(&["status", "--fleet"]).ends_with(1).out, &[&format!("{gone}: NOT REACHED")]);
         assert!(fleet.replicas[0].is_off() && fleet.replicas[1].is_off());
         store.signal("CONT");
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
         fleet.reach(&[0, 1, 2]);
-        // What the store did not accept is written automatically, and lifted with the rest.
+        // What the store did not accept must be written later without a command, and lifted
+        // together with the rest.
         fleet.all(true);
         fleet.synced_are(3);
         assert_has(fleet.switch("on"), &[" of 3 replicas synced"]);
@@ -445,7 +449,8 @@ fn a_store_that_is_wiped_gets_its_marks_back_and_the_rest_from_a_person() {
         assert_has(fleet.says(&["fleet", "restore"]).succeeded(), &["were written back to the store"]);
         fleet.synced();
         fleet.all(true);
-        // Without switches nothing is written back, and the document is reported as missing.
+        // Without an off switch, nothing is written back, and the document must be reported as
+        // missing.
         fleet.switch("on");
         store.send("FLUSHALL");
         fleet.replicas[1].becomes("went-back");
@@ -495,7 +500,7 @@ fn a_write_that_a_failover_loses_is_written_back() {
         promoted.send(&format!("REPLICAOF 127.0.0.1 {}", store.port));
         wait_until("a copy", || promoted.send(&format!("HEXISTS {DOCUMENT} epoch")) == ":1");
         promoted.send("REPLICAOF NO ONE");
-        // Acknowledged, but never replicated.
+        // The store has confirmed this write, but has not replicated it.
         fleet.switch("off");
         store.kill();
         fleet.replicas.iter().for_each(|replica| replica.store.lead_to(promoted.address()));
@@ -514,7 +519,7 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
     a_store(async |_, store| {
         let mut fleet = Fleet::start(&store);
         let gone = format!("{}: NOT REACHED: no process listens there{FOLLOWS}", fleet.replicas[2].running.admin());
-        // The replica is stopped normally, so the store does not miss it.
+        // This replica ends normally, so it is not missing.
         fleet.replicas[2].running.end();
         for to in ["on", "off"] {
             let said = fleet.enforce(to).ends_with(1).out;
@@ -533,7 +538,8 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
         wait_until("the version", || fleet.replicas[..2].iter().all(live));
         let said = fleet.says(&["rollback", "shop", "--fleet"]).ends_with(1).out;
         assert_has(said, &["is accepted by the fleet", &gone]);
-        // It starts in the same state as the others, and is asked at its new address.
+        // It must start in the same state as the other replicas. From now on, it is asked at its
+        // new address.
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
         fleet.reach(&[0, 1, 2]);
         fleet.synced_are(3);
@@ -582,19 +588,19 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
         comes_to(|| fleet.says(&["status", "--fleet"]), 0, &[unasked, "web-2: synced, robotsd 0.1.0"]);
         let json = || fleet.says(&["status", "--fleet", "--json"]);
         comes_to(json, 0, &["no address in fleet.replicas reaches it"]);
-        // The second replica, which is asked last, reports what it last heard of the third until
-        // then.
+        // The second replica is asked last. It reports what it has heard of the third one until
+        // now.
         fleet.replicas[1].store.cut();
         fleet.replicas[1].becomes("stale");
         fleet.replicas[2].folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
-        // With the next heartbeat of the third replica.
+        // This is reported with the next heartbeat of the third replica.
         let line = "site \"shop\": replicas serve different versions: ";
         comes_to(|| fleet.says(&["status", "--fleet"]), 1, &[line, " on web-3"]);
     });
 }
 
-/// A machine was cloned with its config: the others would take the two processes for one, whatever
-/// they serve.
+/// A machine was cloned together with its config. The other replicas would take the two processes
+/// for one, whatever they serve.
 #[test]
 fn two_processes_with_one_name_are_a_problem_of_both() {
     a_store(async |_, store| {
@@ -608,8 +614,8 @@ fn two_processes_with_one_name_are_a_problem_of_both() {
         }
         wait_until("the word of a third", || fleet.says(&["fleet", "status"]).code == Some(1));
         twin.running.kill();
-        // Its last heartbeat is found with the next one of the other process, and counts for
-        // fifteen seconds from then.
+        // The last heartbeat of this process is found when the other process sends its next one.
+        // From then on, it counts for fifteen seconds.
         fleet.replicas[1].becomes("current");
         fleet.synced();
     });
@@ -636,7 +642,7 @@ fn without_a_document_the_status_of_the_fleet_names_the_command_that_makes_it() 
     });
 }
 
-/// Three nodes; one has the slot of every key of the fleet.
+/// There are three nodes. One of them has the slot of all keys of the fleet.
 #[test]
 fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_replicas() {
     a_store(async |_, store| {
@@ -680,7 +686,8 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
             let problems = fleet.replicas[2].fleet()["problems"].to_string();
             ["may not write robotsd:fleet:{shop}:replicas", "EVALSHA"].iter().all(|part| problems.contains(part))
         });
-        // It is off because of its own switch, too, and says that no other replica knows of it.
+        // Enforcement is off on this replica because of its own off switch, too. It must report
+        // that no other replica knows of that one.
         fleet.switch("on");
         fleet.all(false);
         fleet.reach(&[2]);
@@ -690,7 +697,7 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
             &["the change is not in the store yet: ", "may not write robotsd:fleet:{shop}:doc"],
         );
         assert!(fleet.replicas[2].is_off() && !fleet.replicas[0].is_off());
-        // Once it has permission, it writes back what it has.
+        // With the permission, it writes its entries back.
         store.send("ACL SETUSER reader ~robotsd:fleet:{shop}:*");
         fleet.all(true);
         fleet.synced();
@@ -703,7 +710,7 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         let fleet = Fleet::start(&store);
         fleet.replicas[2].store.cut();
         fleet.replicas[2].running.wait_for_message("fleet", "the last document stays in force");
-        // This replica no longer gets the fleet's decisions.
+        // This replica no longer learns of the fleet's decisions.
         let problems = || fleet.replicas[2].running.command(&["status", "--problems"]);
         wait_until("a reading that fails", || problems().code == Some(1));
         let problem = "problem: fleet \"shop\" is stale: ";
@@ -783,17 +790,18 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
             let answer = replica.running.ask_admin("GET /readyz?require=sites");
             (answer.status, answer.body)
         };
-        // The version does not have to be accepted again, whatever it changes.
+        // The version must not need to be accepted again, whatever it changes.
         let new = Replica::start_with("web-4", &store, "", closed, "");
         assert_eq!(ready(&new).0, 200);
         wait_until("a refusal", || new.running.get("/any", GPTBOT).status == 403);
-        // The fleet has not accepted the previous file, nor one that would pass anywhere else.
+        // The fleet has accepted neither the previous file nor one that would pass the gate
+        // anywhere else.
         let old = Replica::start_with("web-5", &store, "", ROBOTS, "");
         let (status, why) = ready(&old);
         assert_eq!(status, 503);
         assert_has(&why, &["waits to be accepted: this replica has no earlier version", &hash[..12]]);
         assert_eq!(old.running.get("/robots.txt", GPTBOT).status, 503, "it has none");
-        // The version goes live as soon as the source contains what the fleet has accepted.
+        // The accepted version goes live as soon as the source contains it.
         old.folder.replace("robots.txt", closed);
         wait_until("the version", || old.running.get("/any", GPTBOT).status == 403);
     });
@@ -810,7 +818,7 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
             assert_has(refused.body, &["the off switch m1 ", why, "choose a new id"]);
         };
         assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
-        // The same request again, as after a lost response.
+        // The same request is sent again, as after a lost response.
         assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
         fleet.all(true);
         assert_eq!(enforce("to=on&site=shop&mark=m2").status, 200);
@@ -822,11 +830,11 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
     });
 }
 
-/// The store is down and the disk is full: an operator's decision then still survives a kill.
+/// The store is down and the disk is full. An operator's decision must still survive a kill.
 #[test]
 fn the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill() {
     let name = "fleet_store::the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill";
-    // Only one store, because there is only one disk.
+    // This uses only one store, because there is only one full disk.
     let Some(mut store) = any_store() else { return };
     SmallDisk::with(name, |disk| {
         let state = disk.path().join("state");

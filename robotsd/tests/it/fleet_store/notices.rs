@@ -1,4 +1,5 @@
-//! One replica sends a notification for all of them; if the store does not respond, each sends it.
+//! Tests that one replica sends a notification for all replicas. If the store does not respond,
+//! each replica must send it.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,10 +13,11 @@ use crate::harness::*;
 const PAGE: &str = include_str!("../../../../docs/src/howto/replicas.md");
 const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
 
-/// Slightly more than the silence after which a replica is missing.
+/// Slightly more than the time after which a silent replica is missing.
 const SILENT: Duration = Duration::from_secs(17);
 
-/// Starts three replicas that notify of everything, as the store's user that the handbook creates.
+/// Starts three replicas with hooks for all events. They log in to the store as the user that the
+/// handbook creates.
 fn telling(store: &StoreServer, receiver: &Origin) -> Fleet {
     let notify = format!(
         "[[notify]]\non = [\"waits\", \"enforcement\", \"replica-missing\"]\nurl = \"http://{}/\"\ntimeout = \"30s\"\n",
@@ -27,7 +29,7 @@ fn telling(store: &StoreServer, receiver: &Origin) -> Fleet {
     Fleet::of(["web-1", "web-2", "web-3"].map(start).into())
 }
 
-/// Returns the requests that report an event: ids and bodies.
+/// Returns the requests about an event: their IDs and bodies.
 fn told(receiver: &Origin, event: &str) -> Vec<(String, Value)> {
     let told = |request: &String| {
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -37,8 +39,8 @@ fn told(receiver: &Origin, event: &str) -> Vec<(String, Value)> {
     receiver.requests().iter().map(told).filter(|(_, body)| body["type"] == event).collect()
 }
 
-/// Returns the events that a replica knows to be reported, by itself or another. Each is a file
-/// with its latest state.
+/// Returns the events that a replica knows to have been sent, by itself or by another replica. Each
+/// event has a file with its latest state.
 fn known(replica: &Replica) -> Vec<(String, String)> {
     let files = fs::read_dir(replica.folder.at("state/on_publish")).into_iter().flatten().flatten();
     let read = |file: fs::DirEntry| Some((file.file_name().into_string().ok()?, fs::read_to_string(file.path()).ok()?));
@@ -47,7 +49,7 @@ fn known(replica: &Replica) -> Vec<(String, String)> {
     known
 }
 
-/// Waits until the events known to each replica have changed after this action.
+/// Calls `act`, and waits until the events that each replica knows have changed.
 fn all_know(replicas: &[Replica], act: impl FnOnce()) {
     let before: Vec<_> = replicas.iter().map(known).collect();
     act();
@@ -55,7 +57,7 @@ fn all_know(replicas: &[Replica], act: impl FnOnce()) {
     wait_until("what every replica knows", || replicas.iter().zip(&before).all(is_known));
 }
 
-/// Returns the requests that report an event, and checks their number.
+/// Checks the number of requests about an event, and returns them.
 fn only(receiver: &Origin, event: &str, times: usize) -> Vec<(String, Value)> {
     let told = told(receiver, event);
     assert_eq!(told.len(), times, "{event}: {:?}", receiver.requests());
@@ -91,13 +93,12 @@ fn one_replica_notifies_for_all_also_across_restarts() {
         }
         fleet.reach(&[0, 1, 2]);
         fleet.synced();
-        // After this, each replica has processed all of its events since the start.
+        // After this, each replica has handled all events since its start.
         all_know(&fleet.replicas, || drop(fleet.switch("on")));
         only(&receiver, "waits", 1);
         let on = only(&receiver, "enforcement", 2);
         assert_has(on[1].1["data"]["message"].to_string(), &["is on again for every site in the fleet"]);
-        // Switching off again within a day is another event, and so is the same version if it
-        // returns.
+        // Switching off again within a day is a new event. So is the same version if it comes back.
         let off_at_site = || drop(fleet.followed(&["enforce", "off", "--fleet", "--site", "shop"]));
         all_know(&fleet.replicas, off_at_site);
         let site = only(&receiver, "enforcement", 3);
@@ -117,11 +118,11 @@ fn a_dead_replica_is_reported_once_each_time() {
         let mut fleet = telling(&store, &receiver);
         let mut leaving = Replica::start("web-4", &store, "");
         fleet.synced_are(4);
-        // A replica that is stopped normally is not missing, even though it is silent for longer
-        // than the other.
+        // A replica that ends normally must not be reported as missing, although it is silent for a
+        // longer time than the other one.
         leaving.running.end();
         let (others, last) = fleet.replicas.split_at_mut(2);
-        // The silence takes 15 seconds.
+        // Each round waits for 15 seconds of silence.
         let times = if is_long() { 2 } else { 1 };
         for time in 1..=times {
             all_know(others, || last[0].running.kill());
@@ -129,7 +130,7 @@ fn a_dead_replica_is_reported_once_each_time() {
             let message = missing[time - 1].1["data"]["message"].as_str().unwrap();
             assert_has(message, &["replica \"web-3\" of the fleet \"shop\" is missing: silent since 20"]);
             assert_part(&missing[time - 1].1["data"], &json!({ "site": "", "next": "robotsd status --fleet" }));
-            // Its return is known as well.
+            // The replicas must also learn that it is back.
             all_know(others, || last[0].running = last[0].folder.start());
         }
         fleet.reach(&[0, 1, 2]);
@@ -169,7 +170,7 @@ fn another_replica_notifies_if_the_elected_one_dies_first() {
         fleet.replicas[0].running.kill();
         receiver.show(204, "");
         shut_out(&fleet.replicas[1..2]);
-        // Two events: the first replica is missing, and a version is pending.
+        // There are two events: the first replica is missing, and a version is pending.
         wait_until("both events", || known(&fleet.replicas[1]).len() == 2);
         let told = told(&receiver, "waits");
         let of = |name: &str| told.iter().filter(|(_, body)| body["data"]["replica"] == name).count();
@@ -178,7 +179,7 @@ fn another_replica_notifies_if_the_elected_one_dies_first() {
     });
 }
 
-/// A process that another process has started; killed when the test ends.
+/// A process that was started by another process. It is killed when the test ends.
 struct Killed(u32);
 
 impl Drop for Killed {
@@ -187,7 +188,8 @@ impl Drop for Killed {
     }
 }
 
-/// The process that replaces another has its name and its switches, and knows what was reported.
+/// The process that replaces another one must have its name and its off switches, and must know
+/// what was reported.
 #[test]
 fn a_replica_that_is_upgraded_in_place_stays_itself() {
     a_store(async |_, store| {
@@ -204,7 +206,8 @@ fn a_replica_that_is_upgraded_in_place_stays_itself() {
         assert_ne!(u64::from(after), before);
         fleet.stay_off();
         fleet.synced();
-        // For longer than the allowed silence there are three replicas, and none is missing.
+        // The test lasts longer than a replica may be silent. There must be three replicas
+        // throughout, and none may be missing.
         let until = Instant::now() + SILENT;
         while Instant::now() < until {
             let report = fleet.says(&["fleet", "status", "--json"]).json();

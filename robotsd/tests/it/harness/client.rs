@@ -1,4 +1,4 @@
-//! An HTTP/1 client that sends the bytes a test gives it.
+//! An HTTP/1 client that sends exactly the bytes that a test specifies.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Timeout of everything that a test waits for. It is long because a machine may be busy; a passing
-/// test never waits that long.
+/// Timeout for everything that a test waits for. It is long, because a machine may be busy. A test
+/// that passes never waits so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An HTTP/1.1 response that was read to its end.
@@ -30,14 +30,14 @@ impl Answer {
         }
     }
 
-    /// Reads the next response of a connection, to a request with this method; `None` if the
-    /// connection ends before.
+    /// Reads the next response on a connection, to a request with this method; `None` if the
+    /// connection ends first.
     pub(crate) fn read(reader: &mut impl BufRead, method: &str) -> Option<Self> {
         let head = head(reader);
         let answer = head.ends_with(b"\r\n\r\n").then(|| Self::parse(&head))?;
         let mut body = Vec::new();
         if method == "HEAD" || matches!(answer.status, 204 | 304) {
-            // There is no body.
+            // This response has no body.
         } else if answer.field("transfer-encoding").is_some() {
             body = chunks(reader)?;
         } else if let Some(length) = answer.field("content-length") {
@@ -55,7 +55,7 @@ impl Answer {
         fields.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 
-    /// Reports whether the connection accepts no further request.
+    /// Reports whether the response closes its connection.
     pub(crate) fn is_last(&self) -> bool {
         self.field("connection") == Some("close")
     }
@@ -76,7 +76,7 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     patient(TcpStream::connect(address).expect("a connection"))
 }
 
-/// Opens a connection from this address of the machine; `None` if it is refused.
+/// Opens a connection from this address of the machine; `None` if the connection is refused.
 pub(crate) fn connect_from(source: [u8; 4], to: SocketAddr) -> Option<TcpStream> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from((source, 0)).into()).unwrap();
@@ -90,27 +90,28 @@ fn patient(stream: TcpStream) -> TcpStream {
     stream
 }
 
-/// Opens a connection and sends these bytes.
+/// Opens a connection, and sends these bytes.
 pub(crate) fn sent(address: SocketAddr, octets: impl AsRef<[u8]>) -> TcpStream {
     let mut stream = connect(address);
     stream.write_all(octets.as_ref()).expect("an open connection");
     stream
 }
 
-/// Returns the bytes until the end of a connection.
+/// Returns all bytes until the connection ends.
 pub(crate) fn rest(mut stream: impl Read) -> Vec<u8> {
     let mut octets = Vec::new();
     stream.read_to_end(&mut octets).expect("a connection that is not reset");
     octets
 }
 
-/// Returns the response to a request that ends its connection.
+/// Sends a request that ends its connection, and returns the response.
 pub(crate) fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Answer {
     Answer::parse(&rest(sent(address, request)))
 }
 
-/// Returns the bytes of a response; `None` if there is none. A server that closes with unread input
-/// resets the connection; bytes received before that count.
+/// Sends a request, and returns the bytes of the response; `None` if there is no response. If a
+/// server closes a connection before it has read everything, the connection is reset. The bytes
+/// before that are still returned.
 pub(crate) fn offer(mut stream: impl Read + Write, request: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     stream.write_all(request.as_ref()).ok()?;
     let mut answer = Vec::new();
@@ -118,7 +119,7 @@ pub(crate) fn offer(mut stream: impl Read + Write, request: impl AsRef<[u8]>) ->
     answer.starts_with(b"HTTP/1.").then_some(answer)
 }
 
-/// Returns an admin interface's response to a program of the operator, without a token.
+/// Sends a request to an admin interface as a program of the operator would, without a token.
 pub(crate) fn admin_answer(address: SocketAddr, request: &str) -> Answer {
     admin_answer_with(address, request, "")
 }
@@ -128,7 +129,7 @@ pub(crate) fn admin_answer_with(address: SocketAddr, request: &str, fields: &str
     exchange(address, format!("{request} HTTP/1.1\r\nHost: {address}\r\nRobotsd-Admin: 1\r\n{fields}\r\n"))
 }
 
-/// Returns the bytes up to the end of a head; fewer if the connection ends before.
+/// Returns the bytes up to the end of a head. Returns fewer bytes if the connection ends first.
 pub(crate) fn head(reader: &mut impl BufRead) -> Vec<u8> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && reader.read_until(b'\n', &mut head).is_ok_and(|read| read > 0) {}
@@ -178,7 +179,7 @@ impl<S: Read + Write> Kept<S> {
         Answer::read(&mut self.reader, "GET").expect("an answer before the connection ends")
     }
 
-    /// Returns the response to a request; `None` if the connection has ended.
+    /// Sends a request, and returns the response; `None` if the connection has ended.
     pub(crate) fn ask(&mut self, method: &str, target: &[u8], fields: &str) -> Option<Answer> {
         let fields = format!(" HTTP/1.1\r\nHost: {}\r\n{fields}\r\n", self.host);
         let request = [method.as_bytes(), b" ", target, fields.as_bytes()].concat();
@@ -186,7 +187,7 @@ impl<S: Read + Write> Kept<S> {
         Answer::read(&mut self.reader, method)
     }
 
-    /// Returns status and body of the response to one request.
+    /// Sends one request, and returns the status and the body of the response.
     pub(crate) fn get(&mut self, path: &str, agent: &str) -> (u16, String) {
         let answer = self.ask("GET", path.as_bytes(), &format!("User-Agent: {agent}\r\n"));
         let answer = answer.expect("an answer before the connection ends");

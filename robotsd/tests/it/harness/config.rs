@@ -1,11 +1,11 @@
-//! A config with the parts that a test needs, and the files next to it.
+//! Builds a config from the parts that a test needs, with the files next to it.
 
 use std::fmt::{self, Display};
 
 use super::folder::{Folder, folder};
 use super::process::Running;
 
-/// One listener on a free port, and the additions of a test.
+/// A config with one listener on a free port, and what a test adds to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     keys: String,
@@ -19,29 +19,29 @@ impl Config {
         Self { keys: String::new(), listener: String::new(), tables: String::new(), files: Vec::new() }
     }
 
-    /// Creates a config that refuses disallowed requests.
+    /// Creates a config with the mode `refuse`.
     pub(crate) fn refusing() -> Self {
         Self::new().keys("mode = \"refuse\"")
     }
 
-    /// Creates a config that refuses, and answers queries of other proxies.
+    /// Creates a config with the mode `refuse` that answers the questions of other proxies.
     pub(crate) fn deciding() -> Self {
         Self::refusing().listener("kind = \"decision\"")
     }
 
-    /// Adds keys above all tables.
+    /// Adds keys at the top, above all tables.
     pub(crate) fn keys(mut self, keys: impl Display) -> Self {
         self.keys += &format!("{keys}\n");
         self
     }
 
-    /// Adds keys of the listener, and its tables.
+    /// Adds keys to the listener, or tables to it.
     pub(crate) fn listener(mut self, keys: impl Display) -> Self {
         self.listener += &format!("{keys}\n");
         self
     }
 
-    /// Adds tables at the end, or keys of the last table.
+    /// Adds tables at the end, or keys to the last table.
     pub(crate) fn tables(mut self, tables: impl Display) -> Self {
         self.tables += &format!("{tables}\n");
         self
@@ -57,7 +57,7 @@ impl Config {
         self.site(name, "root = \".\"")
     }
 
-    /// Adds a site in front of an upstream, with its robots.txt in the folder.
+    /// Adds a site with an upstream. Its robots.txt is in the folder.
     pub(crate) fn upstream(self, name: &str, origin: impl Display) -> Self {
         self.site(name, format!("upstreams = [\"http://{origin}\"]\nrobots.path = \"robots.txt\""))
     }
@@ -86,7 +86,7 @@ impl Config {
         self.file("robots.txt", text)
     }
 
-    /// Creates a folder with the config and the files.
+    /// Creates a folder with the config and its files.
     pub(crate) fn folder(&self) -> Folder {
         let folder = folder(&[("robotsd.toml", &self.to_string())]);
         for (name, content) in &self.files {

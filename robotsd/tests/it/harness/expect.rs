@@ -1,4 +1,5 @@
-//! Assertions about parts of texts and reports, which print everything if they fail.
+//! Assertions about parts of a string or report. If one fails, it prints the whole string or
+//! report.
 
 use serde_json::Value;
 
@@ -16,15 +17,14 @@ pub(crate) fn assert_lacks(text: impl AsRef<str>, parts: &[&str]) {
     parts.iter().for_each(|part| assert!(!text.contains(part), "{part:?} is in\n{text}"));
 }
 
-/// Checks that a report has these fields with these values, including nested ones. It may have
-/// more.
+/// Checks that a report contains these fields with these values, at any depth. It may contain more.
 #[track_caller]
 pub(crate) fn assert_part(report: &Value, part: &Value) {
     let found = common(report, part);
     assert!(found == *part, "{found} in place of {part}, in {report}");
 }
 
-/// Returns the fields of a report that a part has.
+/// Returns the fields of a report that `part` also has.
 fn common(report: &Value, part: &Value) -> Value {
     match part {
         Value::Object(fields) if report.is_object() => {
@@ -34,7 +34,7 @@ fn common(report: &Value, part: &Value) -> Value {
     }
 }
 
-/// Returns the row of a list whose field has this value; null if there is none.
+/// Returns the row of a list with this value in the field; null if there is none.
 pub(crate) fn row<'a>(rows: &'a Value, field: &str, value: &str) -> &'a Value {
     rows.as_array().expect("a list").iter().find(|row| row[field] == value).unwrap_or(&Value::Null)
 }

@@ -1,4 +1,4 @@
-//! A folder with a config and a site's files, and robotsd in it.
+//! A temporary folder with a config and a site's files, in which robotsd runs.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -75,7 +75,7 @@ impl Folder {
         run(self.robotsd().args(arguments))
     }
 
-    /// Runs a command whose last argument is the path of this folder's config.
+    /// Runs a command. The path of this folder's config is added as its last argument.
     pub(crate) fn configured(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ended {
         run(robotsd().args(arguments).arg(self.at("robotsd.toml")))
     }
@@ -85,12 +85,12 @@ impl Folder {
         self.run(arguments.iter().chain(&["--config", "robotsd.toml"]))
     }
 
-    /// Serves with `robotsd.toml`; its listener must be on port 0.
+    /// Starts the proxy with `robotsd.toml`. Its listener must have port 0.
     pub(crate) fn start(&self) -> Running {
         Running::start_with(&self.at("robotsd.toml"))
     }
 
-    /// Creates a command that serves with `robotsd.toml`.
+    /// Creates a command that starts the proxy with `robotsd.toml`.
     pub(crate) fn serve(&self) -> Command {
         let mut command = robotsd();
         command.args(["serve", "--config"]).arg(self.at("robotsd.toml"));

@@ -1,11 +1,11 @@
-//! Clients that keep sending requests while something happens.
+//! Runs clients that send requests while something else happens.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use super::process::wait_until;
 
-/// Repeatedly called to make the requests of one client.
+/// One client. It is called again and again, and sends one round of requests each time.
 pub(crate) type Client<'c> = Box<dyn FnMut() + Send + 'c>;
 
 /// Running clients.
@@ -15,8 +15,8 @@ pub(crate) struct Asking<'s> {
 }
 
 impl Asking<'_> {
-    /// Waits for this many more rounds. Panics if a client has failed, because it would wait
-    /// forever.
+    /// Waits for this many more rounds. Panics if a client has failed, because the wait would never
+    /// end.
     pub(crate) fn wait_for_more(&self, turns: usize) {
         let before = self.turns.load(Ordering::Relaxed);
         wait_until("what clients ask", || {
@@ -25,14 +25,14 @@ impl Asking<'_> {
         });
     }
 
-    /// Returns the total number of rounds of all clients.
+    /// Returns the number of rounds of all clients together.
     pub(crate) fn turns(&self) -> usize {
         self.turns.load(Ordering::Relaxed)
     }
 }
 
-/// Tells clients to stop when dropped, even after a failed test; otherwise waiting for them would
-/// never end.
+/// Tells clients to stop when this is dropped. Without it, the wait for them would never end after
+/// a failed test.
 pub(crate) struct StopAtEnd<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
@@ -41,7 +41,7 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// Runs each client in its own thread until something has happened; none of them may fail.
+/// Runs each client in its own thread while `happens` runs. Fails if a client fails.
 pub(crate) fn while_asking<'c, T>(
     clients: impl IntoIterator<Item = Client<'c>>,
     happens: impl FnOnce(&Asking<'_>) -> T,

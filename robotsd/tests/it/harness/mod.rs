@@ -1,5 +1,5 @@
-//! The base of every test: robotsd as a process, a config, a folder with a site, a client and an
-//! upstream. Reports and log lines are JSON values.
+//! What all tests are built on: robotsd as a process, a config, a folder with a site, a client and
+//! an upstream. Reports and log lines are JSON values.
 
 #[path = "../../../../src/source/evidence/tests/certificate.rs"]
 mod certificate;

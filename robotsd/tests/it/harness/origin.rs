@@ -1,4 +1,4 @@
-//! Upstreams that respond as a test specifies.
+//! Upstreams whose responses a test specifies.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,27 +13,27 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::client::{PATIENCE, chunks, head};
 
-/// A request as received.
+/// A request as the upstream received it.
 pub(crate) struct Asked {
     pub(crate) head: Vec<u8>,
-    /// The body, according to `Content-Length` or its chunks.
+    /// The body, read by its `Content-Length` or its chunks.
     pub(crate) body: Vec<u8>,
     pub(crate) target: String,
 }
 
-/// A server's reaction to a request.
+/// What a server does after a request.
 pub(crate) enum Reply {
-    /// Sends these bytes. If there are none, the connection stays open without a response.
+    /// Sends these bytes and keeps the connection open. Without bytes, there is no response.
     Octets(Vec<u8>),
     /// Sends these bytes and closes the connection.
     Last(Vec<u8>),
     /// Sends these bytes and resets the connection.
     Reset(Vec<u8>),
-    /// Sends these bytes and then nothing, for longer than any client waits.
+    /// Sends these bytes, and then nothing for longer than any client waits.
     Silence(Vec<u8>),
-    /// Sends these bytes and then an occasional space, without end.
+    /// Sends these bytes, and then a space from time to time, without end.
     Drip(Vec<u8>),
-    /// Sends these bytes and then echoes one line, as another protocol.
+    /// Sends these bytes, switches to another protocol, and echoes one line.
     Echo(Vec<u8>),
 }
 
@@ -52,11 +52,11 @@ pub(crate) struct Origin {
     shown: Shown,
 }
 
-/// The status and text that are currently shown.
+/// Status and text that the upstream currently sends.
 type Shown = Arc<Mutex<(u16, String)>>;
 
 impl Asked {
-    /// Reads the next request of a connection.
+    /// Reads the next request on a connection.
     fn read(reader: &mut impl BufRead) -> Option<Self> {
         let head = head(reader);
         let text = head.ends_with(b"\r\n\r\n").then(|| String::from_utf8_lossy(&head).into_owned())?;
@@ -71,7 +71,7 @@ impl Asked {
         Some(asked)
     }
 
-    /// Returns a field in lower case.
+    /// Returns the value of a field, in lower case.
     pub(crate) fn field(&self, name: &str) -> Option<String> {
         let head = String::from_utf8_lossy(&self.head).to_lowercase();
         head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(|value| value.trim().to_owned())
@@ -82,7 +82,7 @@ impl Asked {
     }
 }
 
-/// Returns a whole response: status and reason, fields, body.
+/// Returns a whole response, made from status and reason, fields, and body.
 pub(crate) fn response(status: &str, fields: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
@@ -108,12 +108,13 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Answers every request with 200 and the request's head as the body.
+    /// Creates an upstream that responds to every request with 200. The body is the head of the
+    /// request.
     pub(crate) fn start() -> Self {
         Self::answering(|asked| response("200 OK", &[], &asked.head))
     }
 
-    /// Serves documents by path, and records the heads of requests.
+    /// Creates an upstream that serves documents by path, and records the heads of requests.
     pub(crate) fn of<B: Into<Arc<[u8]>>>(documents: impl IntoIterator<Item = (impl Into<String>, B)>) -> Self {
         let documents: HashMap<String, Arc<[u8]>> =
             documents.into_iter().map(|(path, body)| (path.into(), body.into())).collect();
@@ -123,7 +124,8 @@ impl Origin {
         })
     }
 
-    /// Answers every request with the shown status and text; status 0 means no response.
+    /// Creates an upstream that responds to every request with the shown status and text. With
+    /// status 0, it does not respond.
     pub(crate) fn showing(status: u16, text: &str) -> Self {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), None, (status, text), |shown, _| shown)
     }
@@ -133,7 +135,8 @@ impl Origin {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), Some(tls), (status, text), |shown, _| shown)
     }
 
-    /// Serves this robots.txt, and answers everything else with 200.
+    /// Creates an upstream that serves this robots.txt, and responds to all other requests with
+    /// 200.
     pub(crate) fn publishing(status: u16, robots: &str) -> Self {
         Self::publishing_on(TcpListener::bind("127.0.0.1:0").unwrap(), status, robots)
     }
@@ -167,7 +170,7 @@ impl Origin {
         Self::at("127.0.0.1:0", reply)
     }
 
-    /// Listens at this loopback address.
+    /// Creates an upstream at this loopback address.
     pub(crate) fn at<R: Into<Reply>>(address: &str, reply: impl Fn(&Asked) -> R + Send + Sync + 'static) -> Self {
         Self::on(TcpListener::bind(address).unwrap(), None, reply)
     }
@@ -199,7 +202,7 @@ impl Origin {
         origin
     }
 
-    /// Listens on a Unix socket.
+    /// Creates an upstream on a Unix socket.
     pub(crate) fn on_socket<R: Into<Reply>>(
         path: &std::path::Path,
         reply: impl Fn(&Asked) -> R + Send + Sync + 'static,
@@ -221,7 +224,7 @@ impl Origin {
         Script { reply, connections: self.connections.clone(), requests: self.requests.clone() }
     }
 
-    /// Returns an address without a server.
+    /// Returns an address at which no server listens.
     pub(crate) fn down() -> Self {
         Self { address: free(), connections: Arc::default(), requests: Arc::default(), shown: Arc::default() }
     }
@@ -231,13 +234,13 @@ impl Origin {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Returns the heads and bodies that were read.
+    /// Returns the heads and bodies of the requests so far.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 }
 
-/// How an upstream behaves on each connection, and what it records.
+/// What an upstream does on each connection, and what it records.
 #[derive(Clone)]
 struct Script {
     reply: Arc<dyn Fn(&Asked) -> Reply + Send + Sync>,
@@ -249,7 +252,7 @@ impl Script {
     fn serve(&self, stream: impl Read + Write, raw: Option<&TcpStream>) {
         self.connections.fetch_add(1, Ordering::Relaxed);
         let mut reader = BufReader::new(stream);
-        // A TLS client sends its hello, and waits.
+        // A TLS client sends its hello first, and then waits.
         if reader.fill_buf().is_ok_and(|octets| octets.first() == Some(&0x16)) {
             let _ = reader.get_mut().write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
             return;
@@ -265,14 +268,15 @@ impl Script {
             | Reply::Drip(octets)
             | Reply::Echo(octets)) = &reply;
             let stream = reader.get_mut();
-            // A client that has read enough closes the connection.
+            // A client that has read enough may close the connection.
             let is_sent = stream.write_all(octets).and_then(|()| stream.flush()).is_ok();
             match reply {
                 Reply::Octets(_) if is_sent => continue,
                 Reply::Octets(_) => {}
                 Reply::Last(_) => drop(raw.map(|raw| raw.shutdown(Shutdown::Write))),
                 Reply::Reset(_) => {
-                    // Lets the client read what was sent before the reset discards it.
+                    // Without this delay, the reset could discard what was sent before the client
+                    // has read it.
                     std::thread::sleep(Duration::from_millis(50));
                     let _ = raw.map(|raw| socket2::SockRef::from(raw).set_linger(Some(Duration::ZERO)));
                 }
@@ -292,9 +296,9 @@ impl Script {
     }
 }
 
-/// Returns a loopback address for a server that starts later. Its port is below those that Linux
-/// assigns for port 0. A locked file reserves it for this process until it ends, so that no other
-/// test gets it.
+/// Returns a loopback address for a server that starts later. Its port is below the ports that
+/// Linux assigns for port 0. Until this process ends, a locked file reserves the port, so that no
+/// other test gets it.
 pub(crate) fn free() -> SocketAddr {
     static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());
     let folder = std::env::temp_dir().join("robotsd-test-ports");

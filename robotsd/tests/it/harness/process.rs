@@ -21,13 +21,14 @@ pub(crate) const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +htt
 pub(crate) fn robotsd() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_robotsd"));
     command.current_dir(project(""));
-    // If a config has no `[admin]`, its socket is created here instead of at the production path.
+    // A config without `[admin]` uses a socket in this folder. Otherwise, it would use the socket
+    // of a real installation.
     command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
     command.env_remove("ROBOTSD_CONFIG").env_remove("ROBOTSD_ADMIN");
     command
 }
 
-/// How a command ended, and its output.
+/// How a command ended, and what it printed.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -47,37 +48,37 @@ impl Ended {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Checks that the command ended with this status.
+    /// Checks that the command ended with this exit status.
     #[track_caller]
     pub(crate) fn ends_with(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:?}");
         self
     }
 
-    /// Returns the output of a command that must succeed.
+    /// Returns the standard output of a command that must succeed.
     #[track_caller]
     pub(crate) fn succeeded(self) -> String {
         self.ends_with(0).out
     }
 
-    /// Returns the error output of a command that must end with this status.
+    /// Returns the standard error of a command that must end with this exit status.
     #[track_caller]
     pub(crate) fn failed(self, code: i32) -> String {
         self.ends_with(code).error
     }
 
-    /// Parses one JSON document per line.
+    /// Parses the output as JSON, with one document per line.
     pub(crate) fn json_lines(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Returns both outputs, one after the other.
+    /// Returns standard output and standard error, one after the other.
     pub(crate) fn said(&self) -> String {
         format!("{}{}", self.out, self.error)
     }
 }
 
-/// Runs a command to its end without input, with a time limit.
+/// Runs a command to its end, without input and with a time limit.
 pub(crate) fn run(command: &mut Command) -> Ended {
     ended(command.stdin(Stdio::null()), b"")
 }
@@ -87,19 +88,20 @@ pub(crate) fn run_with(command: &mut Command, input: &[u8]) -> Ended {
     ended(command.stdin(Stdio::piped()), input)
 }
 
-/// Runs a command to its end with its standard input.
+/// Runs a command to its end with this standard input.
 pub(crate) fn ended(command: &mut Command, input: &[u8]) -> Ended {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     if let Some(mut pipe) = child.stdin.take() {
         let input = input.to_owned();
-        // A command that reads no input may end before all of it is written.
+        // A command that does not read its input may end before all of it is written.
         std::thread::spawn(move || drop(pipe.write_all(&input)));
     }
     let (done, output) = std::sync::mpsc::channel();
-    // The pipes must be read while the process runs; otherwise a long output would block it.
+    // The pipes are read while the process runs. Otherwise, a long output would block the process.
     std::thread::spawn(move || done.send(child.wait_with_output()));
-    // Other programs may need long: promtool takes 13 s of processor time for the shipped rules,
-    // which can be two minutes if other tests run. A hanging command is still detected.
+    // Other programs may need long. For example, promtool takes 13 s of processor time for the
+    // shipped rules, which can be two minutes while other tests run. This limit still detects a
+    // command that hangs.
     let output = output.recv_timeout(PATIENCE * 5).unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap();
     output.into()
 }
@@ -115,7 +117,7 @@ impl Drop for KillOnDrop {
     }
 }
 
-/// A running proxy; killed when dropped.
+/// A running proxy. It is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -128,10 +130,10 @@ impl Running {
         Self::spawn(robotsd().args(["serve", "--config"]).arg(config))
     }
 
-    /// Starts a command that finally becomes robotsd.
+    /// Starts a command that is, or becomes, robotsd.
     pub(crate) fn spawn(command: &mut Command) -> Self {
-        // Also where a shell starts it, and where the caller does not say which runtime folder it
-        // has.
+        // This also covers commands that start robotsd through a shell, and callers that do not set
+        // the folder.
         if !command.get_envs().any(|(name, _)| name == "RUNTIME_DIRECTORY") {
             command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
         }
@@ -141,8 +143,8 @@ impl Running {
         let lines = log.clone();
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
-                // Every line of the log is one object. Whether it is as documented is asserted at
-                // the end, on the test's thread.
+                // Every line of the log is one JSON object. The end of the test, on its own thread,
+                // checks whether it matches the schema.
                 lines.lock().unwrap().push(serde_json::from_str::<Value>(&line).unwrap());
             }
         });
@@ -157,18 +159,18 @@ impl Running {
         running
     }
 
-    /// Waits for a line of the log.
+    /// Waits for a line of the log that has this event and fits.
     pub(crate) fn wait_for_event(&self, event: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let found = || self.log.lock().unwrap().iter().find(|line| line["event"] == event && fits(line)).cloned();
         wait_for(&format!("the event {event}"), found)
     }
 
-    /// Waits for a line of the log whose message has this in it.
+    /// Waits for a line of the log that has this event and contains `part` in its message.
     pub(crate) fn wait_for_message(&self, event: &str, part: &str) -> Value {
         self.wait_for_event(event, |line| line["message"].as_str().is_some_and(|said| said.contains(part)))
     }
 
-    /// Waits for the first line of this event.
+    /// Waits for the first line of the log with this event.
     pub(crate) fn event(&self, event: &str) -> Value {
         self.wait_for_event(event, |_| true)
     }
@@ -177,7 +179,7 @@ impl Running {
         self.log.lock().unwrap().iter().any(|line| line["event"] == event && fits(line))
     }
 
-    /// Every line of this event, in their order.
+    /// Returns all lines of the log with this event so far, in order.
     pub(crate) fn all(&self, event: &str) -> Vec<Value> {
         self.log.lock().unwrap().iter().filter(|line| line["event"] == event).cloned().collect()
     }
@@ -186,7 +188,7 @@ impl Running {
         self.all(event).iter().filter(|line| fits(line)).count()
     }
 
-    /// The names of all events so far.
+    /// Returns the names of all events in the log so far.
     pub(crate) fn event_names(&self) -> std::collections::BTreeSet<String> {
         self.log.lock().unwrap().iter().filter_map(|line| line["event"].as_str().map(str::to_owned)).collect()
     }
@@ -210,19 +212,19 @@ impl Running {
         exchange(self.address, request)
     }
 
-    /// The address of its admin interface.
+    /// Returns the address of the admin interface.
     pub(crate) fn admin(&self) -> SocketAddr {
         let listening = self.wait_for_message("admin-listening", "http://");
         message(&listening).trim_start_matches("http://").split(' ').next().unwrap().parse().unwrap()
     }
 
     pub(crate) fn ask_admin(&self, request: &str) -> Answer {
-        // A question takes no token, also while the state directory cannot be read.
+        // A GET request needs no token. This also works while the state directory cannot be read.
         let token = if request.starts_with("POST ") { self.local_token() } else { String::new() };
         admin_answer_with(self.admin(), request, &token)
     }
 
-    /// The field with the local token; empty if the log names no file with one.
+    /// Returns the header field with the local token; empty if the log names no file with a token.
     pub(crate) fn local_token(&self) -> String {
         let listening = self.wait_for_message("admin-listening", "http://");
         let file = message(&listening).split_once(" with the token in ").map(|(_, file)| file.trim_end_matches(')'));
@@ -230,12 +232,13 @@ impl Running {
         file.map(field).unwrap_or_default()
     }
 
-    /// Runs a command for it.
+    /// Runs a command for this process.
     pub(crate) fn command(&self, arguments: &[&str]) -> Ended {
         run(robotsd().args(arguments).arg("--admin").arg(self.admin().to_string()))
     }
 
-    /// The report of a command; its answer may be no, as where a version waits.
+    /// Runs a command, and returns its report. The command may exit with status 1, for example if a
+    /// version is pending.
     #[track_caller]
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let ended = self.command(&[arguments, &["--json"]].concat());
@@ -247,12 +250,12 @@ impl Running {
         assert!(signal(name, self.id()));
     }
 
-    /// The memory that it holds, by the kernel.
+    /// Returns the resident memory of the process, as the kernel reports it.
     pub(crate) fn resident_kib(&self) -> u64 {
         self.status_kib("VmRSS:")
     }
 
-    /// The most that it has held in memory at once.
+    /// Returns the maximum of the resident memory so far.
     pub(crate) fn peak_kib(&self) -> u64 {
         self.status_kib("VmHWM:")
     }
@@ -267,12 +270,13 @@ impl Running {
         self.child.id()
     }
 
-    /// Stops every thread; connections are still made, and nothing is answered.
+    /// Stops every thread of the process. The kernel still accepts connections, but nothing is
+    /// answered.
     pub(crate) fn freeze(&self) {
         stop(self.id());
     }
 
-    /// Ends as a supervisor ends it, which has to succeed.
+    /// Ends the process as a supervisor does. It must exit successfully.
     pub(crate) fn end(&mut self) {
         self.signal("TERM");
         assert!(self.wait_for_end().success());
@@ -300,14 +304,14 @@ impl Drop for Running {
     }
 }
 
-/// Sends a process a signal; whether it is there.
+/// Sends a signal to a process. Returns whether the process exists.
 pub(crate) fn signal(name: &str, process: u32) -> bool {
     let output = Command::new("kill").arg(format!("-{name}")).arg(process.to_string()).output().unwrap();
     output.status.success()
 }
 
-/// Stops every thread of a process. The signal is taken when each of them next runs; where nothing
-/// tells, that is that.
+/// Stops every thread of a process. A thread stops when it next runs, so this waits for all of them
+/// if the system shows their states.
 pub(crate) fn stop(process: u32) {
     signal("STOP", process);
     let is_stopped = |task: fs::DirEntry| {
@@ -319,23 +323,23 @@ pub(crate) fn stop(process: u32) {
     });
 }
 
-/// Whether a process is there, and no more than its remains.
+/// Reports whether a process exists and has not ended yet.
 pub(crate) fn is_alive(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
 }
 
-/// The message of a line of the log.
+/// Returns the message of a line of the log.
 pub(crate) fn message(line: &Value) -> &str {
     line["message"].as_str().unwrap()
 }
 
-/// Whether the whole of a long property is asked for; otherwise a sample of it is tried.
+/// Reports whether long tests should try everything. If not, they try a sample.
 pub(crate) fn is_long() -> bool {
     std::env::var_os("ROBOTSD_LONG").is_some()
 }
 
-/// Waits until a question has an answer.
+/// Calls `answer` until it returns a value, and returns that value.
 pub(crate) fn wait_for<T>(what: &str, answer: impl Fn() -> Option<T>) -> T {
     let start = Instant::now();
     let mut pause = Duration::from_millis(2);
@@ -345,12 +349,12 @@ pub(crate) fn wait_for<T>(what: &str, answer: impl Fn() -> Option<T>) -> T {
         }
         assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
         std::thread::sleep(pause);
-        // Polling costs processor time, which other tests need.
+        // The pause grows, because polling takes processor time that other tests need.
         pause = (pause * 3 / 2).min(Duration::from_millis(50));
     }
 }
 
-/// Waits until a condition holds.
+/// Waits until a condition is true.
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     wait_for(what, || holds().then_some(()));
 }
@@ -363,7 +367,7 @@ pub(crate) fn replace_file(path: &Path, text: impl AsRef<[u8]>) {
     fs::rename(aside, path).unwrap();
 }
 
-/// Returns a path in the project, whose root is above this package.
+/// Returns a path in the project. The root of the project is above this package.
 pub(crate) fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a package in a workspace").join(path)
 }

@@ -1,5 +1,5 @@
-//! The Kubernetes manifests: the configs in them, their references to each other, and published
-//! schemas.
+//! Tests the Kubernetes manifests: the configs in them, their references to each other, and whether
+//! they are valid by published schemas.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::harness::*;
 /// Manifests that contain robotsd itself.
 const PODS: [&str; 2] = ["config/kubernetes.yaml", "config/beside/kubernetes.yaml"];
 
-/// Manifests of the gateways that ask it.
+/// Manifests of the gateways that ask robotsd.
 const GATEWAYS: [&str; 3] =
     ["config/beside/gateway-api.yaml", "config/beside/envoy-gateway.yaml", "config/beside/ingress-nginx.yaml"];
 
@@ -18,14 +18,15 @@ fn manifest(name: &str) -> String {
     std::fs::read_to_string(project(name)).unwrap()
 }
 
-/// Returns the text of a block of a ConfigMap.
+/// Returns the text of a block in a ConfigMap.
 fn block(manifest: &str, name: &str) -> String {
     let (_, rest) = manifest.split_once(&format!("\n  {name}: |\n")).unwrap();
     let lines = rest.lines().take_while(|line| line.is_empty() || line.starts_with("    "));
     lines.map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(""))).collect()
 }
 
-/// Returns the config changed for this machine: with free ports, and the state next to it.
+/// Adapts the config to this machine: its ports are free ones, and its state is in a folder next to
+/// it.
 fn local(config: &str) -> String {
     let ports = ["0.0.0.0:8080", "0.0.0.0:9180", "127.0.0.1:9145", "0.0.0.0:9146"];
     let config = ports.iter().fold(config.to_owned(), |config, port| config.replace(port, "127.0.0.1:0"));
@@ -38,7 +39,7 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
         let manifest = manifest(name);
         assert!(!manifest.contains('\t'), "{name}: YAML is indented with blanks");
         let folder = folder(&[]);
-        // A pod's state folder is created by its volume.
+        // In a pod, a volume creates the folder of the state.
         let state = folder.at("state").display().to_string();
         let shipped = block(&manifest, "robotsd.toml");
         let config = shipped.replace("/var/lib/robotsd", &state);
@@ -54,7 +55,8 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
         let expected = ["ConfigMap", "StatefulSet", "Service", "Service", "PodDisruptionBudget", "NetworkPolicy"];
         assert_eq!(kinds, expected, "{name}");
         let pods = documents[1];
-        // Every port that a pod opens belongs to a listener, and every port name exists in the pod.
+        // Every port that a pod opens must belong to a listener, and every named port must exist in
+        // the pod.
         for port in pods.split("containerPort: ").skip(1) {
             let port = port.split([' ', '}', '\n']).next().unwrap();
             assert!(config.contains(&format!("0.0.0.0:{port}\"")), "{name}: no listener has the port {port}");
@@ -64,7 +66,7 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
             let port = used.split([' ', '}', ',', '\n']).next().unwrap();
             assert!(pods.contains(&format!("name: {port}, containerPort")), "{name}: the pod has no port {port}");
         }
-        // The volume of each pod, and the Service that gives each pod a name.
+        // Each pod must have a volume, and a Service must give each pod a name.
         for part in [
             "{ name: state, mountPath: /var/lib/robotsd }",
             "volumeClaimTemplates:\n    - metadata: { name: state }",
@@ -76,14 +78,14 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
     }
 }
 
-/// A new pod without state, with a version that the gate refuses.
+/// The pod is new and has no state, and the gate refuses its version.
 #[test]
 fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
     for name in PODS {
         let manifest = manifest(name);
         let probe = |kind: &str| manifest.split_once(&format!("{kind}: {{ httpGet: {{ path: ")).unwrap().1;
         assert!(probe("readinessProbe").starts_with("\"/readyz?require=sites\", port: metrics }"), "{name}");
-        // A pod is not restarted for a problem that only an operator can fix.
+        // A pod must not be restarted because of a problem that only an operator can fix.
         assert!(probe("livenessProbe").starts_with("/livez, port: metrics }"), "{name}");
         assert!(manifest.contains("{ name: metrics, containerPort: 9146 }"), "{name}");
         let shut = "User-agent: *\nDisallow: /\n";
@@ -93,7 +95,7 @@ fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
             line["message"].as_str().is_some_and(|message| message.ends_with(" (for reading)"))
         });
         let place = message(&listening).trim_start_matches("http://").split(' ').next().unwrap();
-        // As the kubelet does, using the pod's address.
+        // The kubelet asks in the same way, with the address of the pod.
         let ask = || {
             let path = probe("readinessProbe").split('"').nth(1).unwrap();
             let fields = format!("Host: {place}\r\nUser-Agent: kube-probe/1.36\r\nConnection: close\r\n");
@@ -107,11 +109,11 @@ fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
     }
 }
 
-/// Starts robotsd with the config of the pods that decide.
+/// Starts robotsd with the config of the pods that answer decision requests.
 fn deciding(pods: &str) -> (Folder, Running) {
     let shipped = block(pods, "robotsd.toml");
     let config = local(&shipped)
-        // The shipped config observes until the operator has seen what would happen.
+        // The shipped config only observes, until the operator has seen what would happen.
         .replace("mode = \"observe\"", "mode = \"refuse\"")
         .replace("grace = \"24h\"", "grace = \"0s\"");
     assert_ne!(config, local(&shipped));
@@ -157,8 +159,8 @@ fn the_gateways_use_an_existing_service_and_preset() {
     assert!(manifest("config/beside/ingress-nginx.yaml").starts_with("# ingress-nginx is discontinued"));
 }
 
-/// Core objects are checked strictly, as by the API server; gateway objects by the schemas of
-/// `@kubernetes-models`.
+/// Core objects are validated as strictly as the API server does, and gateway objects by the
+/// schemas of `@kubernetes-models`.
 #[test]
 fn the_manifests_are_valid_by_published_schemas() {
     let Some(mut python) = python_with("kubernetes_validate", "kubernetes-validate") else { return };
@@ -186,7 +188,7 @@ fn the_manifests_are_valid_by_published_schemas() {
         "HTTPRoute site-robots-txt",
     ];
     assert_eq!(names.lines().collect::<Vec<_>>(), expected);
-    // A misspelling and a wrong type are detected.
+    // The validation must find a misspelled key and a wrong type.
     for (right, wrong) in [("\"failOpen\"", "\"failopen\""), ("\"HTTP\"", "\"HTPP\""), ("\"250ms\"", "250")] {
         assert!(objects.contains(right), "{right}");
         assert!(valid(&objects.replace(right, wrong)).code != Some(0), "{wrong}");

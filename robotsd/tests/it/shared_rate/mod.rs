@@ -1,5 +1,5 @@
-//! Buckets that replicas share, in real stores that work, hang, die, lose data and return wrong
-//! data.
+//! Tests buckets that replicas share, with real stores. The stores work, hang, die, lose data, or
+//! return wrong data.
 
 pub(super) mod nodes;
 mod processes;
@@ -21,13 +21,13 @@ fn settings(url: &str) -> StoreSettings {
     StoreSettings::new(StoreUrl::new(url).unwrap())
 }
 
-/// Returns settings with which every response of a working store is received, however busy the
+/// Returns settings with which no response of a working store comes too late, however busy the
 /// machine is.
 fn patient(store: &StoreServer) -> StoreSettings {
     StoreSettings { deadline: PATIENCE, ..settings(&store.url()) }
 }
 
-/// Starts a replica. Its store may not be in use yet.
+/// Starts a replica. It may not use its store yet.
 fn replica(settings: StoreSettings) -> SharedRate {
     SharedRate::start(settings, |_| {}).unwrap()
 }
@@ -40,7 +40,7 @@ fn is_used(rate: &SharedRate) -> bool {
     rate.report().usage == StoreUsage::Used
 }
 
-/// Returns why the store cannot be used, as in the status.
+/// Returns the reason why the store cannot be used, as the status shows it.
 fn why(rate: &SharedRate) -> String {
     rate.report().problem.map(|(_, why)| why).unwrap_or_default()
 }
@@ -49,14 +49,14 @@ fn key(name: &str) -> SharedKey {
     SharedKey::new(&[b"shop", name.as_bytes()])
 }
 
-/// Longer than a test takes, so that no further request becomes allowed.
+/// An interval that is longer than a test, so that no further request becomes allowed.
 const SLOW: Duration = Duration::from_secs(600);
 
 fn slow() -> SharedBucket {
     SharedBucket::new(SLOW, 20)
 }
 
-/// Returns a bucket so large that nothing is denied.
+/// Returns a bucket that is so large that no request is denied.
 fn wide() -> SharedBucket {
     SharedBucket::new(Duration::from_millis(1), 10_000)
 }
@@ -88,7 +88,7 @@ fn three_replicas_allow_exactly_what_one_bucket_holds() {
     });
 }
 
-/// One call per request that passes, and one for the first that does not.
+/// There must be one call for each request that passes, and one for the first that does not.
 #[test]
 fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
     each_store(async |name, store| {
@@ -101,7 +101,7 @@ fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
         let counts = rate.report().counts;
         let counted = [StoreCount::Calls, StoreCount::Allowed, StoreCount::Denied, StoreCount::KnownDenied];
         assert_eq!(counted.map(|count| counts.of(count)), [21, 20, 1, 979], "{name}: {counts:?}");
-        // The store is asked again once a request may pass.
+        // The store must be asked again once a request may pass.
         let short = SharedBucket::new(Duration::from_millis(50), 1);
         for _ in 0..3 {
             let asked = Instant::now();
@@ -113,8 +113,7 @@ fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
     });
 }
 
-/// A site that only observes does not wait for the store, but its requests are counted for all
-/// replicas.
+/// A site that only observes does not wait for the store, but all replicas must count its requests.
 #[test]
 fn recorded_requests_are_counted_without_waiting() {
     each_store(async |name, store| {
@@ -131,14 +130,15 @@ fn recorded_requests_are_counted_without_waiting() {
         for at in 0..10 {
             let _ = one.note(key(&at.to_string()), slow());
         }
-        // If recording had waited for the store, it would have been counted as late or failed.
+        // If recording had waited for the store, these counts would include a late or failed call.
         let counts = one.report().counts;
         assert_eq!([StoreCount::Late, StoreCount::Failed].map(|count| counts.of(count)), [0, 0], "{name}");
         store.signal("CONT");
     });
 }
 
-/// Sends requests until the store is used again, or no longer used: none may be denied.
+/// Sends requests until the store is used again, or until it is no longer used. None of them may be
+/// denied.
 async fn until(rate: &SharedRate, what: &str, name: &str, ends: impl Fn(&SharedRate, SharedVerdict) -> bool) {
     let (start, mut slowest) = (Instant::now(), Duration::ZERO);
     loop {
@@ -167,8 +167,8 @@ async fn lost(rate: &SharedRate, name: &str) {
     assert!(rate.report().counts.of(StoreCount::Alone) > 0, "{name}");
 }
 
-/// Waits until the store is unavailable for this reason. On a busy machine another reason may come
-/// first, such as a slow connection.
+/// Waits until the store is out of use for this reason. On a busy machine, there may first be
+/// another reason, such as a slow connection.
 async fn lost_because(rate: &SharedRate, name: &str, part: &str) {
     lost(rate, name).await;
     wait_until(part, || why(rate).contains(part));
@@ -178,7 +178,7 @@ async fn back(rate: &SharedRate, name: &str) {
     until(rate, "back", name, |rate, said| said == SharedVerdict::Allow && is_used(rate)).await;
 }
 
-/// Starts a replica, and waits until its store has responded.
+/// Starts a replica, and waits until its store responds.
 async fn using(settings: StoreSettings, name: &str) -> SharedRate {
     let rate = replica(settings);
     back(&rate, name).await;
@@ -191,7 +191,7 @@ fn a_store_that_hangs_is_not_waited_for_and_is_used_again() {
         let rate = using(settings(&store.url()), name).await;
         store.signal("STOP");
         lost(&rate, name).await;
-        // Each of these requests got its verdict although the store did not respond.
+        // Each of these requests must get its verdict although the store does not respond.
         assert!(rate.report().counts.of(StoreCount::Late) >= 3, "{name}: {:?}", rate.report());
         store.signal("CONT");
         back(&rate, name).await;
@@ -209,7 +209,7 @@ fn a_store_that_dies_is_used_again_once_it_is_back() {
     });
 }
 
-/// Without any request, the status is still correct.
+/// The status must be correct even if there are no requests.
 #[test]
 fn a_store_that_nobody_asks_is_probed() {
     each_store(async |name, mut store| {
@@ -227,7 +227,7 @@ fn a_store_that_nobody_asks_is_probed() {
         let report = rate.report();
         let counts = (report.counts.of(StoreCount::Calls), report.counts.of(StoreCount::Alone));
         assert_eq!(counts, (0, 0), "{name}: probes are not counted: {report:?}");
-        // A store that gets no processor time is unavailable once more.
+        // A store that gets no processor time is out of use a second time.
         assert!(report.counts.of(StoreCount::Outages) >= 2, "{name}: {report:?}");
     });
 }
@@ -262,7 +262,7 @@ fn a_store_that_forgets_its_scripts_is_given_them() {
 fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
     each_store(async |name, store| {
         let rate = using(settings(&store.url()), name).await;
-        // Another server took its place, and this one becomes its replica.
+        // Another server takes over, and this one becomes its replica.
         let other = StoreServer::start(&store.program).ready();
         assert!(store.send(&format!("REPLICAOF 127.0.0.1 {}", other.port)).starts_with("+OK"));
         lost_because(&rate, name, "it is a replica and accepts no writes: write the address of the primary").await;
@@ -273,8 +273,8 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
 
 #[tokio::test]
 async fn an_invalid_response_denies_nothing() {
-    // The first requests of a connection are about its name; later responses are not results of the
-    // script either.
+    // The first responses on a connection are about the client's name. The later ones are not
+    // results of the script.
     let answers: [(&[u8], bool); 8] = [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", true),
         (b":9999999999999\r\n", false),
@@ -297,8 +297,8 @@ async fn an_invalid_response_denies_nothing() {
     }
 }
 
-/// Rewrites what the server stored as if its clock had been this many seconds ahead, and was then
-/// set back. Of several numbers, only the first `numbers` are changed.
+/// Changes the stored data as if the server's clock had been this many seconds ahead when it was
+/// written. If a value consists of several numbers, only the first `numbers` are changed.
 fn move_clock(store: &StoreServer, numbers: usize, seconds: u64) {
     let key = store.key();
     let written = store.send(&format!("GET {key}"));
@@ -312,7 +312,8 @@ fn move_clock(store: &StoreServer, numbers: usize, seconds: u64) {
     assert_eq!(store.send(&format!("SET {key} \"{moved}\" EX 1000")), "+OK");
 }
 
-/// Creates a bucket, alone in the store, from which a replica has taken this many requests.
+/// Creates a bucket, which is the only one in the store. A replica has taken this many requests
+/// from it.
 async fn spent(store: &StoreServer, name: &str, bucket: SharedBucket, requests: u32) {
     store.send("FLUSHALL");
     let rate = replica(patient(store));
@@ -323,7 +324,7 @@ async fn spent(store: &StoreServer, name: &str, bucket: SharedBucket, requests: 
     }
 }
 
-/// Returns the verdict for a replica that knows nothing of the bucket.
+/// Returns the verdict of a replica that has not asked about the bucket before.
 async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedVerdict {
     let rate = replica(patient(store));
     used(&rate);
@@ -335,7 +336,8 @@ async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedV
 #[test]
 fn a_store_whose_clock_goes_back_denies_nobody() {
     each_store(async |name, store| {
-        // An empty bucket, and one with a request left, which the clock change would take.
+        // One bucket is empty, and one has a single request left, which a wrong clock could take
+        // away.
         for requests in [20, 19] {
             spent(&store, name, slow(), requests).await;
             move_clock(&store, usize::MAX, SLOW.as_secs() * 2 / 3);
@@ -345,7 +347,7 @@ fn a_store_whose_clock_goes_back_denies_nobody() {
     });
 }
 
-/// Checks the lifetime of the only bucket, which is of the slow kind.
+/// Checks how long the only bucket stays in the store. The bucket is a slow one.
 fn lives_until_it_is_full(store: &StoreServer, name: &str) {
     let life: i64 = store.send(&format!("PTTL {}", store.key()))[1..].parse().unwrap();
     assert!(life > 0 && u128::try_from(life).is_ok_and(|life| life <= SLOW.as_millis()), "{name}: {life}");
@@ -354,7 +356,7 @@ fn lives_until_it_is_full(store: &StoreServer, name: &str) {
 #[test]
 fn an_impossible_bucket_time_denies_nobody() {
     each_store(async |name, store| {
-        // Written now, and further ahead than any bucket can be.
+        // This bucket was written just now, and is further ahead than a bucket can be.
         spent(&store, name, slow(), 20).await;
         move_clock(&store, 1, 20 * 20 * SLOW.as_secs());
         assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name}");
@@ -377,7 +379,7 @@ fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
             assert!(!store.send(&write.replace("{}", &held)).starts_with('-'), "{name} {write}");
             let rate = replica(patient(&store));
             used(&rate);
-            // The bucket starts afresh, and is counted from there.
+            // The bucket starts again from full, and is counted from there.
             for request in 0..20 {
                 assert_eq!(rate.spend(key(name), slow()).await, SharedVerdict::Allow, "{name} {write}: {request}");
             }
@@ -390,7 +392,8 @@ fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
     });
 }
 
-/// A local bucket makes a client wait for at most one interval.
+/// With a local bucket, a client never waits longer than one interval. The same must hold with a
+/// store.
 #[test]
 fn nobody_waits_longer_than_an_interval_whatever_the_store_contains() {
     each_store(async |name, store| {
@@ -421,8 +424,8 @@ async fn a_password_is_sent_and_never_shown() {
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }
 
-/// If the store's user may not run a command, the message names the command and the required
-/// permission.
+/// If the user of the store may not run a command, the message must name the command and the
+/// permission that is needed.
 #[test]
 fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     each_store(async |name, store| {
@@ -430,7 +433,7 @@ fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
         let rate = replica(settings(&format!("redis://robotsd:hunter2@127.0.0.1:{}", store.port)));
         lost_because(&rate, name, "allow EVAL, EVALSHA, TIME, GET and SET for keys with the prefix").await;
         assert_lacks(why(&rate), &["hunter2"]);
-        // The permissions that the handbook names suffice.
+        // The permissions in the handbook must be sufficient.
         assert_eq!(
             store.send("ACL SETUSER robotsd resetkeys ~robotsd:rate:* -@all +eval +evalsha +time +get +set"),
             "+OK"
@@ -439,7 +442,7 @@ fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     });
 }
 
-/// The server echoes what it receives, including the login.
+/// This server echoes what it receives, including the login.
 #[tokio::test]
 async fn a_server_that_repeats_the_password_does_not_get_it_into_the_status() {
     let address = repeated();
@@ -476,7 +479,7 @@ fn a_single_server_configured_as_a_cluster_is_reported() {
     });
 }
 
-/// Debian's server supports TLS.
+/// The server of Debian supports TLS.
 #[tokio::test]
 async fn a_store_with_tls_is_used_if_its_certificate_is_trusted() {
     let Some((_, program)) = programs().into_iter().find(|(name, _)| *name == "Redis") else { return };
@@ -503,14 +506,14 @@ async fn a_store_with_tls_is_used_if_its_certificate_is_trusted() {
     for (what, url, ca, expected) in [
         ("TLS that is not trusted", &url, false, "its certificate is from an untrusted authority: add that"),
         ("TLS for another name", &format!("rediss://127.0.0.2:{port}"), true, "its certificate is for another name"),
-        // The client does not continue without TLS.
+        // The client must not continue without TLS.
         ("no TLS", &format!("redis://127.0.0.1:{port}"), false, "it may require TLS, which is \"rediss://\""),
     ] {
         let ca = ca.then(|| authority.pem().into_bytes());
         let rate = replica(StoreSettings { ca, ..settings(url) });
         lost_because(&rate, what, expected).await;
     }
-    // The server may take the handshake for an incomplete command.
+    // The server may take a TLS handshake for an incomplete command.
     let plain = StoreServer::start(&program).ready();
     let encrypted = replica(settings(&plain.url().replace("redis:", "rediss:")));
     lost(&encrypted, "TLS to a server that has none").await;

@@ -1,5 +1,5 @@
-//! Stores with several servers: a name with several addresses, and a cluster of three nodes of
-//! which one dies.
+//! Tests stores with several servers: a name with several addresses, and a cluster with three
+//! nodes, of which one dies.
 
 use crate::harness::*;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ fn at(program: &Path, address: SocketAddr) -> StoreServer {
     StoreServer::start_at(program, address, &["--port", &port])
 }
 
-/// Waits until the store is used again; a test only prints how long that took.
+/// Waits until the store is used again, and prints how long that took.
 async fn recovered(rate: &SharedRate, what: &str) {
     let start = Instant::now();
     back(rate, what).await;
@@ -53,14 +53,14 @@ fn the_next_address_of_a_name_is_used_if_the_first_is_dead_or_dies() {
         second.kill();
         recovered(&rate, &format!("{name}, the second dies, the first is there")).await;
 
-        // The server accepts connections, but does not respond.
+        // This server accepts connections, but does not respond.
         second.start_again();
         first.signal("STOP");
         out(&rate).await;
         recovered(&rate, &format!("{name}, the first hangs")).await;
         first.signal("CONT");
 
-        // The first server becomes a replica of the second, which stays in use.
+        // The first server becomes a replica of the second one. The second one must stay in use.
         assert!(first.send(&format!("REPLICAOF 127.0.0.2 {port}")).starts_with("+OK"));
         second.signal("STOP");
         out(&rate).await;
@@ -71,7 +71,7 @@ fn the_next_address_of_a_name_is_used_if_the_first_is_dead_or_dies() {
         second.signal("CONT");
         recovered(&rate, &format!("{name}, the first is a replica")).await;
 
-        // A missing name does not matter while one of its addresses responds.
+        // It must not matter that the name is gone, as long as one of its addresses responds.
         known.lock().unwrap().clear();
         second.kill();
         out(&rate).await;
@@ -80,11 +80,11 @@ fn the_next_address_of_a_name_is_used_if_the_first_is_dead_or_dies() {
     });
 }
 
-/// Three nodes with a third of the slots each, which serve their slots even if others are
-/// unavailable.
+/// Three nodes, each with a third of the slots. They serve their slots even if other nodes are
+/// down.
 pub(crate) struct Cluster(pub(crate) Vec<StoreServer>);
 
-/// The first slot of each node, and the end.
+/// The first slot of each node, and the number of slots.
 const SLOTS: [usize; 4] = [0, 5461, 10_923, 16_384];
 
 impl Cluster {
@@ -127,7 +127,7 @@ impl Cluster {
         }
     }
 
-    /// Returns a bucket whose key is in a slot of this node, and the slot.
+    /// Returns a bucket whose key is in a slot of this node, and that slot.
     fn bucket_of(&self, node: usize) -> (String, usize) {
         let slot = |name: &str| -> usize {
             let key = key(name).name("robotsd:rate:");
@@ -143,7 +143,7 @@ pub(crate) fn node_of(slot: usize) -> usize {
     (0..3).find(|node| slot < SLOTS[node + 1]).unwrap()
 }
 
-/// While the node is unavailable, each process counts alone.
+/// While the node is down, each process must count alone.
 #[test]
 fn a_node_of_a_cluster_that_dies_refuses_nobody_and_is_used_again() {
     each_program(async |name, program| {
@@ -151,7 +151,7 @@ fn a_node_of_a_cluster_that_dies_refuses_nobody_and_is_used_again() {
         let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..settings(&cluster.0[0].url()) });
         used(&rate);
 
-        // A slot that moved while the client was connected: MOVED is followed.
+        // This slot moves while the client is connected. The client must follow MOVED.
         let (moved, slot) = cluster.bucket_of(1);
         let to = cluster.0[0].text("CLUSTER MYID");
         for node in 0..3 {
@@ -159,7 +159,7 @@ fn a_node_of_a_cluster_that_dies_refuses_nobody_and_is_used_again() {
         }
         recovered(&rate, &moved).await;
 
-        // The last node, and then the first, which the URL names.
+        // First the last node dies, and then the first one, which is in the URL.
         for dead in [2, 0] {
             let (bucket, _) = cluster.bucket_of(dead);
             back(&rate, &bucket).await;
@@ -168,15 +168,15 @@ fn a_node_of_a_cluster_that_dies_refuses_nobody_and_is_used_again() {
             println!("{name}, node {dead} is dead: {}", why(&rate));
             assert_lacks(why(&rate), &["set cluster = true"]);
             cluster.0[dead].start_again();
-            // A node that starts accepts no requests for two seconds, whatever its settings.
+            // A node that starts accepts no requests for two seconds. No setting can change this.
             recovered(&rate, &bucket).await;
             cluster.settled();
         }
     });
 }
 
-/// The node in the URL is dead, and another one has its slots. The connection is lost, and reopened
-/// without the dead node.
+/// The node in the URL is dead, and another node has its slots. If the connection is lost, it must
+/// be opened again without the dead node.
 #[test]
 fn a_cluster_is_used_again_through_other_nodes_than_the_one_that_the_url_names() {
     each_program(async |name, program| {
@@ -192,7 +192,7 @@ fn a_cluster_is_used_again_through_other_nodes_than_the_one_that_the_url_names()
         assert_eq!(others[0].send(&format!("CLUSTER ADDSLOTSRANGE 0 {}", SLOTS[1] - 1)), "+OK");
         assert!(others[0].send("CLUSTER BUMPEPOCH").starts_with("+BUMPED"));
         others.iter().for_each(|node| node.signal("STOP"));
-        // The client has tried the node of the URL again.
+        // The client has tried the node in the URL again.
         lost_because(&rate, &bucket, "nothing listens there").await;
         others.iter().for_each(|node| node.signal("CONT"));
         recovered(&rate, &format!("{name}, the node of the URL is dead")).await;

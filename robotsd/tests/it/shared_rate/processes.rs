@@ -1,4 +1,4 @@
-//! Three processes that serve a site with one store.
+//! Tests three processes that serve a site and share a store.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ fn crawl_delay(delay: &str) -> String {
     format!("User-agent: GPTBot\nCrawl-delay: {delay}\n")
 }
 
-/// Starts a process, and waits until its store is used.
+/// Starts a process, and waits until it uses its store.
 fn start(delay: &str, rate: &str, store: &str) -> (Folder, Running) {
     start_with("", delay, rate, store)
 }
@@ -31,7 +31,7 @@ fn using(config: &Config) -> (Folder, Running) {
     (folder, running)
 }
 
-/// Returns the store of rates, as in the status.
+/// Returns the status of the rate store.
 fn store_of(folder: &Folder) -> Value {
     folder.with_config(&["status", "--json"]).json()["rate_store"].take()
 }
@@ -42,7 +42,7 @@ fn count(store: &Value, counts: &str, kind: &str) -> usize {
     usize::try_from(found["count"].as_u64().unwrap()).unwrap()
 }
 
-/// Returns one of the counts of the store of rates.
+/// Returns a count from the status of the rate store.
 pub(crate) fn counted(folder: &Folder, counts: &str, kind: &str) -> usize {
     count(&store_of(folder), counts, kind)
 }
@@ -51,7 +51,7 @@ fn in_store(store: &StoreServer) -> String {
     format!("[rate]\nstore = \"{}\"\n", store.url())
 }
 
-/// How a process receives a request: from the client, or from nginx, which asks about it.
+/// How a process learns of a request: from the client itself, or from nginx, which asks about it.
 type Ask = fn(&Running) -> Answer;
 
 const WAYS: [(&str, Ask); 2] = [("", |running| running.get("/a.html", GPTBOT)), ("kind = \"decision\"", question)];
@@ -61,18 +61,18 @@ fn question(running: &Running) -> Answer {
     running.request("GET", "/-/auth/nginx", &fields)
 }
 
-/// The result of many requests.
+/// Result of sending many requests.
 struct Hammered {
     /// Number of requests that passed.
     passed: usize,
-    /// Time from before the first request until after the last response.
+    /// Time from before the first request to after the last response.
     longest: Duration,
-    /// Time from the first response until the last refused request was sent.
+    /// Time from the first response to when the last refused request was sent.
     shortest: Duration,
 }
 
-/// Sends requests to three processes from two clients each, while a condition on a client's number
-/// of requests and the time holds.
+/// Sends requests to three processes, with two clients for each. A client continues as long as
+/// `goes_on` returns `true` for its number of requests and the time.
 fn hammer(replicas: &[(Folder, Running)], ask: Ask, goes_on: impl Fn(usize, Duration) -> bool + Sync) -> Hammered {
     let passed = AtomicUsize::new(0);
     let (first, last) = (Mutex::new(None), Mutex::new(None));
@@ -89,7 +89,7 @@ fn hammer(replicas: &[(Folder, Running)], ask: Ask, goes_on: impl Fn(usize, Dura
                     first.lock().unwrap().get_or_insert_with(Instant::now);
                     match status {
                         200 => drop(passed.fetch_add(1, Ordering::Relaxed)),
-                        // nginx can refuse only with 403.
+                        // nginx can only refuse with status 403.
                         403 | 429 => {
                             let mut last = last.lock().unwrap();
                             *last = (*last).max(Some(asked));
@@ -113,17 +113,19 @@ fn exactly_a_burst_passes_three_processes() {
             let store = StoreServer::start(program).ready();
             let rate = in_store(&store);
             let replicas: Vec<_> = (0..3).map(|_| start_with(listener, "30", "burst = 20", &rate)).collect();
-            // Enough requests that each process alone would let a burst pass.
+            // There are so many requests that each process would let a whole burst pass if it
+            // counted alone.
             let Hammered { passed, longest, .. } = hammer(&replicas, ask, |request, _| request < 30);
             let allowed = 20 + usize::try_from(longest.as_secs() / 30).unwrap();
             let alone: usize = replicas.iter().map(|(folder, _)| counted(folder, "requests", "alone")).sum();
-            // The store may have counted a request that was decided without its response.
+            // The store may have counted a request although it was decided without the store's
+            // response.
             assert!(passed <= allowed + alone, "{name}: {passed} of {allowed} passed, {alone} without the store");
             assert!(passed + alone >= 20, "{name}: {passed} passed, {alone} without the store");
             (store, replicas)
         });
         asked[0].1.wait_for_event("limited", |line| line["reason"] == "limited");
-        // Refused clients get the same response as with one process.
+        // Refused clients must get the same response as with one process.
         let refused = || Some(replicas[0].1.get("/a.html", GPTBOT)).filter(|answer| answer.status != 200);
         let answer = wait_for("a refusal", refused);
         assert_eq!((answer.status, answer.field("ratelimit-policy")), (429, Some("\"crawl\";q=1;w=30")));
@@ -135,7 +137,8 @@ fn exactly_a_burst_passes_three_processes() {
     });
 }
 
-/// The site's mode allows no refusal, so no request waits for the store, which still counts them.
+/// The mode of the site allows no refusals, so no request waits for the store. The store must still
+/// count them.
 #[test]
 fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
     let Some(store) = any_store() else { return };
@@ -144,7 +147,7 @@ fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
     let [one, other] = [(); 2].map(|()| using(&config));
     let ask = |running: &Running| assert_eq!(running.get("/a.html", GPTBOT).status, 200);
     (0..10).for_each(|_| ask(&one.1));
-    // This process learns from the store of the requests that the other one let pass.
+    // Through the store, this process learns of the requests that the other process has let pass.
     wait_until("a request that the store would deny", || {
         ask(&other.1);
         counted(&other.0, "requests", "known-denied") > 0
@@ -153,13 +156,13 @@ fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
     assert_eq!((&limited["would"], &limited["reason"]), (&"limit".into(), &"limit-observed".into()));
     for (folder, running) in [&one, &other] {
         assert_eq!(running.count("limited", |_| true), 0);
-        // These counts include only requests that waited for a response.
+        // These counts include only requests that waited for a response of the store.
         let store = store_of(folder);
         assert_eq!(["allowed", "denied"].map(|kind| count(&store, "requests", kind)), [0, 0], "{store}");
     }
 }
 
-/// Each host has its own robots.txt, and therefore its own bucket.
+/// Each host has its own robots.txt, and must therefore have its own bucket.
 #[test]
 fn hosts_of_a_directory_do_not_share_a_bucket() {
     let Some(store) = any_store() else { return };
@@ -180,8 +183,8 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
     let start = Instant::now();
     assert_eq!(hosts.map(|host| status(&one.1, host)), [200; 3]);
     let again = [&one, &other].map(|(_, running)| hosts.map(|host| status(running, host)));
-    // On a busy machine a process may decide without the store, and the next request may already be
-    // allowed.
+    // On a busy machine, a process may decide without the store. The next request may also be
+    // allowed already.
     let is_due = start.elapsed() >= Duration::from_secs(20);
     let is_alone = [&one, &other].iter().any(|(folder, _)| counted(folder, "requests", "alone") > 0);
     if !is_due && !is_alone {
@@ -189,7 +192,7 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
     }
 }
 
-/// A minute with `ROBOTSD_LONG`, as in the long suite.
+/// With `ROBOTSD_LONG`, as in the long suite, this runs for a minute.
 #[test]
 fn three_processes_allow_the_rate_of_one() {
     let seconds = if is_long() { 60 } else { 1 };
@@ -197,8 +200,8 @@ fn three_processes_allow_the_rate_of_one() {
         for (listener, ask) in WAYS {
             let store = StoreServer::start(program).ready();
             let rate = in_store(&store);
-            // The burst is worth ten seconds, so a machine that stalls for less loses no allowed
-            // request.
+            // The burst is the number of requests that are allowed in ten seconds. If the machine
+            // stalls for a shorter time, all allowed requests still pass.
             let replicas: Vec<_> = (0..3).map(|_| start_with(listener, "0.1", "burst = 100", &rate)).collect();
             let hammered = hammer(&replicas, ask, |request, time| request < 50 || time < Duration::from_secs(seconds));
             let [allowed, least] = [hammered.longest, hammered.shortest]
@@ -212,8 +215,8 @@ fn three_processes_allow_the_rate_of_one() {
                 "{name} {listener}: {passed} of {allowed} passed, {calls} calls, {alone} alone, {unheard} unheard"
             );
             assert!(passed <= allowed + alone, "{name} {listener}: {passed} of {allowed}, {alone} alone");
-            // When a request was refused, all requests allowed until then had passed. A busy
-            // machine may answer without the store throughout.
+            // When a request is refused, all requests that were allowed until then have passed. On
+            // a busy machine, processes may decide without the store all the time.
             assert!(hammered.shortest > Duration::ZERO || alone > 0, "{name} {listener}: no request was refused");
             assert!(passed + 3 + alone + unheard >= least, "{name} {listener}: {passed} of {least} at least");
         }
@@ -246,8 +249,8 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
         store_of(&folder)["state"] == "used"
     });
     wait_until("no problem", || folder.with_config(&["status", "--problems"]).code == Some(0));
-    // With a config without the store, it is unused from the next request on; another store starts
-    // afresh.
+    // If a new config has no store, the store must not be used from the next request on. Another
+    // store starts with full buckets.
     folder.configure(config("burst = 1000", ""));
     wait_until("no store", || store_of(&folder).is_null());
     pass();

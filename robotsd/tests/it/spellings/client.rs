@@ -1,14 +1,15 @@
-//! A crawler's connection: requests as bytes, one after the other, and whole responses.
+//! A crawler's connection. It sends requests as bytes, one after the other, and reads whole
+//! responses.
 
 use std::net::SocketAddr;
 
 use crate::harness::*;
 
-/// A connection to robotsd that is reopened whenever it was closed.
+/// A connection to robotsd that is opened again whenever it has been closed.
 pub(super) struct Client<'c> {
     address: SocketAddr,
     host: &'c str,
-    /// The first request of a connection.
+    /// The first request on a connection.
     greeting: Greeting,
     open: Option<Kept>,
 }
@@ -16,12 +17,12 @@ pub(super) struct Client<'c> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Greeting {
     None,
-    /// If a request does not qualify for robotsd's fast path, the rest of the connection uses the
-    /// other code path.
+    /// An OPTIONS request. robotsd's fast path does not handle it, so all later requests on the
+    /// connection use the other code path.
     Options,
 }
 
-/// Returns the rule that robotsd quotes, if the response is a refusal.
+/// Returns the rule that robotsd quotes; `None` if the response is not a refusal.
 pub(super) fn refusal(answer: &Answer) -> Option<&str> {
     let is_of_rule = |line: &&str| line.contains("Disallow: ") && line.contains("(line ");
     answer.body.lines().find(is_of_rule).map(str::trim)
@@ -46,7 +47,7 @@ impl<'c> Client<'c> {
                 self.open = (!answer.is_last()).then_some(open);
                 return answer;
             }
-            // Only a kept connection may have been closed in the meantime.
+            // Only a connection that was used before may have been closed.
             assert!(is_kept, "{}: no answer to {method} {}", self.host, target.escape_ascii());
         }
     }

@@ -1,5 +1,5 @@
-//! Targets that must be forwarded: targets of real sites that are private under no reading, and
-//! every canonical target that RFC 9309 allows.
+//! Tests targets that must be forwarded: targets of real sites that no server could take for a
+//! private page, and every canonical target that RFC 9309 allows.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::client::{Client, Greeting, refusal};
 use super::target::Numbers;
 use crate::harness::*;
 
-/// Returns the target that the origin received, from the request in its response.
+/// Returns the target that the origin has received. The origin's response contains its request.
 fn forwarded(answer: &Answer) -> Option<&str> {
     answer.body.lines().next()?.strip_prefix("GET ")?.strip_suffix(" HTTP/1.1")
 }
@@ -17,7 +17,7 @@ fn forwarded(answer: &Answer) -> Option<&str> {
 fn harmless_targets_are_never_refused_and_are_forwarded_unchanged() {
     let origin = Origin::start();
     let cases = super::lines("harmless.jsonl");
-    // One of the cases blocks everyone, which the gate would hold.
+    // One of the cases blocks all crawlers. The gate would hold it, so the gate is off.
     let mut config = Config::refusing().tables("[gate]\nenabled = false");
     for (number, case) in cases.iter().enumerate() {
         let rules: Vec<_> = case["rules"].as_array().unwrap().iter().map(|rule| rule.as_str().unwrap()).collect();
@@ -43,7 +43,7 @@ fn harmless_targets_are_never_refused_and_are_forwarded_unchanged() {
                     let reply = client.get(target.as_bytes(), agent);
                     let seen = forwarded(&reply);
                     let is_robots_txt = target.split('?').next() == Some("/robots.txt");
-                    // Bytes of UTF-8 may be forwarded escaped.
+                    // robotsd may escape bytes of UTF-8 when it forwards a target.
                     let is_whole = seen == Some(&*target) || !target.is_ascii() || is_robots_txt;
                     if reply.status != 200 || !is_whole {
                         wrong += &format!("{target} beside {}: {reply:?}\n", case["rules"]);
@@ -100,12 +100,12 @@ fn a_canonical_target_gets_the_verdict_of_the_standard() {
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
-    // Both outcomes must occur.
+    // Both outcomes must have occurred.
     assert!((turns / 5..turns * 4 / 5).contains(&refused), "{refused} refused");
 }
 
-/// Returns a target that all servers read alike: segments that resemble those of the rules, with
-/// and without escapes, and any query.
+/// Returns a target that all servers read in the same way. Its segments are similar to those of the
+/// rules, with and without escapes. It may have any query.
 fn canonical_target(numbers: &mut Numbers, rules: &[(bool, String)]) -> String {
     let mut target = String::new();
     let pattern = &rules[numbers.below(rules.len())].1;
@@ -118,12 +118,13 @@ fn canonical_target(numbers: &mut Numbers, rules: &[(bool, String)]) -> String {
         };
         let all = numbers.below(3);
         for octet in name.replace('*', "any").replace("%3A", ":").replace("%40", "@").replace("%2A", "*").bytes() {
-            // A raw byte that separates path parameters is for another test.
+            // A raw `;` separates path parameters, which another test covers, so it is always
+            // escaped here. So are bytes that are not ASCII.
             let escape = octet >= 0x80 || octet == b';' || (octet != b'%' && (all == 0 || numbers.below(8) == 0));
             if escape { write!(target, "%{octet:02X}").unwrap() } else { target.push(char::from(octet)) }
         }
     }
-    // A `%` of the pattern begins an escape, whose digits must not be escaped themselves.
+    // In the pattern, `%` begins an escape. The digits of that escape must not be escaped.
     let target = mend(&target);
     // Half of the targets have no query.
     const ENDS: &str = "     ? ?u=https%3A%2F%2Fx%2Fprivate%2F ?a[]=1&b%5B%5D=2 ?x=//private/x ?/../private/ ?a;b ?e=a@b&f=a%40b ?a.pdf / /x";
@@ -131,14 +132,14 @@ fn canonical_target(numbers: &mut Numbers, rules: &[(bool, String)]) -> String {
     target + ends[numbers.below(ends.len())]
 }
 
-/// Changes `%%35%30`, which replaced `%50`, back to `%50`.
+/// Changes `%%35%30`, which was made from `%50`, back to `%50`.
 fn mend(target: &str) -> String {
     let mut out = String::new();
     let mut rest = target;
     while let Some(at) = rest.find('%') {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
-        // Two bytes follow, each raw or escaped.
+        // Two bytes follow. Each of them may be escaped.
         let mut taken = 1;
         let mut digits = String::new();
         while digits.len() < 2 {
@@ -166,8 +167,8 @@ enum Piece {
     End,
 }
 
-/// RFC 9309, section 2.2.2: an escaped byte of a path is the byte itself, unless it would change
-/// the structure of the path.
+/// According to RFC 9309, section 2.2.2, an escaped byte in a path means the byte itself, unless
+/// that would change the structure of the path.
 fn is_allowed(rules: &[(bool, String)], target: &str) -> bool {
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
     let mut octets = pieces(path, true, false);
@@ -176,7 +177,7 @@ fn is_allowed(rules: &[(bool, String)], target: &str) -> bool {
     for (allow, pattern) in rules {
         let matched = readings(pattern).iter().any(|pattern| matches(pattern, &octets));
         let length = pattern.bytes().map(|octet| if octet < 0x80 { 1 } else { 3 }).sum();
-        // Longer rules first, then the allowing one.
+        // The longest rule decides. If two are equally long, the one that allows decides.
         if matched && best.is_none_or(|best| best < (length, *allow)) {
             best = Some((length, *allow));
         }
@@ -184,7 +185,8 @@ fn is_allowed(rules: &[(bool, String)], target: &str) -> bool {
     best.is_none_or(|(_, allow)| allow)
 }
 
-/// After a wildcard, a pattern may match in the path or in the query, and an escape means either.
+/// After a wildcard, the rest of a pattern may match in the path or in the query, where an escape
+/// has different meanings.
 fn readings(pattern: &str) -> Vec<Vec<Piece>> {
     let (path, query) = pattern.split_at(pattern.find('?').unwrap_or(pattern.len()));
     let (before, behind) = path.split_at(path.find('*').unwrap_or(path.len()));

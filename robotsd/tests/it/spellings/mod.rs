@@ -1,14 +1,15 @@
-//! Tests whether a crawler can get a page by spelling its target differently: through real robotsd,
-//! from real servers.
+//! Tests whether a crawler can get a disallowed page by spelling its target differently. The
+//! crawler sends requests through a real robotsd to real servers.
 //!
-//! All of it checks one property: no response to a crawler contains the content of a private page.
-//! Each server decides whether a spelling means the page, so nothing here repeats how robotsd reads
-//! a path. In return, what RFC 9309 allows must be forwarded, and a browser must never be refused.
+//! All tests check one property: no response to a crawler contains the content of a private page.
+//! Each server decides which page a spelling means, so these tests need not know how robotsd reads
+//! a path. On the other hand, what RFC 9309 allows must be forwarded, and browsers must never be
+//! refused.
 //!
 //! The rules are in `tests/cases/spellings/robots.txt`, the pages in `private.jsonl`, spellings
 //! that once got through in `known.jsonl`, and the servers' scripts in `upstreams`.
-//! `SPELLINGS=3000` generates that many random spellings of each page, and reports every one that
-//! gets through.
+//! `SPELLINGS=3000` tries that many random spellings of each page, and reports every one that gets
+//! through.
 
 mod client;
 mod harmless;
@@ -27,23 +28,23 @@ use self::client::{Client, Greeting, refusal};
 use self::target::{Family, METHODS, Numbers, Page};
 use self::upstream::{JAVA, SERVERS, Upstream};
 
-/// A crawler that declares itself, but that no group names.
+/// A header of a crawler that identifies itself but that no group names.
 const CRAWLER: &str = "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.test/bot)";
 
 const MARKER: &str = "PRIVATE-CONTENT";
 const PUBLIC: [&str; 6] =
     ["/index.html", "/pub/x", "/private/pub/y", "/docs/a.html", "/wiki/Talk:Foo", "/.well-known/x"];
 
-/// Returns the number of random spellings per page: 25, with `ROBOTSD_LONG` 200, or for a longer
-/// search what `SPELLINGS` says.
+/// Returns the number of random spellings per page: 25, or 200 with `ROBOTSD_LONG`, or for a longer
+/// search the value of `SPELLINGS`.
 fn by_chance() -> usize {
     let usual = if is_long() { 200 } else { 25 };
     std::env::var("SPELLINGS").map_or(usual, |count| count.parse().expect("SPELLINGS is a number"))
 }
 
-/// Returns the interval of spellings per server: each server gets one in this many, and the next
-/// server the following ones. With `ROBOTSD_LONG`, or in a longer search, each server gets all of
-/// them.
+/// Returns how many servers share the spellings: each server gets one in this many, and the next
+/// server gets the following ones. With `ROBOTSD_LONG`, or in a longer search, each server gets all
+/// spellings.
 fn share() -> usize {
     if is_long() || std::env::var_os("SPELLINGS").is_some() { 1 } else { 24 }
 }
@@ -54,7 +55,7 @@ fn no_spelling_gets_a_crawler_past_a_rule() {
     attack(&upstream::start(SERVERS, tree.path()));
 }
 
-/// Separate from the others, because these servers take seconds to start.
+/// This is a separate test, because these servers take seconds to start.
 #[test]
 fn no_spelling_gets_a_crawler_past_a_rule_to_a_servlet_container() {
     let tree = tree();
@@ -69,12 +70,12 @@ fn a_browser_is_never_refused_however_a_target_is_written() {
     let mut numbers = Numbers(2);
     let step = if is_long() { 1 } else { 6 };
     for page in pages() {
-        // A sample is enough: this test is about the agent.
+        // A sample of spellings is enough, because this test varies the agent.
         for (target, _) in target::spellings(&page, by_chance(), &mut numbers).into_iter().step_by(step) {
             let target = with_host(&target, "s0.test");
             let reply = client.get(&target, FIREFOX);
             assert_eq!(refusal(&reply), None, "{}", String::from_utf8_lossy(&target));
-            // A target that robotsd rejects gets 400 for any client.
+            // If robotsd rejects a target, every client must get 400.
             assert!(matches!(reply.status, 200 | 400), "{}: {reply:?}", String::from_utf8_lossy(&target));
         }
     }
@@ -84,7 +85,7 @@ fn a_browser_is_never_refused_however_a_target_is_written() {
     }
 }
 
-/// A page that a crawler got.
+/// A private page that a crawler has received.
 struct Bypass {
     upstream: &'static str,
     family: String,
@@ -93,8 +94,8 @@ struct Bypass {
     served: String,
 }
 
-/// Sends every spelling of every page to every upstream, and fails with those through which a
-/// crawler got a private page.
+/// Sends every spelling of every page to every upstream. Fails if a crawler receives a private
+/// page.
 fn attack(upstreams: &[Upstream]) {
     if upstreams.is_empty() {
         return;
@@ -143,17 +144,17 @@ fn attack_one(
             served: body.trim().to_owned(),
         });
     };
-    // robotsd has two code paths for HTTP/1; earlier requests on a connection determine which one
+    // robotsd has two code paths for HTTP/1. The earlier requests on a connection decide which one
     // is used.
     let mut clients = [Greeting::None, Greeting::Options].map(|greeting| Client::new(running.address, host, greeting));
     let mut turn = 0_usize;
     for (page, spellings) in spellings {
         let plain = target::canonical(page);
-        // Precondition: the page exists, and a browser gets it.
+        // This is a precondition: the page exists, and a browser can get it.
         let reply = clients[0].get(&plain, FIREFOX);
         assert!(reply.body.contains(MARKER), "{upstream}: {}: {reply:?}", page.path);
-        // If a page also answers for paths below its own, a rule that ends in `$` covers only one
-        // of them.
+        // Some pages also answer for paths below their own. If the rule ends in `$`, it covers only
+        // one of these paths.
         if page.rule.ends_with('$')
             && clients[0].get(&[&plain[..], b"/and/more"].concat(), FIREFOX).body.contains(MARKER)
         {
@@ -173,7 +174,8 @@ fn attack_one(
             turn += 1;
             let agent = [GPTBOT, CRAWLER][turn % 2];
             let reply = clients[(turn / 2) % 2].get(&target, agent);
-            // `/private` is not in `/private/`, and some servers have the same page there.
+            // A rule for `/private/` does not cover `/private`, but some servers have the same page
+            // there.
             let is_another = reply.body.contains("index.html") && !target::ends_as_folder(&target);
             if reply.body.contains(MARKER) && !is_another {
                 note(&format!("{family:?}"), "GET", &target, &page.rule, &reply.body);
@@ -194,8 +196,8 @@ fn attack_one(
     bypasses
 }
 
-/// Reports the number of successful spellings per upstream, then some of each kind with the forms
-/// by which robotsd judged the target.
+/// Reports how many spellings got through for each upstream. Then lists some of each kind, with the
+/// forms by which robotsd judged the target.
 fn report(upstreams: &[Upstream], bypasses: &[Bypass]) -> String {
     const EXAMPLES: usize = 6;
     let families = Family::ALL.iter().map(|family| format!("{family:?}")).chain(["Method", "Known"].map(str::to_owned));
@@ -228,7 +230,7 @@ fn report(upstreams: &[Upstream], bypasses: &[Bypass]) -> String {
     report
 }
 
-/// Starts robotsd with the rules, and with these sites as `s0.test`, `s1.test` and so on.
+/// Starts robotsd with the rules and these sites. Their hosts are `s0.test`, `s1.test` and so on.
 fn proxy(sites: &[(String, String)]) -> (Folder, Running) {
     let mut config = Config::refusing().keys("workers = 2");
     for (number, (_, address)) in sites.iter().enumerate() {
@@ -251,7 +253,7 @@ fn pages() -> Vec<Page> {
     lines("private.jsonl").iter().map(|line| Page { rule: text(line, "rule"), path: text(line, "path") }).collect()
 }
 
-/// Creates the files that every upstream has.
+/// Creates the files that all upstreams serve.
 fn tree() -> Folder {
     let folder = upstream::readable_folder();
     let file = |path: &str, text: String| folder.write(path.trim_start_matches('/'), text);
@@ -265,7 +267,7 @@ fn tree() -> Folder {
     folder
 }
 
-/// Inserts the site's host into the target, for whole URLs.
+/// Inserts the host of the site into an absolute URL.
 fn with_host(target: &[u8], host: &str) -> Vec<u8> {
     String::from_utf8_lossy(target).replace("{host}", host).into_bytes()
 }

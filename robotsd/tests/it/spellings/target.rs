@@ -1,4 +1,4 @@
-//! The ways to spell a target that some server takes for a given page.
+//! Generates the spellings of a target that some server may take for a given page.
 //!
 //! Nothing here depends on how robotsd or a server reads them. A spelling that no server takes for
 //! the page only costs a request, while an omitted one may be a bypass.
@@ -12,22 +12,22 @@ pub(super) struct Page {
     pub(super) path: String,
 }
 
-/// The technique of a spelling.
+/// The technique that a spelling uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Family {
-    /// Only escapes.
+    /// Nothing but escapes.
     Escapes,
     /// Path parameters.
     Parameters,
-    /// A path that begins like an authority, and whole URLs.
+    /// A path that begins like a host, or an absolute URL.
     Authority,
     /// Dot segments, empty segments and escaped separators.
     Segments,
     /// `%uXXXX`.
     Unicode,
-    /// Dot segments and parameters at the end.
+    /// Dot segments and parameters at the end of the path.
     Trailing,
-    /// Several of these.
+    /// A combination of several techniques.
     Mixed,
 }
 
@@ -36,7 +36,7 @@ impl Family {
         [Self::Escapes, Self::Parameters, Self::Authority, Self::Segments, Self::Unicode, Self::Trailing, Self::Mixed];
 }
 
-/// Random numbers that are the same in every run (SplitMix64).
+/// Random numbers (SplitMix64). They are the same in every run.
 pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
@@ -58,15 +58,15 @@ impl Numbers {
     }
 }
 
-/// Returns the page's path with every byte escaped that is not unreserved, which every server
-/// understands.
+/// Returns the path of the page with all bytes escaped except unreserved ones. Every server
+/// understands this spelling.
 pub(super) fn canonical(page: &Page) -> Vec<u8> {
     write(&page.path, |octet| if is_unreserved(octet) { Hex::Raw } else { Hex::Upper })
 }
 
-/// Returns every systematic spelling, and this many random ones. Spellings that only move segments
-/// are the same for every page, so pages that are included for the bytes in their names get only
-/// random ones.
+/// Returns all systematic spellings of a page, and this many random ones. Systematic spellings that
+/// only move segments are the same for every page. Pages that test bytes in names therefore have
+/// only random ones of these.
 pub(super) fn spellings(page: &Page, by_chance: usize, numbers: &mut Numbers) -> BTreeMap<Vec<u8>, Family> {
     let mut found = BTreeMap::new();
     let mut add = |family: Family, target: Vec<u8>| {
@@ -89,24 +89,25 @@ pub(super) fn spellings(page: &Page, by_chance: usize, numbers: &mut Numbers) ->
     found
 }
 
-/// Methods that servers may treat as GET: in another case, or unregistered.
+/// Methods that a server may treat like GET. They differ from it in case, or are not registered.
 pub(super) const METHODS: [&str; 12] =
     ["get", "Get", "gET", "FOO", "foo", "GETT", "BREW", "X-GET", "post", "Delete", "options", "propfind"];
 
-/// How a byte is written.
+/// How to write a byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hex {
     Raw,
     Upper,
     Lower,
-    /// `%u0041`, which Jetty 9 and IIS decode.
+    /// `%u0041`. Jetty 9 and IIS decode this form.
     Wide,
 }
 
 fn write(path: &str, escape: impl Fn(u8) -> Hex) -> Vec<u8> {
     let mut out = Vec::new();
     for octet in path.bytes() {
-        // Slashes are separators; escaped slashes are a technique of their own.
+        // A slash is a separator, so it is not escaped here. Escaping slashes is a technique of its
+        // own.
         match if octet == b'/' { Hex::Raw } else { escape(octet) } {
             Hex::Raw => out.push(octet),
             Hex::Upper => out.extend(format!("%{octet:02X}").bytes()),
@@ -126,14 +127,14 @@ const fn must_be_escaped(octet: u8) -> bool {
     matches!(octet, b'%' | b'?' | b'#' | b'\\' | 0..=0x20 | 0x7F..)
 }
 
-/// Returns the path with as few escapes as possible.
+/// Returns the path of the page with as few escapes as possible.
 fn raw(page: &Page) -> String {
     let raw = write(&page.path, |octet| if must_be_escaped(octet) { Hex::Upper } else { Hex::Raw });
     String::from_utf8(raw).unwrap()
 }
 
-/// Reports whether the rule, as written, does not cover the target: a rule that ends in `$` allows
-/// the same path with a query or a trailing slash.
+/// Reports whether the rule does not cover the target as it is written. A rule that ends in `$`
+/// allows the same path with a query or a trailing slash.
 fn is_another_page(page: &Page, target: &[u8]) -> bool {
     if !page.rule.ends_with('$') {
         return false;
@@ -141,12 +142,13 @@ fn is_another_page(page: &Page, target: &[u8]) -> bool {
     target.contains(&b'?') || last_segment(target).is_empty()
 }
 
-/// Reports whether a target ends like a folder to every server, with a slash or a dot segment.
+/// Reports whether every server takes the end of a target for a folder, because it is a slash or a
+/// dot segment.
 pub(super) fn ends_as_folder(target: &[u8]) -> bool {
     matches!(&*last_segment(target), "" | "." | "..")
 }
 
-/// Returns the text after the last separator of any kind, decoded and without parameters.
+/// Returns the text after the last separator of any kind. It is decoded and has no parameters.
 fn last_segment(target: &[u8]) -> String {
     let path = target.split(|octet| matches!(octet, b'#' | b'?')).next().unwrap_or_default();
     let text = String::from_utf8_lossy(path).to_lowercase().replace("%u00", "%");
@@ -159,7 +161,7 @@ fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
     let optional = |octet: u8, escape: Hex| if must_be_escaped(octet) { Hex::Upper } else { escape };
     add(raw(page).into_bytes());
     add(canonical(page));
-    // Raw UTF-8, which crawlers send, but browsers never do.
+    // UTF-8 is not escaped here. Crawlers send such targets, browsers never do.
     add(write(&page.path, |octet| if octet < 0x80 { optional(octet, Hex::Raw) } else { Hex::Raw }));
     for hex in [Hex::Upper, Hex::Lower] {
         add(write(&page.path, |_| hex));
@@ -172,7 +174,7 @@ fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
             add(write(&page.path, |octet| if octet == one { hex } else { optional(octet, Hex::Raw) }));
             add(write(&page.path, |octet| if octet == one { optional(octet, Hex::Raw) } else { hex }));
         }
-        // One place at a time, if there are several.
+        // If there are several places, one of them is changed at a time.
         for place in 0..page.path.len() {
             let mut target = Vec::new();
             for (at, octet) in page.path.char_indices() {
@@ -186,8 +188,8 @@ fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
     }
 }
 
-/// Returns the places between the segments of a path: each is before a slash, and the last one is
-/// the end.
+/// Returns the places between the segments of a path. Each is in front of a slash; the last one is
+/// the end of the path.
 fn places(path: &str) -> impl Iterator<Item = usize> {
     path.match_indices('/').map(|(at, _)| at).chain([path.len()])
 }
@@ -199,8 +201,8 @@ fn insert(path: &str, at: usize, text: &str) -> Vec<u8> {
 fn parameters(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
     for at in places(raw) {
         for parameters in [";", ";a", ";a=b", ";a=b;c=d", ";;", ";a=%2F", ";a=%3B", "%3B", "%3Ba", ";a,b", ";a@b:c"] {
-            // The root has no name that parameters could follow, and a segment that consists of
-            // parameters is something else.
+            // The root has no name that parameters could follow. A segment that consists only of
+            // parameters is another case.
             let place = if at == 0 { insert(raw, 0, "/") } else { raw.into() };
             add(insert(std::str::from_utf8(&place).unwrap(), at.max(1), parameters));
             add(insert(raw, at, &format!("/{parameters}")));
@@ -214,7 +216,7 @@ fn parameters(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
             add(insert(raw, at, detour));
         }
     }
-    // Every segment at once.
+    // All segments are changed at once.
     add(raw.replace('/', "/;a/").into_bytes());
     add(format!("{};a", raw.replace('/', ";a/")).trim_start_matches(";a").into());
 }
@@ -234,7 +236,8 @@ fn authorities(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
         add(format!("{slashes}{}", raw.trim_start_matches('/')).into_bytes());
         add(format!("{slashes}{raw}").into_bytes());
     }
-    // robotsd takes the site's host from a whole URL, so the test inserts the right host.
+    // In an absolute URL, robotsd uses the host to choose the site, so the test inserts the right
+    // host.
     for start in r"http://{host} HTTP://{host} http://{host}:80 http://{host}/ http://{host}//h http://{host}/x/.."
         .split_whitespace()
     {
@@ -267,13 +270,13 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
         ] {
             let mut target = raw.to_owned();
             target.replace_range(at..=at, slash);
-            // A target begins with a slash.
+            // A target must begin with a slash.
             let start = if target.starts_with('/') { "" } else { "/" };
             add(format!("{start}{target}").into_bytes());
         }
     }
-    // As in E5 of the issue: the part before the page is only removed by a server that counts empty
-    // segments.
+    // As in E5 of the issue: only a server that counts empty segments removes the part in front of
+    // the page.
     let (folder, name) = raw.rsplit_once('/').unwrap();
     for between in ["//a//../../", "//a/..//../", "/%2Fa//../../", "///..//../"] {
         add(format!("/{folder}{between}{name}").into_bytes());
@@ -281,8 +284,8 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
         add(format!("/x/%2e%2e/{folder}{between}{name}").into_bytes());
         add(format!("/x/../{folder}{between}{name}").replace("..", "%2E%2E").into_bytes());
     }
-    // A path that is public by a longer rule, or is never judged, until its dot segments are
-    // resolved.
+    // Until its dot segments are resolved, such a path is public by a longer rule, or is never
+    // judged.
     for start in ["/private/pub/../..", "/private/pub//../../..", "/private/pub/%2e%2e/..", "/private/pub/..;/..;"] {
         add(format!("{start}{raw}").into_bytes());
     }
@@ -302,7 +305,7 @@ fn unicode(page: &Page, raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
     for one in page.path.bytes() {
         let wide = write(&page.path, |octet| if octet == one { Hex::Wide } else { optional(octet) });
         add(wide.iter().map(u8::to_ascii_uppercase).collect::<Vec<_>>());
-        // Upper-case digits, but a lower-case `u`, as required.
+        // The digits are in upper case, but the `u` must be in lower case.
         let text = String::from_utf8(wide).unwrap();
         let digits = text.split("%u").enumerate().map(|(number, part)| match part.get(..4) {
             Some(digits) if number > 0 => format!("%u{}{}", digits.to_uppercase(), &part[4..]),
@@ -335,7 +338,7 @@ fn trailing(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
 /// Returns a random combination of several techniques.
 fn mixed(page: &Page, numbers: &mut Numbers) -> Vec<u8> {
     let mut segments: Vec<String> = page.path.split('/').skip(1).map(str::to_owned).collect();
-    // Marks detours, so that only the page's own names are escaped.
+    // Marks the segments of detours, so that only names of the page itself are escaped.
     let mut own: Vec<bool> = vec![true; segments.len()];
     for _ in 0..numbers.below(3) {
         let at = numbers.below(segments.len() + 1);
@@ -392,7 +395,7 @@ fn mixed(page: &Page, numbers: &mut Numbers) -> Vec<u8> {
     target
 }
 
-/// Returns segments that descend and ascend again, by as many levels as some server counts.
+/// Returns segments that go down and up again, by equally many levels according to some server.
 fn detour(numbers: &mut Numbers) -> Vec<&'static str> {
     let ups = numbers.below(3);
     let mut detour = Vec::new();
@@ -406,7 +409,7 @@ fn detour(numbers: &mut Numbers) -> Vec<&'static str> {
                 .split_whitespace()
                 .collect::<Vec<_>>(),
         );
-        // Sometimes before the segments that it removes.
+        // A detour may also come before the segments that it removes.
         let at = if numbers.once_in(6) { numbers.below(detour.len() + 1) } else { detour.len() };
         detour.insert(at, up);
     }

@@ -1,4 +1,4 @@
-//! The upstreams: real servers, each with the same files at the same paths.
+//! Starts the upstreams. They are real servers, each with the same files at the same paths.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -9,15 +9,15 @@ use std::time::Instant;
 use super::super::daemon::{Daemon, find, free_ports};
 use crate::harness::*;
 
-/// A kind of server that a site may have behind robotsd.
+/// A kind of server that a site behind robotsd may have.
 pub(super) struct Server {
     pub(super) name: &'static str,
-    /// In the order in which they are started; the last one listens on `{port}`, the others on
-    /// `{helper}`.
+    /// Programs, in the order in which they are started. The last one listens on `{port}`, and the
+    /// others on `{helper}`.
     programs: &'static [Program],
-    /// Files of `upstreams/`, and their location in the server's folder.
+    /// Files of `upstreams/`, and where they are put in the folder of the server.
     files: &'static [(&'static str, &'static str)],
-    /// Additional replacements in files and arguments.
+    /// More placeholders in files and arguments, and their values.
     settings: &'static [(&'static str, &'static str)],
 }
 
@@ -115,11 +115,11 @@ pub(super) const JAVA: &[Server] = &[
 ];
 
 impl Server {
-    /// Returns an error that names the missing part, if the server cannot run here.
+    /// Returns an error that names what is missing, if the server cannot run on this machine.
     fn available(&self) -> Result<(), String> {
         for program in self.programs {
             find(program.name).map_err(|why| format!("{}: {why}", self.name))?;
-            // A program may run a file of another package that is not installed.
+            // A program may run a file from another package, which may not be installed.
             for argument in program.arguments.iter().filter(|argument| argument.starts_with("/usr/")) {
                 if !Path::new(argument).is_file() {
                     return Err(format!("{}: {argument} is not there", self.name));
@@ -138,11 +138,11 @@ pub(super) struct Upstream {
     _files: Folder,
 }
 
-/// Starts the available servers concurrently. In CI all of them must be available.
+/// Starts the available servers at the same time. In CI, all of them must be available.
 pub(super) fn start(servers: &'static [Server], tree: &Path) -> Vec<Upstream> {
     let is_there = |server: &&Server| crate::programs::present(server.available()).is_some();
     let available: Vec<_> = servers.iter().filter(is_there).collect();
-    // All ports are reserved together, so that no two servers get the same port.
+    // All ports are reserved at once, so that no two servers get the same port.
     let ports = free_ports(2 * available.len());
     let starting: Vec<_> = available
         .into_iter()
@@ -157,7 +157,8 @@ pub(super) fn start(servers: &'static [Server], tree: &Path) -> Vec<Upstream> {
 
 impl Upstream {
     fn start(server: &Server, tree: &Path, mut ports: Vec<u16>) -> Self {
-        // A port that was free may be taken by now; then others are tried.
+        // A free port may be taken by another program before the server uses it. In that case,
+        // other ports are tried.
         for _ in 0..5 {
             let files = readable_folder();
             let (port, helper) = (ports[0], ports[1]);
@@ -178,7 +179,7 @@ impl Upstream {
                 let mut command = Command::new(find(program.name).unwrap());
                 command.args(program.arguments.iter().map(|argument| fill(argument)));
                 command.env("HOME", files.path()).env("CATALINA_BASE", files.path());
-                // Otherwise php-cgi ends after 500 requests.
+                // Without this, php-cgi would end after 500 requests.
                 Daemon::logging(command.env("PHP_FCGI_MAX_REQUESTS", "0"), &files)
             };
             let mut processes: Vec<_> = server.programs.iter().map(start).collect();
@@ -197,14 +198,14 @@ impl Upstream {
     }
 }
 
-/// Creates a folder that servers can read after they have dropped their privileges.
+/// Creates a folder that servers can read even after they have given up their privileges.
 pub(super) fn readable_folder() -> Folder {
     let folder = folder(&[]);
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }
 
-/// Reports whether a server has a page for `/`; a server that is not ready yet may refuse it.
+/// Reports whether a server serves a page for `/`. A server that is not ready yet may refuse this.
 fn answers(address: SocketAddr) -> bool {
     let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
     TcpStream::connect(address)

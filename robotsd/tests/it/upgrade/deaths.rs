@@ -1,19 +1,19 @@
-//! New processes that end while the previous process drains.
+//! Tests new processes that end while the previous process drains.
 
 use std::net::{SocketAddr, TcpStream};
 
 use super::{ASK, LONG_DRAIN, Upgraded};
 use crate::harness::*;
 
-/// Returns a connection that the previous process keeps for half of its drain time, because it has
-/// served a request.
+/// Returns a connection that has served a request. The previous process therefore keeps it for half
+/// of its drain time.
 pub(super) fn held(upgraded: &Upgraded) -> Kept {
     let mut held = Kept::open(upgraded.running.address, "a");
     assert_eq!(held.get("/a.html", GPTBOT).0, 200);
     held
 }
 
-/// Sends a request.
+/// Opens a connection, and sends a request on it.
 pub(super) fn sent(address: SocketAddr) -> TcpStream {
     crate::harness::sent(address, ASK)
 }
@@ -29,14 +29,14 @@ fn once_the_new_process_serves_the_previous_one_only_drains() {
         assert_ne!(new, before);
         signal(by, new);
         wait_until("the end of the new process", || !is_alive(new));
-        // The previous process still runs for its client, but accepts nothing on its port or admin
-        // interface.
+        // The previous process still runs for its client. It must not accept connections any more,
+        // neither on its port nor on its admin interface.
         wait_until("a closed port", || TcpStream::connect(address).is_err());
         assert!(is_alive(before));
         assert_eq!(upgraded.command(&["status"]).code, Some(2));
         assert_eq!(held.get("/a.html", GPTBOT).0, 200);
         wait_until("the end of the process before", || !is_alive(before));
-        // A killed process leaves its socket behind.
+        // A killed process does not remove the file of its socket.
         assert_eq!(upgraded.path("admin.sock").exists(), by == "KILL");
         assert!(!upgraded.running.has_event("upgrade", |line| line["level"] == "error"));
     }

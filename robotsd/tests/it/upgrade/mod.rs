@@ -1,4 +1,4 @@
-//! An upgrade in place: clients that continue throughout, state that both processes know, and
+//! Tests upgrades in place: clients that continue throughout, state that both processes know, and
 //! upgrades that fail.
 
 mod deaths;
@@ -22,14 +22,14 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// Size of the page that is read slowly, in bytes.
+/// Size of the page that a client downloads slowly, in bytes.
 const LARGE: usize = 32 << 20;
 
-/// With a connection that is [held](deaths::held), the previous process stays for as long as a test
-/// may take.
+/// With this setting and a [held](deaths::held) connection, the previous process drains for longer
+/// than any test.
 const LONG_DRAIN: &str = "[limits]\ndrain = \"10m\"";
 
-/// robotsd started from its own path, and the processes that replace it.
+/// A robotsd that was started from a path of its own, and the processes that replace it.
 struct Upgraded {
     running: Running,
     folder: Folder,
@@ -40,7 +40,7 @@ impl Upgraded {
         Self::start_by(([127, 0, 0, 1], 0).into(), more, |robotsd| Command::new(robotsd))
     }
 
-    /// Listens at an address, started by a command that finally becomes the program at this path.
+    /// Starts robotsd at an address. The command must become the program at the given path.
     fn start_by(address: SocketAddr, more: &str, command: impl FnOnce(&Path) -> Command) -> Self {
         let config = Config::new().keys("state_dir = \"state\"\nworkers = 2\nmode = \"refuse\"").admin_socket();
         let config = config.site("shop", format!("root = \"pages\"\nrobots.path = \"robots.txt\"\n{more}"));
@@ -70,22 +70,22 @@ impl Upgraded {
         self.command(&[words, &["--json"]].concat()).json()
     }
 
-    /// Returns the process that responds at the admin interface.
+    /// Returns the ID of the process that responds at the admin interface.
     fn process(&self) -> u32 {
         u32::try_from(self.json(&["status"])["pid"].as_u64().unwrap()).unwrap()
     }
 
-    /// Upgrades, and returns the command's result.
+    /// Upgrades, and returns how the command ended.
     fn upgrade(&self) -> Ended {
         self.command(&["upgrade"])
     }
 
-    /// Upgrades, which must succeed, and returns the command's output.
+    /// Upgrades, which must succeed, and returns the output of the command.
     fn upgraded(&self) -> String {
         self.upgrade().succeeded()
     }
 
-    /// Replaces the file at the program's path.
+    /// Replaces the program at its path by another one.
     fn replace_program(&self, with: &str) {
         let aside = self.path("new");
         fs::write(&aside, with).unwrap();
@@ -93,13 +93,14 @@ impl Upgraded {
         fs::rename(aside, self.path("robotsd")).unwrap();
     }
 
-    /// Installs a program that claims to be ready, receives what only one process may have, and
-    /// opens nothing.
+    /// Installs a program that reports that it is prepared, receives the resources that only one
+    /// process may have, and then does nothing.
     fn replace_program_by_one_that_never_serves(&self) {
         self.replace_program("#!/bin/sh\nprintf '{\"say\":\"prepared\"}' >&0\nexec sleep 600\n");
     }
 
-    /// Waits until the first process that was started for an upgrade has received everything.
+    /// Waits until the first process that was started for an upgrade has received all resources.
+    /// Returns its ID.
     fn opening(&self) -> u32 {
         let process = wait_for("the new process", || self.started().first().copied());
         let lock = fs::File::open(self.path("state/lock")).unwrap();
@@ -118,7 +119,7 @@ impl Upgraded {
         self.running.get(path, GPTBOT).status
     }
 
-    /// Returns the processes that were started for upgrades.
+    /// Returns the IDs of the processes that were started for upgrades.
     fn started(&self) -> Vec<u32> {
         let number = |line: &Value| {
             let message = line["message"].as_str()?;
@@ -136,8 +137,8 @@ impl Drop for Upgraded {
     }
 }
 
-/// Sends requests on one connection after another, each used until a response says that it is the
-/// last.
+/// Sends requests on one connection after another. Each connection is used until a response says
+/// that it is the last one.
 fn keep_asking<'c>(address: SocketAddr, asked: &'c AtomicUsize, lasts: &'c AtomicUsize) -> Client<'c> {
     let mut open = None;
     Box::new(move || {
@@ -151,12 +152,12 @@ fn keep_asking<'c>(address: SocketAddr, asked: &'c AtomicUsize, lasts: &'c Atomi
             return;
         }
         open = Some(kept);
-        // Idle for a moment, as real clients are.
+        // Real clients are idle for a moment, too.
         std::thread::sleep(Duration::from_millis(2));
     })
 }
 
-/// Repeatedly sends a request on a new connection.
+/// Opens connections one after another, and sends a request on each.
 fn keep_connecting(address: SocketAddr, asked: &AtomicUsize) -> Client<'_> {
     Box::new(move || {
         exchange(address, ASK).comes_with(200, "a page");
@@ -166,7 +167,8 @@ fn keep_connecting(address: SocketAddr, asked: &AtomicUsize) -> Client<'_> {
 
 const ASK: &[u8] = b"GET /a.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-/// Opens streams on one HTTP/2 connection after another, each used until the server sends GOAWAY.
+/// Opens streams on one HTTP/2 connection after another. Each connection is used until the server
+/// sends GOAWAY.
 async fn keep_streaming(address: SocketAddr, asked: &AtomicUsize, lasts: &AtomicUsize) {
     let socket = TokioIo::new(tokio::net::TcpStream::connect(address).await.expect("a connection"));
     let (mut sender, connection) =
@@ -180,7 +182,7 @@ async fn keep_streaming(address: SocketAddr, asked: &AtomicUsize, lasts: &Atomic
         let request = http::Request::get("http://a/a.html").body(Empty::new()).unwrap();
         let response = match sender.send_request(request).await {
             Ok(response) => response,
-            // Cancelled by the client itself, which has read GOAWAY in the meantime.
+            // The client itself has cancelled the stream, because it has read GOAWAY meanwhile.
             Err(error) if error.is_canceled() => continue,
             Err(error) => panic!("{error:?}"),
         };
@@ -195,7 +197,7 @@ fn asked_for_large(address: SocketAddr) -> TcpStream {
     sent(address, b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 }
 
-/// Reads the large page slowly, until it may read the rest.
+/// Reads the large page slowly, until `rest` allows reading the rest at once.
 fn download_slowly(mut stream: TcpStream, rest: &AtomicBool) {
     let (mut octets, mut some) = (0, vec![0; 16 * 1024]);
     loop {
@@ -241,8 +243,8 @@ fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
                 processes.push(process);
                 more();
             }
-            // Kept connections were asked to close, and the first process only stays for the
-            // download.
+            // Clients were asked to close the connections that they kept. The first process remains
+            // only for the download.
             assert!(lasts.load(Ordering::Relaxed) >= 3 && goaways.load(Ordering::Relaxed) >= 1);
             assert!(is_alive(processes[0]), "the download was cut off");
             rest.store(true, Ordering::Relaxed);
@@ -260,7 +262,7 @@ fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
     let mut problems = upgraded.running.all("problem");
     problems.retain(|line| line["reason"] != "broken");
     assert_eq!(problems, Vec::<Value>::new());
-    // The last process ends like any process.
+    // After the upgrades, the last process must end like any other.
     let last = upgraded.process();
     signal("TERM", last);
     wait_until("the end of the last process", || !is_alive(last));
@@ -282,7 +284,7 @@ fn switch_history_and_board_survive_an_upgrade() {
     upgraded.folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     upgraded.command(&["reload"]);
     upgraded.command(&["enforce", "off"]).succeeded();
-    // All entries except the starts of processes.
+    // These are all entries except those about the start of a process.
     let but_starts = |upgraded: &Upgraded| -> Vec<String> {
         let history = upgraded.json(&["history", "shop"]);
         let entries = history["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] != "start");
@@ -298,16 +300,16 @@ fn switch_history_and_board_survive_an_upgrade() {
     }
     upgraded.command(&["enforce", "on"]).succeeded();
     assert_eq!(upgraded.get("/private/x"), 403);
-    // Seven requests were refused, three passed with the switch off, and one was refused again:
-    // each is counted once.
+    // Seven requests were refused, three passed while the switch was off, and another one was
+    // refused. Each must be counted once.
     let board = upgraded.json(&["board"]);
     wait_until("every request on the board", || disallowed(&upgraded) >= 8);
     assert!(disallowed(&upgraded) <= 11, "{board}");
     assert_eq!(upgraded.json(&["status"])["problems"], json!([]));
 }
 
-/// Checks the messages of a failed upgrade in the command, the log and the status; the previous
-/// process continues.
+/// Checks the messages about a failed upgrade in the command, the log and the status. The previous
+/// process must continue.
 fn fails(upgraded: &Upgraded, want: &str) {
     let before = upgraded.process();
     let said = upgraded.upgrade().ends_with(1).out;
@@ -368,7 +370,7 @@ fn a_new_process_that_says_nothing_is_ended() {
 #[test]
 fn released_resources_are_taken_back_if_the_new_process_cannot_serve() {
     let upgraded = Upgraded::start("");
-    // An address of the admin interface, which a starting process opens.
+    // This is an address of the admin interface. A process opens it when it starts.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = upgraded.folder.read("robotsd.toml");
     let address = taken.local_addr().unwrap();
@@ -377,7 +379,7 @@ fn released_resources_are_taken_back_if_the_new_process_cannot_serve() {
     fails(&upgraded, "cannot listen here for [admin]");
     upgraded.folder.configure(config);
     upgraded.command(&["reload"]);
-    // The previous process writes the state directory again.
+    // The previous process must write the state directory again.
     upgraded.command(&["enforce", "off"]).succeeded();
     assert_eq!(upgraded.folder.read("state/enforcement").trim(), "off");
     upgraded.command(&["enforce", "on"]).succeeded();
@@ -395,7 +397,7 @@ fn a_process_that_ends_during_an_upgrade_saves_what_went_live() {
     wait_until("the version to go live", || upgraded.get("/new/x") == 403);
     upgraded.running.end();
     wait_until("the end of the other", || !is_alive(process));
-    // The next start finds what was live.
+    // The next start must find the version that was live.
     run(Command::new("grep").args(["-rlF", "Disallow: /new/"]).arg(upgraded.path("state"))).succeeded();
 }
 
@@ -408,7 +410,7 @@ fn one_upgrade_at_a_time() {
     let said = upgraded.upgrade().ends_with(1).out;
     assert_has(said, &[&format!("an upgrade to process {first} is already in progress")]);
     assert_eq!(upgraded.json(&["status"])["upgrade"]["state"], "under-way");
-    // The new process is killed, and the next upgrade is not delayed.
+    // The new process is killed. This must not delay the next upgrade.
     signal("KILL", first);
     upgraded.running.wait_for_message("upgrade", "(signal: 9");
     upgraded.restore_program();
@@ -420,17 +422,17 @@ fn the_remaining_process_serves() {
     let mut upgraded = Upgraded::start("");
     upgraded.running.signal("USR2");
     let process = wait_for("the new process", || upgraded.started().first().copied());
-    // The process has the sockets before it starts its first thread.
+    // The process has received the sockets before it starts its first thread.
     let tasks = format!("/proc/{process}/task");
     wait_until("its sockets", || fs::read_dir(&tasks).is_ok_and(|threads| threads.count() > 1));
     upgraded.running.kill();
     let address = upgraded.running.address;
     let serves = || offer(TcpStream::connect(address).ok()?, ASK).filter(|answer| answer.ends_with(b"a page"));
     wait_for("the new process to serve", serves);
-    // The previous process's socket still exists.
+    // The socket of the previous process must still exist.
     wait_until("its admin interface", || upgraded.command(&["status"]).code == Some(0));
     assert_eq!(upgraded.process(), process);
-    // It can be upgraded as well.
+    // It must be possible to upgrade this process as well.
     upgraded.upgraded();
     assert_ne!(upgraded.process(), process);
 }
@@ -441,7 +443,7 @@ fn a_supervisor_learns_of_the_new_process() {
     let folder = config.robots(ROBOTS).file("pages/a.html", "a page").folder();
     let path = folder.at("notify");
     let hears = super::lifecycle::supervisor(&path);
-    // The environment of the test is not that of other tests.
+    // The variable is set for this process only, so that other tests are not affected.
     let upgraded = Upgraded::spawn(folder, |robotsd| {
         let mut command = Command::new(robotsd);
         command.env("NOTIFY_SOCKET", &path);
@@ -451,8 +453,8 @@ fn a_supervisor_learns_of_the_new_process() {
     assert!(ready.starts_with("READY=1\n"), "{ready}");
     upgraded.upgraded();
     let process = upgraded.process();
-    // Sent by the new process itself. A supervisor that listens only to the main process ignores
-    // it.
+    // The new process itself sends this. A supervisor that accepts messages only from the main
+    // process ignores it.
     assert_eq!(hears(), ready);
     assert_eq!(hears(), format!("MAINPID={process}\n{ready}WATCHDOG=1\n"));
 }
@@ -475,7 +477,7 @@ fn the_admin_interface_listens_where_the_config_says_since_the_last_upgrade() {
     upgraded.folder.configure(at(after));
     assert_has(upgraded.command(&["reload"]).out, &["; changes that need `robotsd upgrade` or a restart: admin"]);
     assert!(answers(before) && !answers(after));
-    // Commands find it throughout, and `enforce off` takes effect.
+    // Commands must find the process throughout, and `enforce off` must take effect.
     upgraded.command(&["enforce", "off"]).succeeded();
     assert_eq!(upgraded.get("/private/x"), 200);
     upgraded.upgraded();

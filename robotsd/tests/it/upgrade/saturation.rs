@@ -1,5 +1,5 @@
-//! An upgrade while all connection slots are taken and connections wait, and an upgrade that is
-//! requested twice.
+//! Tests an upgrade while all connection slots are taken and more connections wait, and an upgrade
+//! that is requested twice.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -10,15 +10,15 @@ use super::deaths::sent;
 use super::{LONG_DRAIN, Upgraded, asked_for_large, download_slowly};
 use crate::harness::*;
 
-/// Number of connections that one process may have.
+/// Number of connections that a process may have.
 const SLOTS: usize = 4;
 
 /// Number of waiting clients: one per worker, those in the kernel's queue, and some that do not fit
-/// into it. There are no more, because a connection that has sent nothing yet may be closed for
-/// another if every slot is taken.
+/// into it. More clients are not possible: if every slot is taken, a connection that has sent
+/// nothing yet may be closed in favour of another one.
 const WAITING: usize = 8;
 
-/// Returns a socket with a short queue, as a supervisor may pass it.
+/// Returns a socket with a short queue. A supervisor may pass such a socket.
 fn with_short_queue() -> TcpListener {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -36,8 +36,8 @@ fn passed(socket: &TcpListener, more: &str) -> Upgraded {
     })
 }
 
-/// Starts as many downloads as there are slots, and clients that wait for them. Some clients do not
-/// fit into the queue.
+/// Starts as many downloads as there are slots, and clients that wait for a slot. Some of these
+/// clients do not fit into the kernel's queue.
 fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicUsize)) {
     let address = upgraded.running.address;
     let [answered, tried, closed] = [const { AtomicUsize::new(0) }; 3];
@@ -46,7 +46,7 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
         let stops = StopAtEnd(rest);
         for _ in 0..SLOTS {
             let stream = asked_for_large(address);
-            // A connection without a request may be closed for another.
+            // A connection without a request may be closed in favour of another one.
             assert_eq!(stream.peek(&mut [0]).unwrap(), 1, "the answer has begun");
             scope.spawn(|| download_slowly(stream, rest));
         }
@@ -55,8 +55,8 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
         for _ in 0..WAITING {
             scope.spawn(|| {
                 tried.fetch_add(1, Ordering::Relaxed);
-                // A connection that has sent nothing yet may be closed for another. On a busy
-                // machine this can happen between connecting and sending.
+                // A connection that has sent nothing yet may be closed in favour of another one. On
+                // a busy machine, this can happen before the request is sent.
                 let answer = std::iter::repeat_with(|| {
                     let stream = sent(address);
                     let is_early = !is_checking.load(Ordering::Relaxed);
@@ -89,8 +89,8 @@ fn an_upgrade_under_saturation_answers_everyone_who_waits() {
         let before = upgraded.process();
         upgraded.upgraded();
         assert_ne!(upgraded.process(), before);
-        // The new process has its own slots. The previous one holds a connection per worker, which
-        // waits for a slot there.
+        // The new process has slots of its own. For each worker, the previous process has a
+        // connection that waits for a slot there.
         wait_until("those in the queue", || answered.load(Ordering::Relaxed) >= WAITING - 2);
     });
 }
@@ -121,9 +121,9 @@ fn only_one_of_several_concurrent_upgrades_is_done() {
         let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
         asking.into_iter().map(|asking| asking.join().unwrap()).collect()
     });
-    // Each upgrade is either done by whichever process runs when it is requested, or refused
-    // because another is in progress. A request that reaches a process just as it ends gets no
-    // response, and reports that.
+    // The process that runs at the time of a request either does the upgrade, or refuses it because
+    // another one is in progress. If the process is just ending, the request gets no response, and
+    // the command reports that.
     let (mut made, mut unanswered) = (Vec::new(), 0);
     for output in &asked {
         if output.error.contains("no answer: connection closed") {
@@ -141,7 +141,7 @@ fn only_one_of_several_concurrent_upgrades_is_done() {
     assert!(!made.is_empty(), "{asked:?}");
     let left = upgraded.process();
     assert!(left != before && (unanswered > 0 || made.contains(&u64::from(left))), "{left} of {made:?}");
-    // All other processes end.
+    // All other processes must end.
     let all = upgraded.started().into_iter().chain([before]);
     for process in all.filter(|process| *process != left) {
         wait_until("the end of the others", || !is_alive(process));

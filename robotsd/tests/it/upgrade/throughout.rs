@@ -1,5 +1,5 @@
-//! Clients that connect and send requests throughout, while new processes are killed at random but
-//! reproducible times before they serve.
+//! Tests clients that connect and send requests all the time, while new processes are killed before
+//! they serve. The times of the kills are random but reproducible.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,31 +10,33 @@ use std::time::{Duration, Instant};
 use super::{ASK, Upgraded};
 use crate::harness::*;
 
-/// Maximum time, in milliseconds, after which new processes are stopped: most do not serve by then.
+/// Maximum time after which a new process is stopped, in milliseconds. Most processes do not serve
+/// by then.
 const LATEST: u64 = 120;
 
-/// Time for the previous process to read what a process sent before it was stopped.
+/// How long the previous process may need to read what a process has sent before it was stopped.
 const HEARD: Duration = Duration::from_millis(300);
 
-/// The results that clients saw.
+/// What the clients have experienced.
 #[derive(Debug, Default)]
 struct Tally {
     connects: AtomicUsize,
     answered: AtomicUsize,
-    /// No connection was made.
+    /// Connections that could not be opened.
     refused: AtomicUsize,
-    /// Cut off by the death of the process that had accepted them, after a request or before one.
+    /// Connections that were cut off because the process that had accepted them died, after a
+    /// request and before one.
     died_with_request: AtomicUsize,
     died_without: AtomicUsize,
-    /// Cut off although no process that could have accepted them has died.
+    /// Connections that were cut off although no process died that could have accepted them.
     cut: AtomicUsize,
-    /// Maximum time to wait for a connection or response, in milliseconds.
+    /// Longest time that a client has waited for a connection or response, in milliseconds.
     longest: AtomicUsize,
-    /// From before the last kill until the process was dead.
+    /// Time before the last kill, and time when the process was dead.
     death: Mutex<Option<(Instant, Instant)>>,
 }
 
-/// How much of a request was sent.
+/// How much of a request the client has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     No,
@@ -48,10 +50,11 @@ impl Tally {
             .map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// Records that a connection opened at this time was cut off.
+    /// Records that a connection was cut off. It was opened at this time.
     fn note(&self, opened: Instant, sent: Sent) {
         let now = Instant::now();
-        // A kill in progress has no end yet, and its client may notice it first.
+        // If a kill is in progress, its end is not known yet, but its client may have noticed it
+        // already.
         let death = wait_for("the end of a kill", || {
             let death = *self.death.lock().unwrap();
             death.is_none_or(|(_, end)| end <= Instant::now()).then_some(death)
@@ -88,7 +91,7 @@ impl Tally {
         self.longest.fetch_max(waited, Ordering::Relaxed);
     }
 
-    /// Repeatedly sends a request on a new connection.
+    /// Opens connections one after another, and sends a request on each.
     fn keep_connecting(&self, address: SocketAddr) {
         let Some((mut stream, opened)) = self.connect(address) else { return };
         if stream.write_all(ASK).is_err() {
@@ -102,8 +105,8 @@ impl Tally {
         }
     }
 
-    /// Sends requests on one connection after another, each used until a response says that it is
-    /// the last.
+    /// Sends requests on one connection after another. Each connection is used until a response
+    /// says that it is the last one.
     fn keep_asking(&self, address: SocketAddr) -> Client<'_> {
         let mut open = None;
         Box::new(move || {
@@ -126,7 +129,7 @@ impl Tally {
     }
 }
 
-/// Reads a whole response, and returns whether it is the last one on its connection.
+/// Reads a whole response. Returns whether it is the last one on its connection.
 fn read_page(reader: &mut BufReader<TcpStream>) -> Option<bool> {
     if let Err(error) = reader.fill_buf() {
         assert_ne!(error.kind(), ErrorKind::WouldBlock, "no answer within {PATIENCE:?}");
@@ -136,7 +139,7 @@ fn read_page(reader: &mut BufReader<TcpStream>) -> Option<bool> {
     Some(answer.is_last())
 }
 
-/// Returns the time of a kill: how long after the start of the new process.
+/// Returns how long after its start a new process is killed.
 fn moment(seed: u64) -> u64 {
     let mut state = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -144,8 +147,8 @@ fn moment(seed: u64) -> u64 {
     (state ^ (state >> 31)) % LATEST
 }
 
-/// Upgrades, and kills the new process at the time given by the seed, unless it serves by then.
-/// Returns the remaining process, and a row of the table.
+/// Upgrades, and kills the new process after a time that the seed determines, unless the process
+/// serves by then. Returns the ID of the remaining process, and a row for the printed table.
 fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, String) {
     let before = tally.counts();
     tally.longest.store(0, Ordering::Relaxed);
@@ -158,7 +161,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, Str
     };
     let moment = moment(seed);
     std::thread::sleep(Duration::from_millis(moment));
-    // From here on the process sends nothing, so once its messages are read it is known whether it
+    // The process sends nothing any more. Once its messages have been read, it is known whether it
     // is killed before it serves.
     stop(new);
     std::thread::sleep(HEARD);
@@ -206,7 +209,7 @@ fn no_connection_is_refused_or_cut_off_that_the_process_which_died_had_not_accep
             println!("{row}");
             current = left;
             if seed % 4 == 3 {
-                // The remaining process can be upgraded again.
+                // It must be possible to upgrade the remaining process again.
                 upgraded.upgraded();
                 let next = upgraded.process();
                 assert_ne!(next, current);

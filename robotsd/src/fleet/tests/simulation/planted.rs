@@ -3,25 +3,27 @@
 use super::super::harness::{first_failure, simulate};
 use super::{Fleet, LENGTH, SCHEDULES};
 
-/// A fault that is added to the correct protocol.
+/// A fault that a test adds to the correct protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Planted {
     None,
-    /// Accepting a version overwrites the whole document with the state that was read before.
+    /// Accepting a version overwrites the whole document with the state that the replica had read
+    /// before.
     AcceptOverwritesDocument,
     /// A replica that adopts an accept forgets that the site is off.
     AcceptEndsMark,
-    /// Tombstones are not stored on the disk.
+    /// Tombstones are not stored on disk.
     TombstonesForgotten,
-    /// A replica adopts an accept even if its rev is lower.
+    /// A replica adopts an accepted version even if its rev is lower than that of the current one.
     AnyAccept,
-    /// A replica counts as synced if its state is current, even with another digest.
+    /// A replica counts as synced if its state is current, even if its digest differs from that of
+    /// the document.
     SyncedWithoutDigest,
     /// Requests about notices restart the timer of the reader.
     NoticesRestartTimer,
     /// A document with a damaged field is ignored as a whole.
     DamageHidesDocument,
-    /// A replica confirms an off switch even if turning enforcement off failed.
+    /// A replica confirms an off switch although it failed to turn enforcement off.
     ConfirmedUnseen,
 }
 
@@ -37,7 +39,7 @@ pub(super) const PLANTED: [Planted; 9] = [
     Planted::ConfirmedUnseen,
 ];
 
-/// Checks that the simulation finds the planted fault, with a message that contains `why`.
+/// Checks that the simulation finds the planted fault. The failure message must contain `why`.
 fn found<const PLANT: usize>(why: &str) {
     let failure = simulate::<Fleet<PLANT>>(SCHEDULES * LENGTH as u64, LENGTH).failure;
     let failure = failure.unwrap_or_else(|| panic!("{:?} is not found", PLANTED[PLANT]));

@@ -1,4 +1,4 @@
-//! The off switches of a schedule, which have numbers, and the record of what a replica was shown.
+//! The numbered off switches of a schedule, and a record of what each replica has read.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::super::super::document::{Document, EVERY_SITE};
 pub(super) const MARKS: u8 = 15;
 pub(super) const SCOPES: [&str; 3] = [EVERY_SITE, "a", "b"];
 
-/// The off switches, tombstones and accepts that a replica was shown. Each bit represents the off
-/// switch with its number.
+/// The off switches, tombstones and accepts that a replica has read. In each bit set, bit N
+/// represents off switch N.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     pub(super) epoch: Option<String>,
     pub(super) marks: u16,
     pub(super) lifted: u16,
-    /// Rev and ID of the last accept of each site.
+    /// Rev and ID of the newest accept of each site.
     pub(super) accepts: BTreeMap<String, (u64, String)>,
 }
 
@@ -61,7 +61,7 @@ impl Shown {
         }
     }
 
-    /// Returns the off switches that must be in force.
+    /// Returns the off switches that must be in force on the replica.
     pub(super) const fn held(&self) -> u16 {
         self.marks & !self.lifted
     }

@@ -4,14 +4,14 @@ use super::super::super::document::{Document, WriteCall};
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// An operator turns a scope off on one replica. With `direct`, the request is sent to the
-    /// other replicas, too.
+    /// An operator turns a scope off on one replica. If `direct` is set, the same request is sent
+    /// to the other replicas, too.
     Off {
         at: usize,
         mark: u8,
         direct: bool,
     },
-    /// An operator lifts all off switches that one replica knows.
+    /// An operator lifts all off switches that the replica knows.
     On {
         at: usize,
         direct: bool,
@@ -20,7 +20,7 @@ pub(super) enum Step {
         at: usize,
         site: usize,
     },
-    /// An operator writes the entries of a replica back to the store.
+    /// An operator makes a replica write its entries back to the store.
     Restore {
         at: usize,
     },
@@ -30,18 +30,18 @@ pub(super) enum Step {
     },
     /// A field of the document is damaged.
     Damage(usize),
-    /// Hooks of a replica send requests about notices without a pause, for some milliseconds.
+    /// Hooks of a replica ask about notices without a pause, for some milliseconds.
     Notices {
         at: usize,
         time: u64,
     },
     /// Some milliseconds pass, and replicas read when their timers are due.
     Pass(u64),
-    /// A replica reads the store, and writes back the lost entries.
+    /// A replica reads the store, and writes lost entries back.
     Read {
         at: usize,
     },
-    /// A replica reads the store, and the document is delivered later.
+    /// A replica reads the store, but the document is delivered later.
     Ask {
         at: usize,
     },
@@ -49,10 +49,10 @@ pub(super) enum Step {
     Deliver(usize),
     Lose(usize),
     Double(usize),
-    /// The store loses everything, or (`GoBack`) is reset to an earlier state.
+    /// The store loses everything, or is reset to an earlier state (`GoBack`).
     Wipe,
     GoBack(usize),
-    /// The document is replaced with a new one, which has another epoch.
+    /// The document is replaced with a new one that has another epoch.
     Replace,
     /// The disk of a replica becomes full, or accepts writes again.
     Disk {
@@ -66,11 +66,11 @@ pub(super) enum Step {
     },
     /// An operator checks which replicas are synced.
     Status,
-    /// Each replica reads until no entry is left to write back.
+    /// Each replica reads until there is no lost entry left to write back.
     Settle,
 }
 
-/// A message that is not delivered yet.
+/// A message that has not been delivered yet.
 #[derive(Clone, Debug)]
 pub(super) enum Message {
     Document { to: usize, read: Option<Document> },
