@@ -258,7 +258,11 @@ fn config_check_reports_settings_that_a_mode_overrides() {
             impostors("refuse"),
             "note: impostors = \"refuse\" only tags at the site \"shop\", whose mode is \"tag\"",
         ),
-        ("off", impostors("tag"), "note: impostors = \"tag\" has no effect at the site \"shop\", whose mode is \"off\""),
+        (
+            "off",
+            impostors("tag"),
+            "note: impostors = \"tag\" has no effect at the site \"shop\", whose mode is \"off\"",
+        ),
     ] {
         assert_has(say(mode, &more), &[want]);
     }
