@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_handbook_has_every_event_and_field_of_the_schema() {
+    fn the_handbook_has_every_event_of_the_schema_with_its_fields() {
         // The page is not part of this package, so it cannot be included at compile time.
         let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/reference/log.md");
         let page = std::fs::read_to_string(page).expect("the page exists");
@@ -195,10 +195,6 @@ mod tests {
                 let mark = if required.contains(field.as_str()) { "" } else { "?" };
                 assert!(row.contains(&format!("`{field}`{mark}")), "{name}: {field}{mark}: {row}");
             }
-        }
-        for (field, of) in schema["properties"].as_object().expect("fields") {
-            let (kind, about) = (of["type"].as_str().expect("a type"), of["description"].as_str().expect("a text"));
-            assert!(page.contains(&format!("| `{field}` | {kind} | {about} |")), "{field}");
         }
     }
 }

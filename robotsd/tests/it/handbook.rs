@@ -1,6 +1,6 @@
 //! Compares the generated pages of the handbook with what they are generated from: commands from
-//! `--help`, config keys from the schema and the shipped config, and the pages that findings link
-//! to. `UPDATE_DOCS=1` writes them.
+//! `--help`, config keys from the schema and the shipped config, the fields of the log from their
+//! schema, and the pages that findings link to. `UPDATE_DOCS=1` writes them.
 
 use std::fmt::Write;
 
@@ -38,6 +38,16 @@ A table in double brackets, such as `[[site]]`, may occur several times. For com
 ```toml
 #:schema ./robotsd.schema.json
 ```
+";
+
+const LOG_FIELDS: &str = "# Fields of the log
+
+<!-- Generated from robotsd/src/docs/log.schema.json by robotsd/tests/it/handbook.rs. -->
+
+Look up a field of [the log](log.md). The file `robotsd/src/docs/log.schema.json` also has the fields of each event.
+
+| field | type | meaning |
+|---|---|---|
 ";
 
 /// Address of the handbook, for pages that are not part of it.
@@ -78,6 +88,17 @@ fn the_page_of_commands_has_the_help_of_each() {
     let mut page = COMMANDS.to_owned();
     add_command(&[], &mut page);
     compare("commands.md", &page);
+}
+
+#[test]
+fn the_page_of_log_fields_has_each_field_of_the_schema() {
+    let schema: Value = serde_json::from_str(include_str!("../../src/docs/log.schema.json")).unwrap();
+    let mut page = LOG_FIELDS.to_owned();
+    for (name, field) in schema["properties"].as_object().unwrap() {
+        let text = |key: &str| field[key].as_str().unwrap();
+        writeln!(page, "| `{name}` | {} | {} |", text("type"), text("description")).unwrap();
+    }
+    compare("log-fields.md", &page);
 }
 
 /// A table of the shipped config, with its keys.
