@@ -48,16 +48,16 @@ pub(super) const ROUTES: &[Route] = &[
         Box::pin(board(state, asked, |_, report| AdminReply::csv(csv(report))))
     }),
     Route::reads(ROWS, Need::Site(Read), |state, asked| Box::pin(board_rows(state, asked))),
-    Route::decides("/accept", Need::Site(Operate), |state, asked| Box::pin(accept(state, asked))),
-    Route::decides("/rollback", Need::Site(Operate), |state, asked| Box::pin(roll_back(state, asked))),
+    Route::records_first("/accept", Need::Site(Operate), |state, asked| Box::pin(accept(state, asked))),
+    Route::records_first("/rollback", Need::Site(Operate), |state, asked| Box::pin(roll_back(state, asked))),
     Route::reads("/rollback/effect", Need::Site(Read), |state, asked| Box::pin(rollback_effect(state, asked))),
     Route {
         work: Urgency::Urgent,
-        ..Route::decides("/enforce", Need::Site(Operate), |state, asked| Box::pin(enforce(state, asked)))
+        ..Route::records_first("/enforce", Need::Site(Operate), |state, asked| Box::pin(enforce(state, asked)))
     },
     Route::reads("/fleet", Need::All(Read), |state, _| Box::pin(fleet(state))),
-    Route::decides("/fleet/init", Need::All(Admin), |state, asked| Box::pin(begin_fleet(state, asked))),
-    Route::decides("/fleet/restore", Need::All(Admin), |state, asked| Box::pin(restore_fleet(state, asked))),
+    Route::records_first("/fleet/init", Need::All(Admin), |state, asked| Box::pin(begin_fleet(state, asked))),
+    Route::records_first("/fleet/restore", Need::All(Admin), |state, asked| Box::pin(restore_fleet(state, asked))),
     Route::changes("/upgrade", Need::Process(Admin), |state, asked| Box::pin(upgrade(state, asked))),
     Route::changes("/reload", Need::Site(Operate), |state, asked| Box::pin(reload(state, asked))),
 ];
@@ -129,7 +129,7 @@ impl Route {
     }
 
     /// Creates a route for a change whose audit record must be written first.
-    const fn decides(path: &'static str, need: Need, answer: Handler) -> Self {
+    const fn records_first(path: &'static str, need: Need, answer: Handler) -> Self {
         Self { is_written_first: true, ..Self::changes(path, need, answer) }
     }
 

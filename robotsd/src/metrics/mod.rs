@@ -1,8 +1,8 @@
 //! Metrics for Prometheus.
 //!
 //! [`family`] lists the metric families. For each scrape, the modules that have the data add
-//! samples to an [`Exposition`], in any order: `sites` adds the samples of sites, and `admin` those
-//! of the process. The values are the same as in the status. Each worker counts its own requests,
+//! samples to an [`Exposition`], in any order: `sites` adds the samples of sites and of what they
+//! share (address lists, registry, store of rates), and `admin` those of the process. The values are the same as in the status. Each worker counts its own requests,
 //! and a scrape adds up the counts of all workers.
 //!
 //! No label value comes from a client. A label value is a name from the config or the registry, or

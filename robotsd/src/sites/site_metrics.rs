@@ -1,4 +1,5 @@
-//! Writes the metrics of sites, from the same data as their status.
+//! Writes the metrics of sites and of what they share (address lists, registry, store of rates),
+//! from the same data as their status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

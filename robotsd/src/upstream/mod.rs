@@ -16,11 +16,12 @@
 //! - [`mod@http2`] contains the HTTP/2 connections.
 //! - [`response_body`] is the response body that the edge reads.
 //!
-//! If a request gets no response, it is sent a second time if this cannot do harm. This is the case
-//! if the request was never sent, or if an HTTP/2 server reports that it did not process the
-//! request. It is also the case if the method is idempotent, there is no body, the connection had
-//! been idle before, and no byte of a response has arrived. The second attempt goes to another
-//! server, if there is one.
+//! A request that gets no response is sent a second time, to another server if there is one, in
+//! three cases:
+//! - The request was never sent, or an HTTP/2 server reports that it did not process the request.
+//! - The method is idempotent, the request has no body, no byte of a response has arrived, and the
+//!   connection had served other requests before. The server may have closed the idle connection.
+//! - The method is GET or HEAD, and an invalid response ended the connection with all its requests.
 
 mod endpoint;
 mod failure;

@@ -1,5 +1,6 @@
-//! How long a response may be used without a new fetch (RFC 9111). Existing crates for this
-//! implement whole HTTP caches, while a robots.txt needs only four directives.
+//! How long a response may be used without a new fetch (RFC 9111), and the [`Schedule`] of fetches:
+//! intervals, delays after failures, and random shifts. Existing crates for RFC 9111 implement whole
+//! HTTP caches, while a robots.txt needs only four directives.
 
 use std::time::{Duration, SystemTime};
 

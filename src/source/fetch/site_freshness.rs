@@ -1,5 +1,5 @@
-//! The meaning of responses for sites that fetch their own robots.txt. Failures and missing files
-//! are handled with care, because the result decides which rules the site enforces.
+//! Decides what a site that fetches its own robots.txt does with each response. Failures and missing
+//! files are handled with care, because the result decides which rules the site enforces.
 //!
 //! A state machine without a clock. After a response, it returns what to do next, and when to fetch
 //! again.
