@@ -660,7 +660,7 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
     }
     assert_has(
         explain(&["--version", "0123456789ab"]).failed(2),
-        &["contains no version of the site", " 0123456789ab\n"],
+        &["no version of the site that this user can read", " 0123456789ab\n"],
     );
     // The files that a process leaves must give the same answer, until the version is rolled back.
     running.end();
