@@ -168,7 +168,7 @@ fn a_category_stands_for_its_crawlers() {
     assert!(verdict("ClaudeBot").is_some_and(|row| row.contains("allow") && !row.contains("disallow")), "{out}");
     assert_eq!(verdict("Googlebot"), None);
     let unknown = ["explain", "--robots", "f", "--user-agent", "operator:Nobody", "/x"];
-    assert_has(&folder.run(unknown).failed(2), &["--user-agent \"operator:Nobody\": no crawler of the registry has"]);
+    assert_has(folder.run(unknown).failed(2), &["--user-agent \"operator:Nobody\": no crawler of the registry has"]);
 }
 
 #[test]

@@ -44,7 +44,8 @@ pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 pub(super) struct LogEvidence {
     /// Evidence by the name of the crawler.
     crawlers: HashMap<String, Arc<CrawlerEvidence>>,
-    /// Patterns of reverse DNS names. A [`NameQuestion`] contains an index into this list.
+    /// Patterns of reverse DNS names. The [`NameQuestions`] contain indexes
+    /// into this list.
     pub(super) patterns: Vec<Arc<[NamePattern]>>,
     pub(super) answers: Option<NameAnswers>,
     /// The trusted proxies of the config: their addresses prove nothing about clients.
