@@ -172,7 +172,7 @@ mod tests {
                 (Ok(_), true) => {}
                 (Err(error), false) => {
                     let error = error.to_string();
-                    let names = ["StateDir", &format!("Gate::accept of \"{hash}\"")];
+                    let names = ["StateDir", &format!("a gate that accepts \"{hash}\" (Gate::accept)")];
                     assert!(names.iter().all(|name| error.contains(name)), "{error}");
                 }
                 (opened, _) => panic!("{with_state}: {opened:?}"),

@@ -36,8 +36,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum CliCommand {
     /// Serve and enforce robots.txt in front of sites
-    #[command(after_help = "Exit status: 0 after a stop or an upgrade, 2 if robotsd cannot start, or if a \
-            thread that serves ends.")]
+    #[command(after_help = "Exit status: 0 after a stop or an upgrade. 2 if robotsd cannot start, or if a serving \
+            thread ends.")]
     Serve(ServeArgs),
     /// Show the state of a running robotsd, and which of its sites need attention
     #[command(after_help = "Exit status: 0 if robotsd serves what its config says. 1 if it is starting or \

@@ -112,7 +112,7 @@ impl Rejection {
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();
-        let accept = format!("open the site with Gate::accept of \"{hash}\"");
+        let accept = format!("open the site with a gate that accepts \"{hash}\" (Gate::accept)");
         let mut lines: Vec<_> = pending.objections.iter().flat_map(|it| &it.findings).map(|it| it.line).collect();
         lines.sort_unstable();
         lines.dedup();

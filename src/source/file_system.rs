@@ -120,8 +120,8 @@ pub(super) mod hanging {
         }
     }
 
-    /// Runs `call` on a thread. Panics if it does not return, because it then waits for the hanging
-    /// folder.
+    /// Runs `call` on a thread of its own and returns the result. Panics if `call` does not return
+    /// within a minute, because it then probably waits for the hanging folder.
     pub(in crate::source) fn returns<R: Send + 'static>(what: &str, call: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(call()));

@@ -9,11 +9,11 @@ keyword_enum! {
     /// Whether a [`Fix`] may be applied without a person reviewing it.
     #[derive(PartialOrd, Ord)]
     Safety, "a safety", {
-        /// The finding is gone, and no verdict, delay or other line changes for any crawler under
-        /// any reading.
+        /// The fix corrects the finding and changes nothing else: no verdict, delay or other line
+        /// for any crawler, under any reading.
         Safe = "safe",
-        /// The effect changes, a person may mean another correction, or a proof of safety would
-        /// have cost too much.
+        /// The fix changes the effect of the file, the author may have meant another correction,
+        /// or a proof that the fix is safe would have taken too long.
         Unsafe = "unsafe",
     }
 }

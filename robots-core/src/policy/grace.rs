@@ -78,9 +78,10 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
-    /// Returns the interval that may be enforced during the grace period: the longest interval of
-    /// the versions whose grace period has ended, limited to `interval`. `None` if these versions
-    /// have no delay. `select` is the same as in [`covers`](Self::covers).
+    /// Returns the interval that may be enforced at `now`. After the grace period, this is
+    /// `interval`. Before its end, it is the longest interval of the earlier versions whose own
+    /// grace period has ended, but at most `interval`. `None` if none of these versions has a delay.
+    /// `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,

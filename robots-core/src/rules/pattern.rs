@@ -261,10 +261,11 @@ mod tests {
         assert!(matches("/*%3A?x=%3A", "/a:?x=%3A", Reading::Standard));
         assert!(matches("/*%3A?x=%3A", "/?%3A?x=%3A", Reading::Standard));
         assert!(!matches("/*%3A?x=%3A", "/a:?x=:", Reading::Standard));
-        // A `*` may end in the path or in the query. So a `:` in the query matches as well,
-        // although a query spells `%3A` and `:` differently.
+        // The text that `*` matches may end in the path or in the query. The standard form of a
+        // path contains `:` instead of `%3A`, so the pattern also matches a `:` in the query.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
-        // A pattern without such an escape has only one encoded form.
+        // A pattern has further forms only if an escape after a `*` is decoded in paths but not in
+        // queries.
         for (pattern, texts) in
             [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MAX_TEXTS)]
         {

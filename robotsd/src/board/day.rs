@@ -111,7 +111,7 @@ impl DayRows {
         self.visitors.merge(&other.visitors);
     }
 
-    /// Reports whether a file may contain one more watch or lost time.
+    /// Reports whether one more watch or lost time can be added without exceeding [`MAX_TIMES`].
     pub(super) fn is_room(&self) -> bool {
         self.watches.len() + self.lost.len() < MAX_TIMES
     }

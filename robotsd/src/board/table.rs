@@ -511,9 +511,9 @@ impl Table {
     }
 }
 
-/// Splits rows by day. A watch is stored with its last day, and covers earlier days without counts.
-/// If an earlier day has counts, the watch is split at the end of that day. The file of one day
-/// therefore never claims that another day with counts is complete.
+/// Splits rows by day. A [`Watch`] that covers several days is stored with the last of them. If an
+/// earlier one of these days has counts, the watch is split at the end of that day. The file of a
+/// day therefore never claims that another day with counts is complete.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {

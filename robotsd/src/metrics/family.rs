@@ -140,11 +140,11 @@ families! {
         "Requests of a site by outcome, without requests for /robots.txt. untouched: no group of the file applies to \
          the agent; failed: passed because the decision ended in a bug of robotsd, also counted as untouched.";
     UPSTREAM_REQUESTS = Counter "robotsd_upstream_requests",
-        "Requests sent to the servers of a site: answered, or the reason why there was no answer.";
+        "Requests sent to the servers of a site. outcome is answered, or the reason why there was no answer.";
     QUESTIONS_WITHOUT_USER_AGENT = Counter "robotsd_questions_without_user_agent",
-        "Questions from other proxies about requests of a site without a User-Agent, so that no crawler is recognised.";
+        "Decision requests of other proxies without a User-Agent, by site. No crawler is recognised in them.";
     ROBOTS_TXT_REQUESTS = Counter "robotsd_robots_txt_requests",
-        "Requests for /robots.txt, by crawler and status code. crawler none: no crawler was recognised.";
+        "Requests for /robots.txt, by crawler and status code. crawler is none if the agent is not a crawler.";
     CRAWLER_REQUESTS = Counter "robotsd_crawler_requests",
         "Requests of crawlers by outcome, without requests for /robots.txt. crawler is a name of the registry, or the \
          class of an unregistered agent; after 256 combinations per site it is other.";

@@ -139,7 +139,11 @@ impl Inheritance {
         let lives = made.lives();
         let of_hosts =
             lives.iter().any(|live| live.name.strip_prefix(name).is_some_and(|file| self.was_off(name, file)));
-        let was = if of_hosts { "it was off for its hosts" } else { "it was off for an earlier site with this name" };
+        let was = if of_hosts {
+            "it was off for these hosts before"
+        } else {
+            "it was off for an earlier site with this name"
+        };
         let off = || format!("; enforcement is off, because {was}: `robotsd enforce on --site {word}` turns it on");
         let off = made.is_off().then(off).unwrap_or_default();
         let has_versions = lives.iter().any(|live| self.robots(name, &live.name).is_some());

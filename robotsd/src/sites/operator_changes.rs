@@ -190,8 +190,8 @@ impl Sites {
         owners(hosts).get(host).map(|name| (*name).clone())
     }
 
-    /// Adds the switches that are still off to a message, because `enforce on` does not change all
-    /// kinds of switches.
+    /// Appends the switches that are still off to the message of `enforce on`, because the command
+    /// changes only one of the switches.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();
         match site {

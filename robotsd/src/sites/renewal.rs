@@ -435,7 +435,7 @@ mod tests {
             let renamed = served.renew(&of("store", "shop.test")).unwrap();
             assert_eq!(switches(&renamed.sites), [Enforcement::Off]);
             let want = "site \"store\" is new, has hosts of \"shop\" and continues from its versions; enforcement is \
-                        off, because it was off for its hosts: `robotsd enforce on --site store` turns it on";
+                        off, because it was off for these hosts before: `robotsd enforce on --site store` turns it on";
             assert_eq!(renamed.come_and_gone[0], want);
             let other = served.renew(&of("other", "other.test")).unwrap();
             assert_eq!(switches(&other.sites), [Enforcement::On]);
@@ -556,7 +556,7 @@ mod tests {
             let renewal = served.renew(&moved).unwrap();
             let want = [
                 "site \"mixed\" is new, has hosts of \"one\" and continues from its versions; enforcement is off, \
-                 because it was off for its hosts: `robotsd enforce on --site mixed` turns it on",
+                 because it was off for these hosts before: `robotsd enforce on --site mixed` turns it on",
                 "site \"third\" is new",
             ];
             assert_eq!(renewal.come_and_gone, want);

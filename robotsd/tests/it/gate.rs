@@ -130,7 +130,7 @@ fn a_site_renamed_between_two_processes_keeps_its_file_and_switch() {
     assert_lacks(&checked, &["no site has this name"]);
     let running = folder.start();
     let want = "site \"store\" is new, has hosts of \"shop\" and continues from its versions; enforcement is off, because it \
-         was off for its hosts";
+         was off for these hosts before";
     running.wait_for_message("config", want);
     running.request("GET", "/robots.txt", &[("Host", "a.test")]).comes_with(200, OPEN);
     assert_eq!(running.request("GET", "/drafts/x.html", &draft).status, 200);

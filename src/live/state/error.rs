@@ -81,8 +81,8 @@ impl Error for StateError {
     }
 }
 
-/// A problem that begins or ends, with a [`StateDir`](crate::live::StateDir) or with the evidence
-/// of a `Verifier`. `Display` prints it in one line.
+/// The beginning or the end of a problem with a [`StateDir`](crate::live::StateDir), or with the
+/// evidence of a `Verifier`. `Display` prints the event in one line.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ProblemEvent<'a> {
@@ -145,14 +145,14 @@ pub struct Problem {
     pub text: String,
 }
 
-/// The kind of a [`Problem`], the most urgent kind first. A problem is removed when it is over,
-/// except [`ProblemKind::Damaged`].
+/// The kind of a [`Problem`]. The most urgent kind is the first variant. A problem is removed when
+/// it is over, except a problem of the kind [`ProblemKind::Damaged`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget it. Or only the
-    /// record of the live version cannot be saved; it would be needed if a later version could not
-    /// be saved. The write is retried.
+    /// The live or the pending version cannot be saved, so a restart would forget it. This is also
+    /// the kind if only the record of the live version cannot be written. A restart needs that
+    /// record if a later version cannot be saved. The write is retried.
     Save,
     /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
     /// retried.

@@ -314,7 +314,7 @@ impl SiteStore {
                 ))
             }
             (Ok(()), Err(StateError { path, cause, .. })) => Some(format!(
-                "{}: cannot be written, so a restart forgets versions that go live while other writes also fail: {cause}; \
+                "{}: cannot be written: {cause}; if later versions cannot be saved either, a restart forgets them; \
                  the write is retried",
                 path.display()
             )),

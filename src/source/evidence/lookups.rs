@@ -182,9 +182,9 @@ impl Lookups {
         last.store(second(self.clock.now()), Ordering::Relaxed);
     }
 
-    /// Reports whether the resolver answers; `None` if no query was sent. After a response, this is
-    /// true until a query fails more than [`ANSWERS`] later. A single response may be lost, and a
-    /// time without queries proves nothing.
+    /// Reports whether the resolver answers. `None` if no query was sent. The result is false if no
+    /// query was ever answered, or if the last failure was more than [`ANSWERS`] after the last
+    /// answer. Earlier failures do not count, because a single answer may be lost.
     pub(super) fn is_answered(&self) -> Option<bool> {
         let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
         let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();

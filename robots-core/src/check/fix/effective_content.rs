@@ -48,7 +48,8 @@ type Block = (bool, BTreeSet<Vec<u8>>);
 /// A directive and its value in normal form.
 type OtherLine = (Vec<u8>, Vec<u8>);
 
-/// A name as a reading compares it. Different readings may find different groups for one crawler.
+/// The value of a `User-agent` line, in the form that a reading compares with the names of
+/// crawlers. Two readings may therefore find different groups for the same crawler.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NameKey {
     Star,

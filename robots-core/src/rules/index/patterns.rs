@@ -175,10 +175,9 @@ impl Run {
     }
 }
 
-/// A set of bytes that distinguishes only 64 classes of bytes. Each digit and each punctuation
-/// character that paths use is a class of its own. The two cases of a letter share a class, and so
-/// do all other bytes. If a pattern contains a byte of a class that the path does not contain, it
-/// cannot match.
+/// A set of classes of bytes, one bit for each of the 64 classes. Each digit and each punctuation
+/// character that paths use has a class of its own. The two cases of a letter share a class. All
+/// other bytes share one class. A pattern cannot match a path that lacks a class of the pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OctetSet(u64);
 

@@ -286,7 +286,8 @@ impl HandshakesUnderWay {
     }
 }
 
-/// Time until the next check after a handshake was ended. By then, its permit is free.
+/// Time until the next check if [`HandshakesUnderWay::give_up`] has just ended a handshake. The
+/// ended handshake releases its permit within this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The result of the TLS handshake of a connection.
