@@ -321,10 +321,10 @@ impl RobotsLayer {
     /// `(StatusCode, Html(page))`.
     ///
     /// If the status of the response is 200, as after `Response::new(page)`, it is changed to 403,
-    /// because crawlers would otherwise treat the refusal as the page. Any other status is kept, and
-    /// so is every status of a pair. The function is not called for a request that exceeds its crawl
-    /// delay, because such a request always gets 429 ([`Event::limited`]). If this method is called
-    /// again, the new function replaces the previous one.
+    /// because crawlers would otherwise treat the refusal as the page. Any other status is kept.
+    /// The status of a pair is always kept. The function is not called for a request that exceeds
+    /// its crawl delay, because such a request always gets 429 ([`Event::limited`]). If this method
+    /// is called again, the new function replaces the previous one.
     ///
     /// The function is also called for gRPC calls ([`OriginalRequest::is_grpc_call`]), and its
     /// response is sent unchanged. A gRPC client does not understand an HTML page; use

@@ -80,7 +80,7 @@ impl Grace {
 
     /// Returns the interval that may be enforced at `now`. After the grace period, this is
     /// `interval`. Before its end, it is the longest interval of the earlier versions whose own
-    /// grace period has ended, but at most `interval`. `None` if none of these versions has a delay.
+    /// grace period has ended, but at most `interval`. `None` if no such version has a delay.
     /// `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,

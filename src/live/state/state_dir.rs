@@ -259,8 +259,8 @@ impl StateDir {
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()
     }
 
-    /// Returns a problem if a site was opened although the last entry of its history was more than
-    /// an hour in the future. Then the clock is wrong now, or was wrong when the entry was written.
+    /// Returns a problem if the last history entry of a site was more than an hour in the future
+    /// when the site was opened. The clock is wrong now, or was wrong when the entry was written.
     /// `None` if there is no such site, or if the clock has since passed the time of the entry.
     pub fn clock_problem(&self) -> Option<String> {
         let now = self.root.folder.disk.clock.now();
