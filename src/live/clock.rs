@@ -28,9 +28,9 @@ impl Clock {
         Self { read, since: None }
     }
 
-    /// Creates a clock that returns the time of the system's last clock tick, which is up to some
-    /// milliseconds ago. If the system has such a clock, reading it takes a fifth of the time of
-    /// the exact clock.
+    /// Creates a clock that returns the time of the system's last clock tick. This time may be some
+    /// milliseconds old, but on systems that provide such a clock, reading it takes only a fifth as
+    /// long as reading the exact time.
     pub(crate) fn coarse() -> Self {
         Self::new(coarse_time)
     }

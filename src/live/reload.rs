@@ -199,8 +199,8 @@ impl Reload {
     }
 }
 
-/// Prints one line. If a version is live, it includes the errors and warnings of the check
-/// ([`Report::summary`]).
+/// Prints the reload on one line. If the file was checked, the line also contains a summary of the
+/// errors and warnings that the check found ([`Report::summary`]).
 impl fmt::Display for Reload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outcome {
@@ -255,7 +255,7 @@ impl Notices {
         Self { listeners, queue: Mutex::default() }
     }
 
-    /// Queues a reload, and the snapshot that is live after it.
+    /// Queues a reload together with the snapshot that is live after the reload.
     pub(super) fn push(&self, reload: Reload, snapshot: Arc<Snapshot>) {
         self.queue.lock().waiting.push_back((reload, snapshot));
     }

@@ -16,7 +16,7 @@ use crate::rules::RobotsTxt;
 /// Two files of 350 KiB full of wildcards would take a second.
 const MAX_COMPARED: usize = 128 << 10;
 
-/// The reloads of a site, as the status and the history show them.
+/// The reloads of a site that the status and the history show.
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
     /// The last reload that was not a decision of an operator, and so the last that read the

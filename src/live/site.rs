@@ -273,7 +273,7 @@ impl Site {
     }
 
     /// Publishes a candidate like [`Site::offer`], but does not notify the listeners. The caller
-    /// does so after releasing its locks.
+    /// must notify them after it has released its locks.
     pub(super) fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
         let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> {
             let candidate = self.appended(publisher, candidate);

@@ -46,7 +46,7 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns the state of fetching, if the source fetches. Does not block.
+    /// Returns the state of fetching; `None` if the source does not fetch. Does not block.
     fn fetch_status(&self) -> Option<FetchStatus> {
         None
     }
@@ -197,7 +197,7 @@ impl Appending {
 #[derive(Clone, Debug)]
 pub struct Appendix(Arc<AppendixState>);
 
-/// A site that appends the parts to its robots.txt.
+/// A site that appends the parts of an [`Appendix`] to its robots.txt.
 pub(super) trait AppendsParts: Send + Sync {
     /// Appends the changed parts to the content that the source provided last.
     fn append_again(&self);

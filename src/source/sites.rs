@@ -51,8 +51,8 @@ enum SiteLookup {
 #[derive(Clone)]
 pub struct SiteMap {
     hosts: Arc<ArcSwap<HostMap<LiveRobots>>>,
-    /// The object that updates the map, such as a [`Directory`](super::Directory). Dropped with the
-    /// last clone of the map that contains it.
+    /// The object that updates the map, such as a [`Directory`](super::Directory). It is dropped
+    /// together with the last clone of this map.
     _follower: Option<Arc<dyn Any + Send + Sync>>,
 }
 

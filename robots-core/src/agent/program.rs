@@ -161,7 +161,7 @@ fn has_crawlers_contact(header: &Header<'_>) -> bool {
     header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).any(marked) || has_page_of_crawler(header)
 }
 
-/// Reports whether the header contains the address of a crawler's page, such as
+/// Reports whether the header contains a URL of a page about the crawler, such as
 /// `https://example.com/about/bot.html`.
 fn has_page_of_crawler(header: &Header<'_>) -> bool {
     header.parts.iter().any(|part| {
@@ -170,7 +170,7 @@ fn has_page_of_crawler(header: &Header<'_>) -> bool {
     })
 }
 
-/// Returns the host of an address.
+/// Returns the host in a URL, including the port if the URL has one. The URL may lack its scheme.
 fn host(address: &[u8]) -> &[u8] {
     let rest = &address[start_of_host(address)..];
     &rest[..memchr::memchr(b'/', rest).unwrap_or(rest.len())]

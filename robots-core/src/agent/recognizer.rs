@@ -110,8 +110,8 @@ impl Recognizer {
     /// The name may be `*`, the name, a header name or the first product token of a registered
     /// crawler, a whole `User-Agent` header, or the product token of an unregistered crawler.
     ///
-    /// Also returns which of these the name is. A header may name several agents; callers should
-    /// consider all of them.
+    /// Also returns which of these kinds the name has. A header may name several agents; callers
+    /// should consider all of them.
     ///
     /// ```
     /// use robots_core::agent::{Class, NamedAs, Recognizer, Registry};

@@ -65,7 +65,7 @@ impl Registry {
         let mut crawlers: Vec<Option<Arc<Crawler>>> = self.crawlers.iter().cloned().map(Some).collect();
         let places: HashMap<String, usize> =
             self.crawlers.iter().enumerate().map(|(at, crawler)| (crawler.name.to_ascii_lowercase(), at)).collect();
-        // The names of the rows in lower case, with the positions of the rows.
+        // Maps the names of the rows, in lower case, to the positions of the rows.
         let mut named: HashMap<String, usize> = HashMap::new();
         for (at, row) in rows.into_iter().enumerate() {
             let change = row.into();

@@ -49,10 +49,10 @@ struct Expectation {
 pub struct ExpectationOutcome {
     /// Number of pairs of agent and path that were evaluated.
     pub evaluated: usize,
-    /// Pairs with another verdict than expected, in the order of the expectations.
+    /// The pairs whose verdict is not the expected one, in the order of the expectations.
     pub unmet: Vec<Unmet>,
-    /// A suggestion for each unknown agent name that is similar to the name of a crawler, in one
-    /// line. An expectation about a misspelled crawler protects nothing.
+    /// One message for each unknown agent name that is similar to the name of a crawler. The
+    /// message suggests the correct name. An expectation about a misspelled name protects nothing.
     pub misspelled: Vec<String>,
 }
 
@@ -204,7 +204,7 @@ mod tests {
         let slip = outcome(shut, "Goglebot");
         assert!(slip.unmet.is_empty() && !slip.is_met());
         assert_eq!(slip.to_string(), "no crawler and no group is called \"Goglebot\": did you mean \"Googlebot\"?\n");
-        // The everyday name of a crawler, and the name of an assistant.
+        // One name is a common short name of a crawler, and the other is the name of an assistant.
         for (name, meant) in
             [("Google", "\"Googlebot\""), ("Claude", "\"ClaudeBot\" or \"Claude-User\" or \"Claude-SearchBot\"")]
         {

@@ -33,7 +33,7 @@ pub struct Fix {
 pub struct Fixes {
     /// The fixes. A fix that corrects several findings is contained only once.
     pub(super) fixes: Vec<Fix>,
-    /// Indexes of the fixes, by the index of the finding. Findings without a fix are missing.
+    /// Maps the index of each finding that has a fix to the index of this fix.
     pub(super) by_finding: BTreeMap<usize, usize>,
 }
 

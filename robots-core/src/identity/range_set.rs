@@ -55,8 +55,8 @@ impl RangeSet {
     fn contains_v6(&self, address: u128) -> bool {
         let upper = (address >> 64) as u64;
         let mut after = self.v6_index.not_above(&self.v6_upper, upper);
-        // Several ranges within one /64 have the same upper half. The whole starts are compared
-        // only in this case.
+        // Several ranges within one /64 have the same upper half. Only in this case are the starts
+        // of the ranges compared in full.
         if after.checked_sub(1).and_then(|at| self.v6_upper.get(at)) == Some(&upper)
             && self.v6.starts[after - 1] > address
         {

@@ -269,9 +269,9 @@ impl PolicyBuilder {
         self.with(|policy| policy.rate.burst = burst)
     }
 
-    /// Adds a rate override: another mode of rate limiting for some crawlers. The
-    /// [`mode`](Self::mode) does not limit it. If several rate overrides apply, the last one added
-    /// decides. Default: none. A second call adds to the first.
+    /// Adds a rate override, which sets another [`RateMode`] for some crawlers. The override also
+    /// applies if the [`mode`](Self::mode) of the policy is milder. If several rate overrides
+    /// apply, the last one added decides. Default: none. A second call adds another override.
     pub fn with_rate_override(self, over: Override<RateMode>) -> Self {
         self.with(|policy| policy.rate.overrides.push(over))
     }

@@ -74,8 +74,8 @@ pub struct RateLimit<'r> {
 
 impl RateRules {
     /// Returns the rate limit of an allowed request; `None` if its groups have no delay or the
-    /// policy does not limit it. `bound` returns the mode for the agent. `is_believed` is true if
-    /// the request gets the privileges of its crawler's name.
+    /// policy does not limit it. `bound` returns the mode that applies to the agent. `is_believed`
+    /// is true if the request gets the privileges of its crawler's name.
     pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,

@@ -102,7 +102,7 @@ crate::debug_as!(|it| SiteBuckets { site: it.shared.site, names: it.shared.names
 /// Number of lists of entries. They take 1 KiB in total and are allocated with the first entry.
 const LISTS: usize = 64;
 
-/// Buckets of a bounded number of names, created when a name first needs them.
+/// Buckets for a limited number of names. The bucket of a name is created when it is first needed.
 ///
 /// A delay in a group for `*` applies to hundreds of registered crawlers, but only a few of them
 /// visit a site. Entries are never removed, so neither lookups nor references to entries need a
@@ -234,7 +234,7 @@ impl NetworkBuckets {
         taken
     }
 
-    /// Reports whether a request would pass, without taking it and without adding an entry.
+    /// Reports whether a request would pass. The request is not counted, and no entry is added.
     fn look(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };

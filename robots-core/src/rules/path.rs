@@ -157,9 +157,9 @@ fn is_plain(target: &[u8]) -> bool {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // Short targets get the same check with a table. For each byte, it contains whether the
-        // byte is telling by itself, and whether it is the first or the second byte of a telling
-        // pair.
+        // Short targets are checked in the same way, but with a table. For each byte, the table
+        // contains whether the byte is telling by itself, and whether it is the first or the second
+        // byte of a telling pair.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];
@@ -316,7 +316,7 @@ mod tests {
         ] {
             assert!(forms(target).contains(&"/private/x".to_owned()), "{target}: {:?}", forms(target));
         }
-        // An ordinary URL has one path, whatever its query contains.
+        // An ordinary URL has only one path form, even if its query contains another path or URL.
         for (target, path) in [
             ("http://h.test/a?b=/private/x", "/a?b=/private/x"),
             ("https://u@h.test:8443/a?b=http://c/private#/private", "/a?b=http://c/private"),

@@ -112,13 +112,14 @@ pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: Admin
     ask_within((deadline, deadline), place, of, &|_| {})
 }
 
-/// Returns the timeout for the whole exchange.
+/// Returns how long a request for this target may take, including its response.
 fn whole_for(target: &str) -> Duration {
     let opens_files = matches!(target.split('?').next(), Some("/reload" | "/upgrade"));
     if opens_files { RELOADED } else { WHOLE }
 }
 
-/// Sends a request. Calls `announce` after `silent`, and returns an error after `whole`.
+/// Sends a request. If there is no response after the time `silent`, calls `announce`. If the
+/// response is not complete after the time `whole`, returns an error.
 fn ask_within<T: DeserializeOwned>(
     (silent, whole): (Duration, Duration),
     place: &AdminPlace,

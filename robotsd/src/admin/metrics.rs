@@ -70,8 +70,8 @@ fn gzip(text: &str) -> std::io::Result<Vec<u8>> {
     packer.finish()
 }
 
-/// Unit of times in `/proc/self/stat`, in ticks per second. All kernels that can run this program
-/// use the same value.
+/// Number of clock ticks per second. Times in `/proc/self/stat` are numbers of clock ticks. All
+/// kernels that can run this program use the same value.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Writes the metrics of this process. Metrics that the system does not provide are left out.

@@ -5,8 +5,8 @@
 //!
 //! The contents of a file are not trusted. If any byte is damaged, or the end of the file is
 //! missing, a fetch of robots.txt may be missing at any time of that day. The lines that can still
-//! be parsed are counted, but are not used to accuse a crawler: a lost line may have contained the
-//! fetch that excuses the crawler.
+//! be parsed are counted, but they are not evidence against a crawler: a lost line may have
+//! contained the fetch that excuses the crawler.
 //!
 //! Hourly rows of old days are folded, that is, merged into one row per crawler and day. The file
 //! with the daily rows replaces the file with the hourly rows by a rename. A process that is killed
@@ -169,8 +169,8 @@ impl DayRows {
         self.rows.len() + self.days.len()
     }
 
-    /// Changes the remaining records of a damaged day so that they cannot accuse a crawler on any
-    /// day.
+    /// Changes the remaining records of a damaged day so that they are not evidence against a
+    /// crawler on any day.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();

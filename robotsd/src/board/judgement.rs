@@ -1,13 +1,15 @@
 //! Decides whether a crawler that sent disallowed requests ignores robots.txt, or does not know the
 //! current rules yet.
 //!
-//! No crawler must be accused falsely. A request counts against a crawler only if **every** fetch
-//! that may have been the crawler's last one before the request accuses the crawler. A fetch
-//! accuses the crawler if the fetched version disallows the request, or if the fetch was more than
-//! 24 hours before the request (RFC 9309, section 2.4). These fetches may have been the last one:
+//! No crawler may be reported falsely. A request counts against a crawler only if **every** fetch
+//! that may have been the crawler's last one before the request is evidence against the crawler. A
+//! fetch is evidence against the crawler if the fetched version disallows the request, or if the
+//! fetch was more than 24 hours before the request (RFC 9309, section 2.4). These fetches may have
+//! been the last one:
 //!
 //! - the last fetch before the request, from the same origin, by a verified crawler that obeys one
-//!   of the same product tokens. Without such a fetch, the crawler is not accused;
+//!   of the same product tokens. Without such a fetch, the request does not count against the
+//!   crawler;
 //! - every later fetch by crawlers of the same operator, unless the client was an impostor;
 //! - every fetch that may have been missed, because no process was watching, enforcement was off,
 //!   or counts were lost.
@@ -124,8 +126,8 @@ pub(crate) struct Reading<'r> {
 /// Relation between the client that fetched robots.txt and the crawler that is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// A verified crawler that obeys one of the same product tokens. Its fetches can accuse the
-    /// judged crawler.
+    /// A verified crawler that obeys one of the same product tokens. Its fetches can be evidence
+    /// against the judged crawler.
     Chain,
     /// Another crawler of the operator, or an unverified client. Its fetches can only excuse the
     /// judged crawler.
@@ -170,8 +172,9 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
     let missed = gaps.iter().filter(|gap| gap.to > at && gap.from < case.last);
     let missed =
         missed.map(|gap| Candidate { version: gap.version.as_deref(), at: gap.to.min(case.last), is_seen: false });
-    // A possible but unseen fetch leads to `NotNewest` only if the last fetch that was seen does
-    // not accuse the crawler. If the seen fetch accuses it, the result is `Undecided`.
+    // If the last fetch that was seen is evidence against the crawler, and a later fetch may have
+    // been missed, it is unknown which version the crawler used. The result is then `Undecided`
+    // instead of `NotNewest`.
     let is_mild = !certain.accuses(case);
     let mut others = later.chain(missed).chain([certain]).filter(|candidate| !candidate.accuses(case)).peekable();
     if others.peek().is_none() {

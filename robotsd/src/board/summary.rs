@@ -28,7 +28,8 @@ pub(crate) struct Period {
     pub(crate) step: Second,
 }
 
-/// Whether the rows contain all evidence that is needed to accuse a crawler.
+/// Whether the rows contain all the evidence that is needed to report that a crawler ignores
+/// robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// The rows contain every fetch of robots.txt.
@@ -69,7 +70,7 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    // With partial evidence, no crawler is accused, but a recorded fetch can still excuse one.
+    // With partial evidence, no crawler is reported, but a recorded fetch can still excuse one.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);

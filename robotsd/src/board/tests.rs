@@ -205,7 +205,7 @@ fn counts_are_those_of_the_script() {
 }
 
 /// A restart is a gap: the crawler may have fetched another version from another server meanwhile.
-/// Fetches before a restart must therefore not accuse a crawler.
+/// Fetches before a restart must therefore not count against a crawler.
 #[test]
 fn restarts_accuse_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -308,7 +308,7 @@ fn accuses(said: &[Said]) -> bool {
 }
 
 /// Before a restart, a cache or another replica also served the site. The fetches recorded before
-/// the restart must not accuse a crawler.
+/// the restart must not count against a crawler.
 #[test]
 fn settings_of_today_do_not_judge_the_past() {
     for before in [settings(false, 1), settings(true, 2)] {
@@ -495,8 +495,8 @@ fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
 }
 
 /// In the second in which a host is added, a crawler may fetch another version from the previous
-/// server of the host, and then send a request to this process. The request must not accuse the
-/// crawler, even if the records of that second are already written.
+/// server of the host, and then send a request to this process. The request must not count against
+/// the crawler, even if the records of that second are already written.
 #[test]
 fn the_second_in_which_hosts_come_accuses_no_crawler() {
     let comes = START + DAY + HOUR;

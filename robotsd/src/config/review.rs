@@ -426,8 +426,8 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// Finds sites that refuse requests although a restart would forget the kill switch. The note is at
-/// the first such site.
+/// Finds sites that refuse requests although a restart would forget the kill switch. The note is
+/// placed at the first such site.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;

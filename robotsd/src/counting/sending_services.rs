@@ -15,12 +15,13 @@ use tower_robots::parts::OriginalRequest;
 use tower_robots::policy::RateLimit;
 use tower_robots::rules::Authority;
 
-/// Recognises services by the site's registry. Finds nothing until `follow` is called.
+/// Recognises the services that refer visitors, by their hosts in the site's registry. No service
+/// is recognised until `follow` has set the registry.
 #[derive(Debug, Default)]
 pub(crate) struct SendingServices(ArcSwap<Registry>);
 
 impl SendingServices {
-    /// Replaces the registry that is used.
+    /// Sets the registry that is used from now on.
     pub(crate) fn follow(&self, registry: &Arc<Registry>) {
         if !Arc::ptr_eq(&self.0.load(), registry) {
             self.0.store(Arc::clone(registry));

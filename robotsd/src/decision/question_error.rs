@@ -1,7 +1,7 @@
 //! Counts and logs questions that contain no original request or a malformed one.
 //!
-//! A client may be able to cause such questions at line rate. So each kind of error is logged at
-//! most once per second for each preset, with the number of errors so far.
+//! A client may be able to cause such questions as fast as it can send requests. So each kind of
+//! error is logged at most once per second for each preset, with the number of errors so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -153,7 +153,7 @@ impl Drop for RegisteredConnection {
     }
 }
 
-/// A claim on the slot of an open connection. The connection frees the slot by closing.
+/// A claim on the slot of an open connection. The slot becomes free when the connection closes.
 #[derive(Debug)]
 pub(crate) struct SlotClaim {
     connection: Arc<ConnectionState>,

@@ -78,7 +78,7 @@ pub(crate) struct ConnectionState {
     /// Whether the next HTTP/1.1 response must announce that the connection closes after it.
     pub(crate) is_leaving: Flag,
     pub(crate) delivery: Delivery,
-    /// The interim responses of the request in progress, on HTTP/1.1.
+    /// The interim responses to the current request, if the connection uses HTTP/1.1.
     interim: InterimQueue,
     /// The tunnel to run after the connection has switched protocols.
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,

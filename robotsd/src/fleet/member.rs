@@ -47,7 +47,7 @@ pub(crate) struct Member {
     reached: BTreeMap<String, String>,
 }
 
-/// Result of comparing the last document with the knowledge of the replica.
+/// Result of comparing the last document with the entries that the replica knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DocumentState {
     /// No document has been read yet.
@@ -119,8 +119,8 @@ impl Member {
         lacking.map(|(site, accept)| (&**site, accept))
     }
 
-    /// Notes that a version is live on this replica. If it is the accepted one, the accept is
-    /// fulfilled.
+    /// Notes that a version is live on this replica. If this version is the accepted one, the
+    /// accept is fulfilled.
     pub(crate) fn serves(&mut self, site: &str, hash: &str) {
         let met = self.accepts.get(site).filter(|accept| accept.is_of(hash)).map(|accept| accept.id.clone());
         self.reached.extend(met.map(|id| (site.to_owned(), id)));

@@ -294,8 +294,8 @@ mod tests {
             takes(&mut budget, 6);
         }
         for _ in 0..100_000 {
-            // The server sends small messages. For each, the client updates both windows and sends
-            // a PING.
+            // The server sends small messages. After each message, the client updates both windows
+            // and sends a PING.
             budget.sent(frame(DATA, 20));
             [8, 8, 6].into_iter().for_each(|kind| takes(&mut budget, kind));
         }

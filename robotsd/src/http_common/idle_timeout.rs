@@ -8,8 +8,8 @@
 //! side learns of the wait, it may read ahead, or end the response because its connection is needed
 //! elsewhere.
 //!
-//! Most small bodies are written without waiting, so the timer is created at the first wait. It is
-//! kept for the next one.
+//! The timer is created when a write has to wait for the first time, because most small bodies are
+//! written without waiting. Later waits use the same timer.
 
 use std::future::Future;
 use std::io;

@@ -244,8 +244,8 @@ impl ExpositionFormat {
     }
 }
 
-/// Reports whether to compress the text. It is compressed if the client accepts gzip and does not
-/// prefer `identity`.
+/// Reports whether to compress the text: the client must accept gzip, and must not prefer
+/// `identity`.
 pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
     let (mut gzip, mut identity) = (0, 0);
     for coding in list(fields, &ACCEPT_ENCODING) {

@@ -100,7 +100,8 @@ pub(crate) struct AppendReport {
     pub(crate) left_out: Option<String>,
 }
 
-/// A hook, and the state of its request about the newest live version.
+/// A publish hook, and the state of the request that informs its receiver about the newest live
+/// version.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PublishHookReport {
     /// Scheme and host of the receiver.

@@ -45,8 +45,8 @@ struct AddressPlace {
     socket: AddressSocket,
 }
 
-/// Accepts connections on a listener until this is dropped. Then, connections without a complete
-/// request are closed.
+/// Accepts connections on a listener until this value is dropped. Connections without a complete
+/// request are then closed.
 #[derive(Debug)]
 struct Accepting {
     slots: Arc<ConnectionSlots>,

@@ -115,8 +115,8 @@ impl<'a> ControlLoop<'a> {
         }
         self.active.sites.finish_hooks().await;
         self.active.state.audit.finish().await;
-        // After an upgrade, the heartbeat must stay, because it is now the heartbeat of the new
-        // process, which has the same name.
+        // After an upgrade, the heartbeat must not be removed: the new process has the same name,
+        // so the heartbeat now belongs to it.
         if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| self.upgrade.successor.is_none()) {
             let _ = timeout(LEFT, fleet.leave()).await;
         }

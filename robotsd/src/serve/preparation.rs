@@ -310,8 +310,8 @@ mod tests {
         }
     }
 
-    /// Acts like `mv robotsd.toml old; mv new robotsd.toml`, and does the same with the file of a
-    /// host.
+    /// Replaces the config in the same way as `mv robotsd.toml old; mv new robotsd.toml`, and
+    /// replaces the file of a host in this way too.
     #[test]
     fn a_process_that_takes_the_place_of_another_waits_for_the_end_of_a_replacement() {
         let folder = tempfile::tempdir().unwrap();

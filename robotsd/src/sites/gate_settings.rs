@@ -102,7 +102,7 @@ impl GateSettings {
         self.basis.baseline.as_ref().filter(|_| self.is_on()).map(|file| &**file.get_ref())
     }
 
-    /// Reports whether the gate could last read this file.
+    /// Reports whether the gate's last attempt to read this file succeeded.
     pub(super) fn has_read(&self, path: &Path) -> bool {
         let is = |file: &Option<Spanned<PathBuf>>| file.as_ref().is_some_and(|file| file.get_ref() == path);
         let is_noted = |about| self.pages.note_about(about).is_some();

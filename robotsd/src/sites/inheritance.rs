@@ -52,7 +52,7 @@ impl HostsOfSite {
     }
 }
 
-/// For each new site, the previous sites that had its hosts. They are in the order of these hosts.
+/// For each new site, the previous sites that had its hosts, in the order of these hosts.
 #[derive(Debug, Default)]
 pub(super) struct Inheritance(HashMap<String, Vec<(String, FormerSite)>>);
 

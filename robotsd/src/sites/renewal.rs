@@ -391,7 +391,7 @@ mod tests {
         };
         let agents = "[agents]\nregistry_extra = \"crawlers.toml\"\n";
         let served = Sites::open(&of(""), false, &Log::nowhere()).unwrap();
-        // The last thing that is found in this config is an error: a missing file.
+        // The config contains an error that is found last: a file is missing.
         let missing = "[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\n\
                        robots = { path = \"missing.txt\", on_missing = \"fail\" }\n";
         served.renew(&of(&format!("{missing}{agents}"))).unwrap_err();

@@ -1,13 +1,14 @@
-//! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder. Keeps the
-//! pages up to date that the gate protects.
+//! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder. With them,
+//! this module updates the list of pages that the gate protects.
 //!
 //! The public host names of the site are not resolved, and nothing is read from other hosts. The
-//! number of bytes, redirects and servers, and the time, are limited.
+//! numbers of bytes, redirects and servers are limited, and so is the time.
 //!
-//! These pages are those in the sitemaps, and those that search engines request most. Publishing a
-//! version does not wait for reading them: the gate uses the pages that are known at that time. If
-//! a sitemap cannot be read, the known pages are kept. If it lists less than half of the known
-//! pages, it still replaces them. In both cases, a note reports this.
+//! The gate protects the pages in the sitemaps, and the pages that search engines request most.
+//! When a version is published, the gate uses the pages that are known at that time, and does not
+//! wait until the sitemaps are read. If a sitemap cannot be read, the known pages are kept. If the
+//! sitemap lists less than half of the known pages, its pages still replace them. In both cases, a
+//! note reports this.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};

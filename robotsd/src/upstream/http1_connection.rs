@@ -39,8 +39,8 @@ pub(super) struct UpstreamConnection {
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
-    /// Whether the last response could not have a body, whatever its length fields declared. If the
-    /// upstream sent a body nevertheless, its bytes may arrive now.
+    /// Whether the last response could not have a body, even if its length fields declared one. If
+    /// the upstream sent a body nevertheless, its bytes may arrive now.
     is_doubtful: bool,
     /// Time when the last exchange ended.
     idle_since: Instant,

@@ -221,8 +221,9 @@ impl Health {
                 if record.fails < self.policy.max_fails {
                     return None;
                 }
-                // If the server had been in service for at least as long as its last outage, the
-                // length of outages starts from `eject` again.
+                // Each outage lasts twice as long as the previous one. After the server was in
+                // service for at least as long as its last outage lasted, the next outage has the
+                // initial length `eject` again.
                 if record.returned.is_none_or(|returned| now.saturating_duration_since(returned) >= record.span) {
                     record.span = Duration::ZERO;
                 }

@@ -217,8 +217,8 @@ pub(super) struct UploadProgress {
     taken: AtomicU64,
     /// Whether the upstream waits for the client to continue its request body.
     pub(super) awaits_client: Flag,
-    /// Index in [`FailureKind::ALL`] of the reason why the body ended early. Out of range if it did
-    /// not.
+    /// Index in [`FailureKind::ALL`] of the reason why the body ended early. If the body did not
+    /// end early, the index is out of range.
     failure: AtomicU8,
 }
 

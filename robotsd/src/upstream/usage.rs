@@ -59,7 +59,7 @@ pub(super) struct Usage {
 /// Value of `stalled` for a transfer that has been aborted.
 const GIVEN_UP: u64 = u64::MAX;
 
-/// A stall of a client that was observed. It may be over by now.
+/// A stall of a client, as it was observed. The stall may have ended since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stall {
     since: u64,

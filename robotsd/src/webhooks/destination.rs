@@ -42,7 +42,8 @@ pub(crate) struct HookHost {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ListedHost {
-    /// A host name in lower case. It is allowed no matter which addresses it resolves to.
+    /// A host name in lower case. This host is allowed regardless of the addresses that the name
+    /// resolves to.
     Name(String),
     Network(Network),
 }

@@ -1,4 +1,5 @@
-//! The gate: the conditions for a version to go live without an operator.
+//! The gate: decides whether a new version goes live automatically, or has to wait until an
+//! operator accepts it.
 //!
 //! 1. A version passes if its hash is in the list of [`Gate::accept`], or if it is the version that
 //!    was accepted last.

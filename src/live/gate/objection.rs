@@ -27,7 +27,7 @@ const SHOWN: usize = 3;
 pub struct Objection {
     /// The kind of the objection.
     pub kind: ObjectionKind,
-    /// The objection as a clause.
+    /// The objection as a clause, for use in messages.
     pub text: String,
     /// All check findings that caused this objection. Empty for other kinds, and if an earlier
     /// process saved the objection.
@@ -234,8 +234,8 @@ pub(super) struct PageList {
 }
 
 impl WatchedPages {
-    /// Replaces the list of this name, or removes it if `pages` is empty. Objections print the name
-    /// after "pages", so write it as `of the sitemaps` or `of urls.txt`.
+    /// Replaces the list of this name, or removes it if `pages` is empty. Objections print "pages"
+    /// and the name, so choose a name such as `of the sitemaps` or `of urls.txt`.
     pub fn set(&self, name: &str, pages: impl IntoIterator<Item = Page>) {
         let pages: Arc<[Page]> = pages.into_iter().collect();
         let mut lists = self.0.lock();

@@ -28,7 +28,7 @@ const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 pub(in crate::live) struct Disk {
     /// Whether this is a read-only view. Every write is then skipped, and reported as successful.
     pub(in crate::live) is_read_only: bool,
-    /// The clock for the stamps that are written to files.
+    /// The clock for the times that are written to files.
     pub(in crate::live) clock: Clock,
     /// How long to wait for the lock of a folder if another handle holds it.
     pub(in crate::live) lock_patience: Duration,

@@ -175,7 +175,7 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// Returns the message for the end of the problem.
+    /// Returns the message that listeners get when the problem has ended.
     const fn over(self) -> &'static str {
         match self {
             Self::Save => "the live version is saved again",
@@ -213,7 +213,8 @@ impl Problems {
         self.current.lock().get(&kind).cloned()
     }
 
-    /// Reports whether every change is written, and no known problem prevents further writes.
+    /// Reports whether all changes are written to disk, and no known problem prevents further
+    /// writes.
     pub(super) fn is_all_written(&self) -> bool {
         use ProblemKind::{History, Save, Switch, Unwritable};
         let current = self.current.lock();
@@ -226,13 +227,14 @@ impl Problems {
         self.current.lock().iter().map(problem).collect()
     }
 
-    /// Begins or ends the problem of this kind. Notifies the listeners if the problem has changed.
+    /// Stores the current problem of this kind; `None` if the problem has ended. Notifies the
+    /// listeners if the problem has changed.
     pub(super) fn set(&self, kind: ProblemKind, problem: Option<String>) {
         self.set_shown(kind, problem, str::to_owned);
     }
 
-    /// Like [`Problems::set`], but listeners get the message that `shown` returns for the problem.
-    /// They are not notified if only this message has changed.
+    /// Stores the problem like [`Problems::set`], but the listeners get the message that `shown`
+    /// returns for it. If only this message has changed, the listeners are not notified.
     pub(super) fn set_shown(&self, kind: ProblemKind, problem: Option<String>, shown: impl Fn(&str) -> String) {
         let before = match &problem {
             Some(problem) => self.current.lock().insert(kind, problem.clone()),

@@ -4,9 +4,11 @@
 //! place. This also fails if the file system is read-only, or copies data instead of overwriting
 //! it; a restart then does not know that a later version was live.
 //!
-//! The record does not replace `state.json`: stamps show which of the two is newer, and an outdated
-//! record is ignored. For the same reason, the file of the kill switch of all sites is created at
-//! the first start, and is overwritten in place if it cannot be replaced.
+//! The record does not replace `state.json`. Both files contain a stamp, a number that is greater
+//! for later writes. If the record has the smaller stamp, it is outdated and is ignored.
+//!
+//! The file of the kill switch of all sites is also created at the first start, so that it can be
+//! overwritten in place if no new file can be written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -86,7 +88,7 @@ const DIGEST: usize = 16;
 ///
 /// The file has two slots, which are written alternately, each with its own digest. If one slot is
 /// truncated, it is ignored, and the other one remains valid. Each slot and `state.json` have a
-/// stamp. If a slot has the newer stamp, `state.json` could not be written after it.
+/// stamp. If the stamp of a slot is greater, `state.json` could not be written after the slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,

@@ -139,14 +139,15 @@ impl SiteState {
         written
     }
 
-    /// Returns why the kill switch counts as off although no operator has switched it off; `None`
-    /// if its file could be read.
+    /// Returns the problem if the file of the kill switch is damaged or could not be read.
+    /// Enforcement is then off, although no operator has switched it off. Returns `None` if there
+    /// is no such problem.
     pub(in crate::live) fn unread_switch(&self) -> Option<String> {
         self.store.problems.get(ProblemKind::UnreadSwitch)
     }
 
-    /// Begins the problem that the served version is older than the version before the restart;
-    /// `None` ends it.
+    /// Records the problem that the served version is older than the version before the restart.
+    /// `None` ends this problem.
     pub(in crate::live) fn is_behind(&self, problem: Option<String>) {
         self.store.problems.set(ProblemKind::Behind, problem);
     }
@@ -222,7 +223,7 @@ impl Unwritten {
         state.is_none() && record.is_none() && entries.is_empty()
     }
 
-    /// Drops the oldest entries if there are more than the history keeps.
+    /// Drops the oldest entries if the history has more than the maximum number of entries.
     fn bound(&mut self) {
         while self.entries.len() > MAX_HISTORY {
             self.entries.pop_front();

@@ -216,8 +216,8 @@ impl StateDir {
         is_written
     }
 
-    /// Opens the folder again after [`StateDir::hand_over`], if no other process has replaced this
-    /// one. Writes the changes that were made in the meantime.
+    /// Opens the folder again after [`StateDir::hand_over`], unless another process has replaced
+    /// this one. Writes the changes that were made since `hand_over`.
     ///
     /// # Errors
     ///

@@ -80,8 +80,8 @@ fn hex(octets: &[u8]) -> String {
 }
 
 impl VersionHashPrefix {
-    /// Minimum number of hex digits. With 48 bits, the versions of one site have different
-    /// prefixes, unless somebody constructs equal ones deliberately.
+    /// Minimum number of hex digits. Prefixes of 48 bits differ between the versions of one site,
+    /// unless somebody deliberately constructs two versions with the same prefix.
     pub const MIN_DIGITS: usize = 12;
 
     /// Reports whether the hash starts with this prefix.

@@ -24,7 +24,7 @@ use crate::live::{Clock, Mutex};
 use crate::source::follow::{read_json, write_json};
 
 /// Maximum number of paths with a breaker. If crawlers were recently verified on that many paths,
-/// claims on all other paths are not refuted.
+/// claims received over any other path are not refuted.
 const MAX_PATHS: usize = 4_096;
 
 /// The way that a request took to this process, identified by site and listener; not a URL path. On
@@ -78,7 +78,7 @@ struct Counted {
     listener: Box<str>,
     crawler: Box<str>,
     breaker: PathBreaker,
-    /// When a claim on this path was last counted.
+    /// When a claim received over this path was last counted.
     used: SystemTime,
 }
 
@@ -147,7 +147,7 @@ impl ClaimPaths {
         counted.breaker.applied_to(identity, now)
     }
 
-    /// Returns the suspect paths: failing claims on them are not refuted.
+    /// Returns the suspect paths. A failing claim received over a suspect path is not refuted.
     pub(super) fn suspects(&self, now: SystemTime) -> Vec<SuspectPath> {
         let mut suspects: Vec<SuspectPath> = Vec::new();
         for paths in self.shards.iter().map(Mutex::lock) {
@@ -200,8 +200,8 @@ impl ClaimPaths {
     }
 
     /// Returns a hash of the path, the client, the method and the current minute. A verified claim
-    /// is counted only if its hash is new. Only a few integers are hashed, because this runs for
-    /// every request of a crawler.
+    /// is counted only if no claim with the same hash was counted before. Only a few integers are
+    /// hashed, because this function runs for every request of a crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
         let client = address.map_or(0, |address| bits(address.get()));
         self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))
@@ -342,7 +342,7 @@ impl SavedPaths {
                 continue;
             }
             let (file, to_write) = (self.clone(), text.clone());
-            // Written on another thread, because writing to a disk blocks.
+            // Another thread writes the file, because writing to a disk blocks.
             let saved = tokio::task::spawn_blocking(move || write_json(&file.0, &to_write)).await;
             match saved {
                 Ok(Ok(())) => {
@@ -424,10 +424,10 @@ mod tests {
         assert_eq!(judge("real", VERIFIED, now), VERIFIED);
         flood(2 * MAX_PATHS, 1);
         assert_eq!(judge("real", REFUTED, now), REFUTED);
-        // If all claims on a path are invented, the path is reported for at most a day.
+        // A path over which only invented claims were received is a suspect path for at most a day.
         assert_eq!(paths.suspects(now).len(), MAX_PATHS - 1);
         assert_eq!(paths.suspects(now + DAY + DAY), []);
-        // If no claim on a path was verified for a day, another path may displace it.
+        // If no claim received over a path was verified for a day, another path may displace it.
         flood(4 * MAX_PATHS, DAY.as_secs() + 2);
         assert!(paths.shards.iter().all(|shard| shard.lock().values().all(|counted| &*counted.site != "real")));
     }

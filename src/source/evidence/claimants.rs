@@ -1,5 +1,5 @@
-//! When addresses that claim to be crawlers were first seen. Also contains the map of limited size
-//! that stores these times and other results.
+//! Stores when each address first claimed to be a crawler. This module also contains the map of
+//! limited size that stores these times and other results.
 
 use crate::live::Mutex;
 use std::collections::HashMap;

@@ -124,9 +124,9 @@ impl Lookups {
         };
         let meant = RdnsCheck::through(outcome, names.last_verified(), now);
         if meant != outcome {
-            // No address of this operator was verified within the last hour, so the resolver may
-            // not answer queries about its names. Looking up a previously verified address shows
-            // whether the resolver answers them.
+            // No address of this operator was verified within the last hour, so it is unknown
+            // whether the resolver answers queries about the operator's names. To find out, an
+            // address that was verified earlier is looked up again.
             if let Some(proof) = names.proof_due(now) {
                 self.enqueue(proof, names);
             }

@@ -60,8 +60,8 @@ struct MethodBreaker {
 }
 
 impl PathBreaker {
-    /// Creates a breaker without counts. The times are when an earlier process last verified the
-    /// crawler on this path, by its address and by a signature.
+    /// Creates a breaker without counts. The parameters are the times when an earlier process last
+    /// verified the crawler on this path: by its address, and by a signature.
     pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
         let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
         Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
@@ -214,8 +214,8 @@ struct SeenSlots(u128);
 const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
 
 impl RecentAddresses {
-    /// Records that an address was seen in the current slot. If the last hour already has the
-    /// maximum number of addresses, ignores a new address.
+    /// Records that an address was seen in the current slot. A new address is ignored if the
+    /// maximum number of addresses were already seen in the last hour.
     fn see(&mut self, address: IpAddr) {
         if let Some(slots) = self.seen.get_mut(&address) {
             self.in_hour += usize::from(!slots.is_in_hour());

@@ -85,8 +85,8 @@ pub(super) struct OperatorTable(Mutex<Operators>);
 
 #[derive(Debug, Default)]
 struct Operators {
-    /// The names of all registries since the start. No names are removed, because their numbers are
-    /// part of cache keys.
+    /// The reverse DNS names of the operators in all registries that this process has used. Names
+    /// are never removed, because their numbers are part of cache keys.
     names: Vec<Arc<OperatorNames>>,
     /// Verified addresses that an earlier process has saved.
     proofs: Vec<ResolverProof>,

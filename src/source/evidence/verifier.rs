@@ -159,7 +159,7 @@ impl Verifier {
     /// request took to this process.
     ///
     /// Missing evidence is fetched or looked up for later requests. If many checks fail on a path,
-    /// the path is probably unreliable, so claims on it are not refuted.
+    /// the path is probably unreliable, so claims received over it are not refuted.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let mut identified = request.identify(self, now);
         // Signed requests that do not name a registered crawler are counted together. Otherwise
@@ -380,7 +380,8 @@ pub struct VerifierStatus {
     pub waiting_names: usize,
     /// Number of stored results of checking signatures, at most 5,120.
     pub known_signatures: usize,
-    /// Paths that may change addresses or signatures. Failed claims on them are not refuted.
+    /// Paths that may change addresses or signatures. Failed claims received over them are not
+    /// refuted.
     pub suspects: Vec<SuspectPath>,
     /// Why the times when crawlers were last verified on each path cannot be saved, or why the
     /// times of an earlier process could not be loaded. Without these times, a new process does not

@@ -106,8 +106,8 @@ impl Fetcher {
     /// Sends one request like [`Fetcher::exchange`], but for a body that may be large. The future
     /// returns the response without its body; the [`FetchBody`] returns the body in parts of some
     /// KiB. A part is read from the server only when [`FetchBody::part`] is called, and at most
-    /// [`FetchRequest::most`] bytes are read in total. Until the body is read or dropped, this is
-    /// one of the fetcher's concurrent fetches.
+    /// [`FetchRequest::most`] bytes are read in total. The request counts as one of the fetcher's
+    /// concurrent fetches until its body is read completely or dropped.
     ///
     /// ```no_run
     /// use tower_robots::source::fetch::FetchRequest;

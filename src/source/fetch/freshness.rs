@@ -63,7 +63,7 @@ impl Freshness {
         self.rest(self.shared_max_age.or(self.max_age))
     }
 
-    /// Reports whether the response may be stored. It may not if it has `no-store`.
+    /// Reports whether the response may be stored, which `no-store` forbids.
     pub(super) const fn is_storable(&self) -> bool {
         !self.is_unstorable
     }

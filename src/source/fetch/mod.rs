@@ -5,8 +5,8 @@
 //!
 //! - A *crawler* needs to know whether it may fetch pages. If the server fails, it may not; if the
 //!   file is missing, it may. [`CrawlerCache`] implements this for authors of crawlers.
-//! - A *site* needs to know its own rules, and a failing server does not provide them. So
-//!   [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
+//! - A *site* needs to know its own rules, and a response of a failing server does not contain
+//!   them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
 //!   [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version while fetches
 //!   fail, and never disallow everything because of a failure. If the file is missing, they stop
 //!   enforcing it only after a day.

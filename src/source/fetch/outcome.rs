@@ -124,8 +124,8 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 pub struct FetchError {
     /// Kind of failure.
     pub kind: FetchErrorKind,
-    /// Address of the server, for a single request. `None` if the connection failed, or if
-    /// redirects were followed.
+    /// Address of the server that a single request was sent to. `None` if no connection was made,
+    /// or if the fetch follows redirects and may have used several servers.
     pub address: Option<SocketAddr>,
     pub(super) cause: Option<Arc<dyn Error + Send + Sync>>,
 }

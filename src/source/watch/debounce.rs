@@ -69,8 +69,8 @@ pub(super) struct Debounce {
 }
 
 impl Debounce {
-    /// Creates the timing of a new target. No worker processes the target before
-    /// [`Debounce::finish`] is called.
+    /// Creates the state of a new target. The state is initially `Running`, so that no worker reads
+    /// the target before [`Debounce::finish`] is called.
     pub(super) fn new(poll: Duration, now: Instant) -> Self {
         Self {
             work: Activity::Running,

@@ -81,7 +81,7 @@ struct WatchedTarget {
     /// The registered names that lead to the target. Only workers lock this, while they look up
     /// folders, which blocks if the file system hangs.
     registered: Mutex<BTreeSet<WatchedName>>,
-    /// Why the file system does not report events for the target, if so. Locked only briefly.
+    /// The reason if the file system does not report events for the target. Locked only briefly.
     problem: Mutex<Option<String>>,
 }
 

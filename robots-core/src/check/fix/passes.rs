@@ -176,7 +176,7 @@ enum EditOutcome {
     SameEffect,
     /// The findings are gone, but the effect changes or could not be compared.
     OtherEffect,
-    /// The findings are not gone, or checking this would cost too much.
+    /// Some findings remain, or it would cost too much to check whether they remain.
     NotCorrected,
 }
 

@@ -7,7 +7,7 @@ use super::{DocumentError, DocumentErrorKind, MAX_PREFIXES};
 use crate::agent::Network;
 use crate::identity::range_set::RangeSet;
 
-/// Maximum size of a list, in bytes. The largest published list has 100 KiB.
+/// Maximum size of a list, in bytes. The size of the largest published list is 100 KiB.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Minimum length of an IPv4 prefix. A shorter prefix cannot be the network of one operator.

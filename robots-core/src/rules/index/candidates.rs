@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn copies_stay_within_twice_the_file_and_the_sets_of_most_groups_come_first() {
-        // There are 13 rules, so 26 may be copied. The set of three groups needs 13 copies, and the
-        // rest is enough for only one of the other sets.
+        // The file has 13 rules, so at most 26 copies of rules are allowed. The set of three groups
+        // needs 13 copies, and the rest is enough for only one of the other sets.
         let sets = [vec![0, 1], vec![0, 1, 2], vec![0, 2], vec![1, 2]];
         assert_eq!(merged(&sets, &candidates(&[10, 2, 1])), [true, true, false, false]);
         // A set that needs exactly the remaining number of copies is merged.

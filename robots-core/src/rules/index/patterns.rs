@@ -136,14 +136,15 @@ impl<'p, 'w> Tried<'p, 'w> {
         Self { path, octets: None, missing: Missing::default(), work }
     }
 
-    /// Takes the cost of a walk along a trie from the budget. Returns `false` if the budget was not
-    /// enough.
+    /// Subtracts the cost of a walk along a trie from the budget. Returns `false` if the budget was
+    /// not enough.
     pub(super) const fn take_walk(&mut self) -> bool {
         self.work.take(WALK + self.path.len() / 8)
     }
 
-    /// Takes the cost of looking up a gram at every byte of the path from the budget. Such a lookup
-    /// takes up to 8 ns. Returns `false` if the budget was not enough.
+    /// Subtracts the cost of a scan of the path from the budget. A scan looks up three bytes at
+    /// each position of the path, and each lookup takes up to 8 ns. Returns `false` if the budget
+    /// was not enough.
     pub(super) const fn take_scan(&mut self) -> bool {
         self.work.take(24 * self.path.len())
     }

@@ -171,12 +171,13 @@ impl Tries {
             word = u64::from(word as u32) | (self.labels.len() as u64) << 32;
             self.labels.extend_from_slice(&label[INLINE_OF_LONG..]);
         }
-        // A label is at most as long as a line whose bytes are all escaped, which is below 2^16.
+        // The cast cannot truncate: a label is part of a line, and even a line whose bytes are all
+        // escaped is shorter than 2^16 bytes.
         self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
-    /// Stores all nodes from index `first_child` on as the children of a node. They must be sorted
-    /// by their first bytes.
+    /// Stores all nodes from index `first_child` on as the children of a node. The children must be
+    /// sorted by their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];
         let first_octet = |child: &Node| child.label.to_le_bytes()[0];

@@ -1,4 +1,5 @@
-//! Damaged files must not cause a panic, exceed the limits, or accuse a crawler.
+//! Damaged files must not cause a panic, exceed the limits, or make a crawler appear to ignore
+//! robots.txt.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -128,7 +129,7 @@ proptest! {
     }
 
     /// In the file of a day on which a crawler ignores robots.txt, one byte is changed, or the end
-    /// is cut off. No other crawler must be accused as a result.
+    /// is cut off. No other crawler may be reported as a result.
     #[test]
     fn a_file_in_which_anything_is_changed_accuses_no_crawler(
         at in any::<prop::sample::Index>(), with in any::<u8>(), how in 0..4_u8
@@ -147,7 +148,7 @@ proptest! {
         let (rows, damage) = parse(&octets, START + DAY);
         prop_assert_eq!(damage, Damage::Some);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
-        // The changed day must not accuse other crawlers on other days either.
+        // The changed day must not count against other crawlers on other days either.
         days[1] = rows;
         for (crawler, count) in ignored(&days) {
             prop_assert!(count <= before.get(&crawler).copied().unwrap_or(0), "{crawler}: {count}");

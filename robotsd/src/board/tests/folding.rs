@@ -75,7 +75,7 @@ fn hours_become_days_and_every_count_stays() {
         assert!(!rows.days.is_empty() && !rows.rows.is_empty());
         let after = summed(&folding);
         assert_eq!(counts(&after), counts(&before), "a trend of 30 days is that of both");
-        // Folding must not lead to more accusations.
+        // Folding must not increase the number of requests that count against a crawler.
         for (one, other) in after.crawlers.iter().zip(&before.crawlers) {
             assert!(one.judged.ignored <= other.judged.ignored, "{one:?} {other:?}");
         }

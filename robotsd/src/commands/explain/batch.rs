@@ -252,7 +252,7 @@ impl<'a> BatchAnswer<'a> {
     }
 }
 
-/// Compiled robots.txt files of earlier questions. The key consists of the source of the file and
+/// Compiled robots.txt files from earlier questions. The key consists of the source of the file and
 /// the reading.
 struct EvaluatorCache<'s> {
     site: &'s SelectedSite,

@@ -259,8 +259,9 @@ impl ExplainArgs {
     }
 }
 
-/// Returns an error for names that almost match a crawler, and for values that are only part of a
-/// header. The answer would be about another client than the user meant.
+/// Returns an error for names that are similar to the name of a crawler, and for values that are
+/// only part of a header. In both cases, the explanation would be about a different client than the
+/// user meant.
 fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<()> {
     for name in user_agents {
         let shown = printable(name);

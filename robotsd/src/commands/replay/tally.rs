@@ -22,10 +22,10 @@ pub(super) struct RequestTally {
     /// Disallowed requests that were sent before the rules began to apply.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Requests of search engines with an index that the first file allows and the second
-    /// disallows.
+    /// Requests that the first file allows and the second disallows, by crawlers of search engines
+    /// that have their own index.
     pub(super) shut_search_engines: u64,
-    /// Disallowed requests of search engines with an index.
+    /// Disallowed requests by crawlers of search engines that have their own index.
     #[serde(skip)]
     pub(super) disallowed_search_engines: u64,
     /// Disallowed requests that robotsd would have refused in the mode `refuse`; `would_tag` counts

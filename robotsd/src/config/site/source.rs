@@ -259,7 +259,7 @@ fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> R
 }
 
 /// Returns the first key that has no effect with this source, with its position and the sources
-/// that it is for.
+/// that the key is intended for.
 fn stray(robots: &RawRobots, source: SourceKind) -> Option<(&'static str, Range<usize>, &'static str)> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let (is_url, is_fetched) = ("source = \"url\"", "source = \"upstream\" or source = \"url\"");

@@ -368,10 +368,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
-/// Makes the connections of a listener writable soon after their clients read. The option is set on
-/// the listener, and accepted connections inherit it.
+/// Limits how much unsent data the kernel buffers for each connection of a listener. A connection
+/// then becomes writable soon after the client has read data. The option is set on the listener,
+/// and accepted connections inherit it.
 pub(crate) fn bound_unsent(listener: &TcpListener) {
-    // If the kernel does not have this option, progress is only reported later.
+    // If the kernel does not support this option, the progress of clients is only reported later.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
     #[cfg(not(target_os = "linux"))]

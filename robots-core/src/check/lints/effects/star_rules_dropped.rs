@@ -93,7 +93,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
         rules.sort_by_key(|rule| !is_meant(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
-        // A single missing rule often comes from a template, and its pages require a login anyway.
+        // A single missing rule often comes from a template, and the disallowed pages require a
+        // login anyway.
         let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),

@@ -200,7 +200,8 @@ impl JsonKeys {
         if is_named { &[] } else { field.known_keys() }
     }
 
-    /// Applies `read` to each value in an object under the keys of this field.
+    /// Looks up each key of `field` in the object, parses the values with `read`, and returns the
+    /// results that are not `None`.
     pub(super) fn values<'o, 'a, T>(
         &'o self,
         object: &'o ObjectAsVec<'a>,

@@ -253,11 +253,12 @@ impl ListCopies {
         Some(Self { url: url.to_owned(), best: copies.next()?, others: copies.collect() })
     }
 
-    /// Returns the address set of the copy that decides about `address`, for a request of this
-    /// time.
+    /// Returns the addresses of one copy of the list: the copy that shows whether `address`
+    /// belonged to the operator at `time`, the time of the request.
     ///
-    /// If only an older copy contains the address, the operator had it until the date of the best
-    /// copy. If only a newer copy contains the address, the operator has it now.
+    /// If only an older copy contains the address, the address belonged to the operator until the
+    /// date of the best copy. If only a newer copy contains the address, the address belongs to the
+    /// operator now.
     fn set_for(&self, address: PublicAddress, time: Option<i64>) -> &RangeSet {
         let best = &self.best.copy.list.set;
         if self.others.is_empty() || best.contains(address.get()) {

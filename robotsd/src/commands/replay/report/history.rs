@@ -127,8 +127,8 @@ impl PastJudgements {
         versions.into_iter().chain(self.left_out.iter().cloned()).chain(lacking).chain(unseen)
     }
 
-    /// Returns the crawlers that are judged or requested a disallowed path, each with its judgement
-    /// and the reason.
+    /// Returns the crawlers that were judged or have requested a disallowed path, each with its
+    /// judgement and the reason.
     pub(super) fn shown(&self) -> Vec<(&CrawlerBoard, String, String)> {
         let shown = self.crawlers.iter().filter(|crawler| crawler.word.is_some() || crawler.disallowed > 0);
         shown.map(said).collect()
