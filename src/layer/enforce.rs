@@ -281,6 +281,8 @@ impl<'j> JudgedRequest<'j> {
         // no rule needed it.
         if self.address.get() == Some(&None) {
             self.count_missing_address(bucket.as_ref().map(|(key, ..)| key));
+        } else if self.address.get().is_some() && self.layer.is_through_unlisted_proxy(self.request) {
+            self.live.site.counts.count_unlisted_proxy();
         }
         let Some((key, quota, mode)) = bucket else {
             // Most requests have no rate limit and need no record, so the record is created only on

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
+use http::header::FORWARDED;
 use http::{Extensions, HeaderValue, Uri};
 
 use super::event::{AddressFrom, AgentFrom, ExemptIf, IdentityFrom, Observers, RefuseWith, Sender, TargetFrom};
-use super::forwarded::ForwardedWay;
+use super::forwarded::{ForwardedWay, X_FORWARDED_FOR};
 use super::nesting;
 use super::original::OriginalRequest;
 #[cfg(feature = "verify")]
@@ -27,6 +28,8 @@ pub(super) struct Enforcer {
     pub(super) sites: Sites,
     pub(super) target_from: Option<TargetFrom>,
     pub(super) address_from: Option<AddressFrom>,
+    /// Whether `address_from` returns axum's `ConnectInfo`, which is the peer of the connection.
+    pub(super) is_connect_info: bool,
     pub(super) trusted_proxies: Arc<[Network]>,
     pub(super) agent_from: Option<AgentFrom>,
     pub(super) identity_from: Option<IdentityFrom>,
@@ -115,6 +118,28 @@ impl Enforcer {
         let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), trusts);
         // A single hop is the proxy itself, so the client's address is unknown.
         (way.hops.len() > 1).then(|| way.client().ip())
+    }
+
+    /// Reports whether the request came through a proxy that [`RobotsLayer::forwarded_for`] does not
+    /// list: the peer has a private or loopback address, and the request has the field of a proxy.
+    /// `false` if [`RobotsLayer::address_from`] may return the address of the client, not of the
+    /// peer.
+    ///
+    /// [`RobotsLayer::forwarded_for`]: super::RobotsLayer::forwarded_for
+    /// [`RobotsLayer::address_from`]: super::RobotsLayer::address_from
+    pub(super) fn is_through_unlisted_proxy(&self, request: &OriginalRequest<'_>) -> bool {
+        if !self.is_connect_info && self.trusted_proxies.is_empty() {
+            return false;
+        }
+        let Some(peer) = self.address_from.as_ref().and_then(|address| address(request.extensions)) else {
+            return false;
+        };
+        let is_near = match peer.to_canonical() {
+            IpAddr::V4(peer) => peer.is_loopback() || peer.is_private() || peer.is_link_local(),
+            IpAddr::V6(peer) => peer.is_loopback() || peer.is_unique_local() || peer.is_unicast_link_local(),
+        };
+        let is_forwarded = [X_FORWARDED_FOR, FORWARDED].iter().any(|name| request.headers.contains_key(name));
+        is_near && is_forwarded && !self.trusted_proxies.iter().any(|network| network.contains(peer))
     }
 
     /// Returns advice for the operator: how to configure the layer so that it finds the client's

@@ -108,7 +108,7 @@ fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     elements.filter(|element| !element.is_empty()).map(hop)
 }
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 

@@ -44,6 +44,7 @@ impl RobotsLayer {
             sites: sites.into_sites(),
             target_from: None,
             address_from: None,
+            is_connect_info: false,
             trusted_proxies: Arc::default(),
             agent_from: None,
             identity_from: None,
@@ -108,7 +109,10 @@ impl RobotsLayer {
     /// With hyper, tonic and similar servers, the code that accepts a connection puts its address
     /// into the extensions of each request.
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
-        self.with(|enforcer| enforcer.address_from = Some(Arc::new(address)))
+        self.with(|enforcer| {
+            enforcer.address_from = Some(Arc::new(address));
+            enforcer.is_connect_info = false;
+        })
     }
 
     /// Trusts these proxies to forward the client's address. If
@@ -122,6 +126,10 @@ impl RobotsLayer {
     /// - If all valid entries are trusted proxies, the leftmost one counts as the client.
     /// - If a trusted proxy sends no address, the client's address is unknown.
     /// - By default, no proxy is trusted. A second call adds proxies.
+    ///
+    /// If a proxy is not listed, its address counts as the client's. The layer logs a warning when
+    /// this first matters, for peers with private or loopback addresses
+    /// ([`Status::without_address`](crate::live::Status::without_address)).
     ///
     /// List every proxy between the clients and the application, and nothing else. The layer trusts
     /// the fields of every peer in these networks, so each of these peers can pretend to be a

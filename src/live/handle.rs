@@ -466,8 +466,9 @@ pub struct Status {
     /// [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), if that function
     /// returned `None`, or if a proxy of
     /// [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) did not forward the
-    /// client's address. The first such request is logged as a warning, which lists the rules that
-    /// are not enforced.
+    /// client's address. Requests through a proxy that `forwarded_for` does not list are also
+    /// counted, if the proxy has a private or loopback address. The first such request is logged as
+    /// a warning, which lists the rules that are not enforced.
     pub without_address: u64,
     /// Number of crawler requests that were judged before the first request for `/robots.txt`; 0
     /// after that. The hundredth such request is logged as a warning. Either requests for

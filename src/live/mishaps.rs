@@ -68,6 +68,17 @@ impl MishapCounts {
         });
     }
 
+    /// Counts a request that came through a proxy that `RobotsLayer::forwarded_for` does not list,
+    /// if the policy needs the client's address.
+    pub(crate) fn count_unlisted_proxy(&self) {
+        self.count_mistake(
+            &self.without_address,
+            "a request came through a proxy on a private address that RobotsLayer::forwarded_for does not list, so the proxy's address \
+             counts as the client's: exempt networks do not match, clients share crawl delays, and crawlers cannot be verified by \
+             address; add the proxy's network to RobotsLayer::forwarded_for",
+        );
+    }
+
     /// Counts a request for `/robots.txt` that the layer answered instead of a route of the
     /// application.
     pub(crate) fn count_shadowed_route(&self) {

@@ -121,8 +121,8 @@ impl Snapshot {
     }
 
     /// Returns one line for each override of the policy without effect: the override applies to a
-    /// rule that the file does not contain. Empty for a file of a
-    /// [`Directory`](crate::source::Directory).
+    /// rule that the file does not contain, or it is a rate override for search engines that does
+    /// not name one of them. Empty for a file of a [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =
@@ -130,8 +130,15 @@ impl Snapshot {
         let is_idle =
             |over: &&Override| over.rule_pattern().is_some() && !rules().any(|rule| over.is_for_rule(rule.pattern()));
         let idle = self.policy.overrides.iter().filter(is_idle);
-        idle.map(|over| format!("the override for {over} has no effect, because no Disallow line has this pattern"))
-            .collect()
+        let idle = idle
+            .map(|over| format!("the override for {over} has no effect, because no Disallow line has this pattern"));
+        let unnamed = self.policy.rate_overrides_for_unnamed_engines().map(|over| {
+            format!(
+                "the rate override for {over} does not limit the search engines that people use: add a rate override \
+                 for each of them by name, and a group with a Crawl-delay for each in robots.txt"
+            )
+        });
+        idle.chain(unnamed).collect()
     }
 
     /// Returns one line for each override of the policy that has no effect any more because it has

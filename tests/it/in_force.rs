@@ -11,7 +11,7 @@ use axum::routing::get;
 use bytes::Bytes;
 use http::Response;
 use tower::ServiceExt;
-use tower_robots::agent::Registry;
+use tower_robots::agent::{Category, Registry};
 use tower_robots::layer::{RobotsLayer, SenderCheck};
 use tower_robots::live::{Gate, LiveRobots, Status};
 use tower_robots::policy::{IdentityNeeded, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode};
@@ -353,6 +353,81 @@ fn a_missing_peer_address_behind_a_trusted_proxy_causes_a_warning() {
     let warned = warnings(|| assert_eq!(answer(&app, Evidence::NamedByProxy.request()).0, 403));
     assert!(matches!(&warned[..], [text] if text.contains("give the layer RobotsLayer::address_from")), "{warned:?}");
     assert_eq!(live.status().without_address, 1);
+}
+
+/// The proxy is not listed, so its address would silently count as the client's.
+#[test]
+fn a_proxy_that_is_not_listed_causes_a_warning() {
+    let office = || Policy::builder().exempt_networks(["203.0.113.0/24"]).unwrap();
+    let through = |peer: &str, field: Option<&'static str>| {
+        let mut request = request("/drafts/x");
+        let peer: SocketAddr = format!("{peer}:4711").parse().unwrap();
+        request.extensions_mut().insert(ConnectInfo(peer));
+        if let Some(name) = field {
+            let value = if name == "forwarded" { "for=203.0.113.9" } else { "203.0.113.9" };
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        request
+    };
+    for (policy, peer, field, is_warned) in [
+        (office(), "127.0.0.1", Some("x-forwarded-for"), true),
+        (office(), "10.0.0.7", Some("forwarded"), true),
+        (Policy::builder().rate(RateMode::Refuse), "127.0.0.1", Some("x-forwarded-for"), true),
+        // A client can send the field itself, so it proves nothing about a public peer.
+        (office(), "198.51.100.7", Some("x-forwarded-for"), false),
+        (office(), "127.0.0.1", None, false),
+        // Nothing needs the address.
+        (Policy::builder(), "127.0.0.1", Some("x-forwarded-for"), false),
+    ] {
+        let live = live(policy);
+        let app = pages().route("/page", get(async || "a page")).layer(RobotsLayer::for_axum08(&live));
+        let warned = warnings(|| {
+            answer(&app, through(peer, field));
+            let mut allowed = through(peer, field);
+            *allowed.uri_mut() = "/page".parse().unwrap();
+            answer(&app, allowed);
+        });
+        assert_eq!(warned.len(), usize::from(is_warned), "{peer} {field:?}: {warned:?}");
+        assert!(warned.iter().all(|text| text.contains("forwarded_for does not list")), "{warned:?}");
+        assert_eq!(live.status().without_address > 0, is_warned, "{peer} {field:?}");
+    }
+    // An application's own function may return the client's address, so nothing is wrong.
+    let live = live(office());
+    let layer = RobotsLayer::for_axum08(&live).address_from(|_| Some("10.0.0.7".parse().unwrap()));
+    let app = pages().layer(layer);
+    assert!(warnings(|| drop(answer(&app, through("127.0.0.1", Some("x-forwarded-for"))))).is_empty());
+    // With a list of proxies, the function returns the peer.
+    let layer = RobotsLayer::for_axum08(&live).forwarded_for(["192.0.2.1"]).unwrap();
+    let app = pages().layer(layer);
+    assert_eq!(warnings(|| drop(answer(&app, through("127.0.0.1", Some("x-forwarded-for"))))).len(), 1);
+}
+
+/// A rate override for search engines in general does not limit them, so it is reported.
+#[test]
+fn a_rate_override_that_limits_no_search_engine_is_reported() {
+    let engines = || Override::index_engines(RateMode::Refuse);
+    let search = || Override::category(Category::Search, RateMode::Observe);
+    let named = || Override::agent("bingbot", RateMode::Refuse).unwrap();
+    for (over, want) in [
+        (engines(), Some("the rate override for index engines does not limit")),
+        (search(), Some("the rate override for category \"search\" does not limit")),
+        (Override::index_engines(RateMode::Off), None),
+        (named(), None),
+    ] {
+        let live = live(Policy::builder().rate(RateMode::Refuse).with_rate_override(over));
+        let lines = live.snapshot().overrides_without_rule();
+        assert_eq!(lines.iter().filter(|line| line.contains("rate override")).count(), usize::from(want.is_some()));
+        assert!(want.is_none_or(|want| lines.iter().any(|line| line.starts_with(want))), "{lines:?}");
+    }
+}
+
+/// A pattern of a router would exempt nothing, or something else.
+#[test]
+fn a_router_pattern_is_no_exempt_path() {
+    for pattern in ["/api/{*rest}", "/users/{id}"] {
+        let error = Policy::builder().exempt_paths([pattern]).unwrap_err().to_string();
+        assert!(error.contains("is a pattern of a router: write a pattern as in robots.txt"), "{error}");
+    }
 }
 
 /// A call adds to the previous call.

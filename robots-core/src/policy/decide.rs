@@ -207,6 +207,13 @@ impl Policy {
         modes.chain(rates).chain(self.exempt.agents.iter().map(|name| ("exemption", name)))
     }
 
+    /// Returns the rate overrides that are for search engines but name none of them. They cannot
+    /// limit the engines that people use, because each of those must be named.
+    #[doc(hidden)]
+    pub fn rate_overrides_for_unnamed_engines(&self) -> impl Iterator<Item = &Override<RateMode>> {
+        self.rate.overrides.iter().filter(|over| over.mode != RateMode::Off && over.is_for_unnamed_engines())
+    }
+
     /// Returns the overrides that have ended by the time `now`, each with the time of its end.
     #[doc(hidden)]
     pub fn ended_overrides(&self, now: SystemTime) -> impl Iterator<Item = (String, SystemTime)> {

@@ -85,7 +85,8 @@ impl<M: Copy> Override<M> {
 
     /// Creates an override for the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`]). Without an override, [`Mode::Refuse`] only tags their
-    /// disallowed requests.
+    /// disallowed requests. A rate override for them has no effect, because a search engine is only
+    /// limited by name ([`agent`](Self::agent)).
     pub const fn index_engines(mode: M) -> Self {
         Self { covers: OverrideFor::IndexEngines, mode, until: None }
     }
@@ -95,6 +96,11 @@ impl<M: Copy> Override<M> {
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
         self
+    }
+
+    /// Reports whether the override is for search engines, but does not name one of them.
+    pub(super) const fn is_for_unnamed_engines(&self) -> bool {
+        matches!(self.covers, OverrideFor::IndexEngines | OverrideFor::Category(Category::Search))
     }
 
     /// Returns the pattern of the rule that the override is for; `None` if it is not for a rule.

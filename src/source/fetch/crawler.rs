@@ -15,6 +15,9 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long a response without `Cache-Control` is used (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
+/// Time after which an answer that is stale, and was not fetched again, allows nothing any more.
+const MAX_STALE: Duration = Duration::from_secs(3600);
+
 /// If all fetches fail, how long everything is disallowed (section 2.3.1.4).
 const GIVE_UP: Duration = DAY.saturating_mul(30);
 
@@ -151,10 +154,17 @@ impl CrawlerCache {
     /// first outcome is recorded.
     ///
     /// `agent` and `url` are interpreted as by [`RobotsTxt::for_agent`] and [`AgentRules::allows`].
+    /// If [`is_due`](Self::is_due) has been true for more than an hour and nothing was recorded
+    /// since, the crawler may fetch nothing else either: the copy is then older than RFC 9309
+    /// permits (section 2.4).
+    ///
     /// The rules for the first agent are compiled only once. For any other agent, they are compiled
     /// at each call.
     pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
         let (agent, url) = (agent.as_ref(), url.as_ref());
+        if self.is_forgotten(now) {
+            return RequestPath::is_robots_txt_target(url);
+        }
         match self.permission(now) {
             CrawlerReading::AllowAll => true,
             CrawlerReading::Unknown | CrawlerReading::DisallowAll => RequestPath::is_robots_txt_target(url),
@@ -164,6 +174,13 @@ impl CrawlerCache {
                 if **first == *agent { rules.allows(url) } else { compile().allows(url) }
             }
         }
+    }
+
+    /// Reports whether the crawler has not fetched again although the answer became stale more than
+    /// [`MAX_STALE`] ago.
+    fn is_forgotten(&self, now: SystemTime) -> bool {
+        let stale_since = self.fresh_until.filter(|_| self.failing.is_none());
+        stale_since.is_some_and(|since| now.duration_since(since).is_ok_and(|time| time > MAX_STALE))
     }
 
     /// Returns when to fetch again; `None` if nothing was fetched yet.

@@ -50,6 +50,10 @@ impl World {
         self
     }
 
+    fn allows(&self) -> bool {
+        self.cache.allows("OurBot", "/x", self.now)
+    }
+
     /// Returns what the crawler may fetch: `unknown`, `allow`, `disallow`, or the content of the
     /// robots.txt.
     fn reads(&self) -> String {
@@ -372,5 +376,21 @@ fn the_specification_row_by_row() {
             }
             other => panic!("no test for the row {other:?}"),
         }
+    }
+}
+
+/// A crawler that forgets to fetch again must notice: `allows` does not answer from an old copy
+/// forever.
+#[test]
+fn an_answer_that_is_not_fetched_again_allows_nothing() {
+    const OPEN: &str = "User-agent: *\nDisallow: /private/\n";
+    for status in [200, 404] {
+        let mut world = World::new();
+        world.answered(status, &[], OPEN);
+        assert!(world.after(DAY).allows(), "{status}: still fresh");
+        assert!(world.after(HOUR).allows(), "{status}: another thread may be fetching");
+        assert!(!world.after(SECOND).allows(), "{status}");
+        assert!(world.cache.allows("OurBot", "/robots.txt", world.now));
+        assert!(world.answered(status, &[], OPEN).allows(), "{status}: fetched again");
     }
 }

@@ -1,4 +1,4 @@
-//! `crawl-delay-ignored`: a delay for crawlers that all ignore delays.
+//! `crawl-delay-ignored`: a delay before the first group, or for crawlers that all ignore delays.
 
 use crate::check::directives::is_named;
 use crate::check::lint::*;
@@ -6,9 +6,10 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-ignored",
     severity: Severity::Note,
-    summary: "a Crawl-delay that all named crawlers ignore",
-    why: "Crawl-delay is an extension. Google's crawlers have never obeyed it, and Yandex's crawlers stopped in \
-          2018; both operators document other ways to slow them down. The line is reported only if all crawlers that \
+    summary: "a Crawl-delay that no crawler obeys",
+    why: "Crawl-delay is an extension. A line before the first user-agent line belongs to no group, so no crawler \
+          obeys it. Google's crawlers have never obeyed Crawl-delay, and Yandex's crawlers stopped in 2018; both \
+          operators document other ways to slow them down. A line in a group is reported only if all crawlers that \
           the group names ignore it according to the registry.",
     bad: Example::new(b"User-agent: Googlebot\nCrawl-delay: 10\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
@@ -29,6 +30,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 in_names = true;
             }
             Directive::Allow | Directive::Disallow => in_names = false,
+            _ if is_named(&field, "crawl-delay") && ignored.is_none() => {
+                sink.report(field.range(), "Crawl-delay precedes every user-agent line: no crawler obeys it")
+                    .help("move the line into a group, below its user-agent lines");
+            }
             _ if is_named(&field, "crawl-delay") && ignored == Some(true) => {
                 sink.report(field.range(), "all crawlers that this group names ignore Crawl-delay")
                     .help("limit the crawl rate in the search engine's console, or answer with status 429");

@@ -13,7 +13,8 @@ fn lints_about_delays() {
         .found("User-agent: Googlebot\nUser-agent: bingbot\nCrawl-delay: 1\n", &[])
         .found("User-agent: bingbot\nAllow: /\nUser-agent: Googlebot\nCrawl-delay: 1\n", &["4:1"])
         .found("User-agent: *\nCrawl-delay: 1\n", &[])
-        .found("Crawl-delay: 1\n", &[]);
+        .found("Crawl-delay: 1\n", &["1:1"])
+        .found("# open\nCrawl-delay: 10\nUser-agent: bingbot\nDisallow: /x\n", &["2:1"]);
     Case("crawl-delay-long", "thirty seconds are the most")
         .found_each("Crawl-delay: {}", &["30", "30.0", "0", "x"], &[])
         .found_each("Crawl-delay: {}", &["30.5", "7200"], &["1:14"]);
