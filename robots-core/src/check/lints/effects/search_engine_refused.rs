@@ -9,9 +9,10 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "search engines are refused pages that the file disallows",
     why: "A search engine that obeys robots.txt requests a disallowed page only by mistake, or if its copy of the \
-          file is old. If the answer is 403, it removes the page from its index. So the mode \"refuse\" only tags \
-          the requests of search engines that people use, unless an override refuses them. Without a configuration, \
-          this lint reports nothing.",
+          file is old. If the answer is 403, it removes the page from its index. So the mode \"refuse\" alone only \
+          tags the requests of search engines that people use. This lint reports rules for search engines that an \
+          override in [site.modes] refuses, such as \"index\" = \"refuse\". In the examples, an override refuses \
+          bingbot. To tag these requests again, remove the override, or write \"index\" = \"tag\" below it.",
     bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     pass: Pass::File(run),
