@@ -18,7 +18,7 @@ use crate::webhooks::{self, BodyFormat, BodyTemplate, HookHeader, HookScope, Hoo
 tables! {
     /// A request that is sent when a version goes live, or for an event.
     RawHook {
-        /// The events that a request in `[[notify]]` is sent for.
+        /// Only in `[[notify]]`: the events that the request is sent for.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         on: Vec<Spanned<NotifyEvent>>,
         url: Spanned<String>,
