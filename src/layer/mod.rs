@@ -3,9 +3,11 @@
 //!
 //! A request is handled in these steps:
 //!
-//! 1. If the request has no host, or a host that belongs to no site, the request passes unchanged.
-//!    The first such request is logged. An application that serves its pages under any host needs a
-//!    site with the pattern `*`, which matches any host.
+//! 1. The layer finds the site. One [`LiveRobots`](crate::live::LiveRobots) applies to every
+//!    request, with or without a host. Several sites are distinguished by the request's host. A
+//!    request without a host, or with a host that belongs to no site, then belongs to the site with
+//!    the pattern `*`. If there is no such site, the request passes unchanged, and the first such
+//!    request is logged.
 //! 2. `/robots.txt` (any query) is answered from the live snapshot: `GET` and `HEAD` with
 //!    validators, other methods with 405. These requests are never refused. While no robots.txt is
 //!    known, the inner service answers or the client gets 503, depending on

@@ -160,6 +160,9 @@ impl LiveRobots {
     /// recorded in the history, because operators read the history when crawlers are suddenly
     /// refused.
     ///
+    /// The mode is replaced, too, even if [`LiveBuilder::mode`](crate::source::LiveBuilder::mode)
+    /// set it. To keep the mode, use [`LiveRobots::update_policy`].
+    ///
     /// The policy is not saved, unlike the kill switch of a site with a state directory. After a
     /// restart, the site has the policy of its [`LiveBuilder`](crate::source::LiveBuilder).
     pub fn set_policy(&self, policy: impl Into<Policy>) {

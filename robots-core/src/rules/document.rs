@@ -150,7 +150,8 @@ impl RobotsTxt {
         (0..self.0.groups.len()).map(|index| Group { document: &self.0, index })
     }
 
-    /// Returns the sitemap lines in the order of the file.
+    /// Returns the sitemap lines in the order of the file, including lines without a value.
+    /// Relative values are not resolved.
     pub fn sitemaps(&self) -> impl ExactSizeIterator<Item = Sitemap<'_>> {
         self.0.sitemaps.iter().map(|at| Sitemap {
             value: &self.0.bytes[at.value.clone()],

@@ -33,6 +33,9 @@ use crate::source::watch::Watcher;
 /// | `127.0.0.1.txt`, `[::1].txt` | that address |
 /// | `default.txt` | every other host |
 ///
+/// A file `robots.txt` in the folder is the file of a host called `robots`. For the hosts without a
+/// file, use `default.txt`.
+///
 /// A name that begins with a dot or does not end in `.txt`, such as `example.com`, is ignored
 /// without an event. Any other name that does not contain a valid host is reported once and
 /// ignored. If several names contain the same host, the first one in byte order is used, and the
