@@ -281,8 +281,8 @@ impl<'j> JudgedRequest<'j> {
         // no rule needed it.
         if self.address.get() == Some(&None) {
             self.count_missing_address(bucket.as_ref().map(|(key, ..)| key));
-        } else if self.address.get().is_some() && self.layer.is_through_unlisted_proxy(self.request) {
-            self.live.site.counts.count_unlisted_proxy();
+        } else if self.address.get().is_some() {
+            self.count_unlisted_proxy(bucket.as_ref().map(|(key, ..)| key));
         }
         let Some((key, quota, mode)) = bucket else {
             // Most requests have no rate limit and need no record, so the record is created only on
@@ -327,6 +327,18 @@ impl<'j> JudgedRequest<'j> {
         {
             let rules = || policy.rules_by_address().join(", and ");
             self.live.site.counts.count_without_address(rules, || self.layer.without_address(self.request));
+        }
+    }
+
+    /// Counts a request that came through a proxy that is not listed, if the policy needs the
+    /// client's address: the proxy's address was used instead.
+    fn count_unlisted_proxy(&self, bucket: Option<&RateKey<'_>>) {
+        let policy = &self.snapshot.policy;
+        let is_needed = policy.exempts_networks()
+            || bucket.is_some_and(|key| matches!(key.sender, RateSender::Claimed(_)))
+            || policy.heeds_claims(self.agents);
+        if is_needed && self.layer.is_through_unlisted_proxy(self.request) {
+            self.live.site.counts.count_unlisted_proxy();
         }
     }
 
