@@ -117,11 +117,14 @@ fn commands_use_the_default_socket_even_if_the_config_is_broken() {
     }
     // A held lock shows that a process runs, although its address is unknown.
     folder.write("robotsd.toml", &config);
+    // The process that was killed has left its files.
+    let places = || ending(runtime.path(), "place").into_iter().chain([folder.at("state/admin.place")]);
+    let remove_places = || places().filter(|place| place.exists()).for_each(|place| fs::remove_file(place).unwrap());
+    remove_places();
     let mut running = Running::spawn(&mut serving);
-    let has_left_places = || folder.at("state/admin.place").exists() && !ending(runtime.path(), "place").is_empty();
+    let has_left_places = || places().count() == 2 && places().all(|place| place.exists());
     wait_until("the files that say where its admin interface is", has_left_places);
-    folder.remove("state/admin.place");
-    ending(runtime.path(), "place").into_iter().for_each(|place| fs::remove_file(place).unwrap());
+    remove_places();
     let said = run(&mut of_user(&["enforce", "off"])).failed(2);
     assert_has(&said, &["its admin interface with --admin PLACE; ", "has the state directory open"]);
     running.kill();
