@@ -306,17 +306,18 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds the verdict field. Also removes its name from the client's `Connection` field; otherwise, a
+/// Adds the verdict field. Also removes its name from the client's `Connection` fields; otherwise, a
 /// proxy behind this one would remove the verdict.
 pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
     headers.insert(Record::FIELD, record.to_field());
-    let names_ours = |value: &HeaderValue| options(value).any(|option| option.eq_ignore_ascii_case(b"robots-verdict"));
-    if headers.get_all(CONNECTION).into_iter().any(names_ours) {
-        let kept: Vec<_> =
-            headers.get_all(CONNECTION).into_iter().filter(|value| !names_ours(value)).cloned().collect();
+    let is_ours = |option: &&[u8]| option.eq_ignore_ascii_case(b"robots-verdict");
+    if headers.get_all(CONNECTION).into_iter().any(|value| options(value).any(|option| is_ours(&option))) {
+        let others = headers.get_all(CONNECTION).into_iter().flat_map(options);
+        let others = others.filter(|option| !option.is_empty() && !is_ours(option));
+        let others = others.collect::<Vec<_>>().join(&b", "[..]);
         headers.remove(CONNECTION);
-        for value in kept {
-            headers.append(CONNECTION, value);
+        if !others.is_empty() {
+            headers.extend(HeaderValue::from_bytes(&others).map(|value| (CONNECTION, value)));
         }
     }
 }

@@ -195,7 +195,8 @@ impl Paths {
         self.add(path);
     }
 
-    /// Adds a path that begins with the text of `start` and ends with the text of `loose`.
+    /// Adds two paths that begin with the text of `start` and end with the text of `loose`, without
+    /// and with other text between them. Adds none if `start` ends with `$`.
     fn join(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
         if anchored {
