@@ -61,10 +61,12 @@ impl PageSet {
         }
     }
 
-    /// Adds a page of the site by its path and query.
+    /// Adds a page of the site by its path and query. Removes a fragment, and a comment behind the
+    /// path with the spaces before it.
     pub(crate) fn add_target(&mut self, target: &[u8]) {
         let end = memchr::memchr(b'#', target).unwrap_or(target.len());
-        if end > MAX_PAGE_LENGTH {
+        let target = target[..end].trim_ascii_end();
+        if target.len() > MAX_PAGE_LENGTH {
             return;
         }
         let is_kept = self.found.is_multiple_of(self.stride);
@@ -72,7 +74,7 @@ impl PageSet {
         if !is_kept {
             return;
         }
-        let page = Page::new(&target[..end]);
+        let page = Page::new(target);
         self.held += held(&page);
         self.pages.push(page);
         while self.pages.len() > MAX_PAGES || (self.held > self.room && !self.pages.is_empty()) {
@@ -195,8 +197,8 @@ mod tests {
     #[test]
     fn paths_and_urls_of_the_site_count_once_each() {
         let text = "\u{feff}# what matters\n/\n/news/\r\nhttps://shop.example/news/#top\nhttp://www.shop.example:80/a?b=1\n\n\
-                    https://other.example/elsewhere\n";
-        assert_eq!(read(text).unwrap(), ["/", "/a?b=1", "/news/"]);
+                    https://other.example/elsewhere\n/hats # the best\n/hats\t# twice\n";
+        assert_eq!(read(text).unwrap(), ["/", "/a?b=1", "/hats", "/news/"]);
     }
 
     #[test]

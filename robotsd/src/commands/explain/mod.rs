@@ -307,6 +307,9 @@ fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> 
             return Err(io::Error::other(message));
         }
         let text = line.strip_prefix(b"\xEF\xBB\xBF").filter(|_| number == 1).unwrap_or(&line).trim_ascii();
+        // A URL contains no space, so `#` behind a space begins a comment.
+        let comment = memchr::memmem::find(text, b" #").unwrap_or(text.len());
+        let text = text[..comment].trim_ascii_end();
         // A path begins with a slash, so a line that begins with `#` is a comment.
         if text.is_empty() || text.starts_with(b"#") {
             continue;

@@ -12,7 +12,8 @@ pub(crate) const LINT: Lint = Lint {
           file is old. If the answer is 403, it removes the page from its index. So the mode \"refuse\" alone only \
           tags the requests of search engines that people use. This lint reports rules for search engines that an \
           override in [site.modes] refuses, such as \"index\" = \"refuse\". In the examples, an override refuses \
-          bingbot. To tag these requests again, remove the override, or write \"index\" = \"tag\" below it.",
+          bingbot. To tag these requests again, change the override to \"tag\". If it is also for other crawlers, \
+          keep it, and write \"index\" = \"tag\" below it.",
     bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     pass: Pass::File(run),
@@ -68,7 +69,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             format_args!("{refused} the pages that {rules}: search engines remove refused pages from their index"),
         )
         .of_agent(name)
-        .help("below the override that refuses them, write \"index\" = \"tag\" in [site.modes]");
+        .help("change the override in [site.modes] that refuses them to \"tag\"; if it is also for other crawlers, write \"index\" = \"tag\" below it instead");
     }
 }
 
@@ -124,7 +125,7 @@ mod tests {
         let want = "search engine crawlers, including \"Googlebot\", are refused the pages that this rule and 2 more \
                     disallow: search engines remove refused pages from their index";
         assert_eq!(rest, want);
-        let want = "below the override that refuses them, write \"index\" = \"tag\" in [site.modes]";
+        let want = "change the override in [site.modes] that refuses them to \"tag\"; if it is also for other crawlers, write \"index\" = \"tag\" below it instead";
         assert_eq!(star.help.as_deref(), Some(want));
         assert_eq!(bing.line, 7);
     }
