@@ -49,8 +49,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
-    /// Use an earlier version of the site's file: its hash, or the first digits of the hash, as in
-    /// the log and in `status`. The state_dir of the config must contain the version
+    /// Use an earlier version of the site's file: its hash, or at least the first 12 digits of the
+    /// hash, as in the log and in `status`. The state_dir of the config must contain the version
     #[arg(long, value_name = "HASH", conflicts_with_all = ["batch", "robots"])]
     version: Option<VersionHashPrefix>,
 

@@ -9,7 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     why: "A crawler looks for exactly its own name, so a group with a misspelled name does not apply to any crawler, \
           and the crawler that is meant obeys \"*\" instead. The same happens with the name of a search engine, an \
           assistant (Bing for bingbot) or an operator (Anthropic). Names that are not similar to a known name are \
-          not reported, because the registry does not contain every crawler.",
+          not reported, because the registry does not contain every crawler. A name of six to nine letters may have \
+          one wrong letter, a longer name two. Shorter names are not searched for misspellings.",
     bad: Example::new(b"User-agent: Googelbot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
     pass: Pass::File(run),
