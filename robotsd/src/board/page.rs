@@ -177,7 +177,7 @@ impl<'a> BoardPage<'a> {
             .map(|groups| Sums::of(crawlers(), |group| groups.contains(&group)));
         let note = |sums: Sums| format!("{} disallowed", percent(sums.disallowed, sums.requests));
         [
-            ("Requests by crawlers", requests, "without impostors".to_owned()),
+            ("All crawlers", requests, "without impostors".to_owned()),
             ("Disallowed", disallowed, format!("{} of those", percent(disallowed, requests))),
             ("Refused", refused, format!("{} of those disallowed", percent(refused, disallowed))),
             ("By search engines", engines.requests, note(engines)),
