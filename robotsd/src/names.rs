@@ -81,7 +81,7 @@ impl<'n> UnknownName<'n> {
 
     /// Returns the message without the suggestion.
     pub(crate) fn fault(&self) -> String {
-        format!("no crawler of the registry and no group of the robots.txt is called {:?}", self.name)
+        format!("no crawler of the registry and no group of the robots.txt is called {name:?}", name = self.name)
     }
 }
 
@@ -115,8 +115,12 @@ impl fmt::Display for UnknownName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";
         match self.hint() {
-            Some(hint) => write!(f, "{}: {hint} The answer treats it {assumed}", self.fault()),
-            None => write!(f, "{}: the answer treats it {assumed}; `robotsd agents` lists the crawlers", self.fault()),
+            Some(hint) => write!(f, "{fault}: {hint} The answer treats it {assumed}", fault = self.fault()),
+            None => write!(
+                f,
+                "{fault}: the answer treats it {assumed}; `robotsd agents` lists the crawlers",
+                fault = self.fault()
+            ),
         }
     }
 }

@@ -64,7 +64,11 @@ impl MishapCounts {
     /// advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
-            format!("the client's address is unknown, so {}: {}", rules(), remedy())
+            format!(
+                "the client's address is unknown, so {consequence}: {remedy}",
+                consequence = rules(),
+                remedy = remedy()
+            )
         });
     }
 

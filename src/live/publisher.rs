@@ -393,7 +393,11 @@ impl fmt::Display for NoSuchVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Waiting { requested, pending: Some(pending) } => {
-                write!(f, "version {requested:.16} cannot be accepted: the pending version is {}", pending.short())
+                write!(
+                    f,
+                    "version {requested:.16} cannot be accepted: the pending version is {pending}",
+                    pending = pending.short()
+                )
             }
             Self::Waiting { requested, pending: None } => {
                 write!(f, "version {requested:.16} cannot be accepted: no version is pending")

@@ -191,7 +191,7 @@ impl fmt::Display for Rejection {
             RejectionKind::Missing => f.write_str("there is no such file"),
             RejectionKind::Unreadable => match (&self.why, &self.cause) {
                 (Some(why), _) => f.write_str(why),
-                (None, Some(cause)) => write!(f, "the file cannot be read: {}", cause.kind()),
+                (None, Some(cause)) => write!(f, "the file cannot be read: {cause}", cause = cause.kind()),
                 (None, None) => f.write_str("the file cannot be read"),
             },
             RejectionKind::NotAFile => f.write_str("this is not a regular file"),
@@ -199,30 +199,30 @@ impl fmt::Display for Rejection {
                 write!(f, "the file is larger than {} MiB; crawlers read only 500 KiB", MAX_FILE >> 20)
             }
             RejectionKind::Empty => {
-                write!(f, "the file is empty, perhaps because it was truncated: {}", FileKind::NO_RESTRICTIONS)
+                write!(f, "the file is empty, perhaps because it was truncated: {right}", right = FileKind::NO_RESTRICTIONS)
             }
             RejectionKind::Binary => f.write_str("the file is not text: write it as UTF-8"),
             RejectionKind::Html => f.write_str("the file is an HTML page, not a robots.txt"),
             RejectionKind::NoField => write!(f, "{}; {}", FileKind::NO_ROBOTS_TXT, FileKind::NO_RESTRICTIONS),
             RejectionKind::Cut => {
-                write!(f, "the file is truncated or still being written: {}", self.why.as_deref().unwrap_or_default())
+                write!(f, "the file is truncated or still being written: {why}", why = self.why.as_deref().unwrap_or_default())
             }
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
             RejectionKind::Gated => match &self.pending {
                 Some(pending) => {
-                    write!(f, "version {} waits to be accepted: {pending}", pending.hash().short())?;
+                    write!(f, "version {version} waits to be accepted: {pending}", version = pending.hash().short())?;
                     self.why.as_ref().map_or(Ok(()), |why| write!(f, "; {why}"))
                 }
                 None => f.write_str("the gate refuses the version"),
             },
             RejectionKind::NotFetched => f.write_str("it was not fetched yet"),
             RejectionKind::Unreachable => {
-                write!(f, "it cannot be fetched: {}", self.why.as_deref().unwrap_or("the cause is unknown"))
+                write!(f, "it cannot be fetched: {why}", why = self.why.as_deref().unwrap_or("the cause is unknown"))
             }
             RejectionKind::Held => {
                 write!(f, "the answer is {}", self.why.as_deref().unwrap_or("unknown"))?;
                 self.until
-                    .map_or(Ok(()), |until| write!(f, "; the site keeps its version until {}", clock::shown(until)))
+                    .map_or(Ok(()), |until| write!(f, "; the site keeps its version until {until}", until = clock::shown(until)))
             }
             RejectionKind::NotInline => f.write_str(
                 "published text cannot replace this robots.txt: change it at its source, or open the site with LiveRobots::text to \
@@ -230,8 +230,8 @@ impl fmt::Display for Rejection {
             ),
             RejectionKind::NotAppended => write!(
                 f,
-                "the part {:?} to be appended was not read yet; without it, crawlers named in it would pass",
-                self.why.as_deref().unwrap_or_default()
+                "the part {part:?} to be appended was not read yet; without it, crawlers named in it would pass",
+                part = self.why.as_deref().unwrap_or_default()
             ),
             RejectionKind::Interrupted => f.write_str("the reload was interrupted by a bug in robotsd or this crate"),
         }

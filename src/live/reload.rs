@@ -206,10 +206,14 @@ impl fmt::Display for Reload {
         match &self.outcome {
             ReloadOutcome::Published { hash, .. } => write!(f, "{}: version {} is live", self.origin, hash.short()),
             ReloadOutcome::Unchanged { hash, .. } => {
-                write!(f, "{}: version {} is live already", self.origin, hash.short())
+                write!(f, "{origin}: version {version} is live already", origin = self.origin, version = hash.short())
             }
             ReloadOutcome::Absent { status } => {
-                write!(f, "{}: the answer is {status}, so there is no robots.txt and nothing is enforced", self.origin)
+                write!(
+                    f,
+                    "{origin}: the answer is {status}, so there is no robots.txt and nothing is enforced",
+                    origin = self.origin
+                )
             }
             ReloadOutcome::Kept { rejection, live: Some(hash) } => {
                 write!(f, "{rejection}; version {} stays live", hash.short())
@@ -218,7 +222,12 @@ impl fmt::Display for Reload {
                 write!(f, "{rejection}; nothing is live, so nothing is enforced")
             }
             ReloadOutcome::Gated { pending, live } => {
-                write!(f, "{}: version {} waits to be accepted: {pending}; ", self.origin, pending.hash().short())?;
+                write!(
+                    f,
+                    "{origin}: version {version} waits to be accepted: {pending}; ",
+                    origin = self.origin,
+                    version = pending.hash().short()
+                )?;
                 match live {
                     Some(hash) => write!(f, "version {} stays live", hash.short()),
                     None => f.write_str("nothing is live, so nothing is enforced"),

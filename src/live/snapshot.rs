@@ -144,8 +144,9 @@ impl Snapshot {
     /// Returns one line for each override of the policy that has no effect any more because it has
     /// ended ([`Override::until`]).
     pub fn ended_overrides(&self) -> Vec<String> {
-        let line =
-            |(over, end): (String, _)| format!("the {over} has no effect any more: it ended {}", clock::shown(end));
+        let line = |(over, end): (String, _)| {
+            format!("the {over} has no effect any more: it ended {end}", end = clock::shown(end))
+        };
         self.policy.ended_overrides(self.clock.now()).map(line).collect()
     }
 

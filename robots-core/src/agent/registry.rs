@@ -72,7 +72,7 @@ impl Registry {
             let name = change.name().to_ascii_lowercase();
             let known = places.get(&name).copied();
             if named.insert(name, at).is_some() {
-                let message = format!("two rows have the name \"{}\": merge the two", change.name());
+                let message = format!("two rows have the name \"{name}\": merge the two", name = change.name());
                 return Err(RegistryError { row: at, field: "name", message });
             }
             match (change, known) {
@@ -259,8 +259,8 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
             // original registry do not share names.
             let row = [&crawler.name, other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
             let message = format!(
-                "the header name \"{name}\" belongs to \"{other}\" and to \"{}\": leave it to one of them",
-                &crawler.name
+                "the header name \"{name}\" belongs to \"{other}\" and to \"{owner}\": leave it to one of them",
+                owner = &crawler.name
             );
             let row = row.copied().unwrap_or(0);
             return Err(RegistryError { row, field: "header", message });

@@ -62,7 +62,10 @@ impl AccessRule {
             (Self::Address(peer, terms), None) => by_token(peer, terms, head, rights),
         }?;
         if client.grant.has_ended(SystemTime::now()) {
-            return Err(refused(&format!("the access of {} has expired: see its until in [admin]", client.who)));
+            return Err(refused(&format!(
+                "the access of {client} has expired: see its until in [admin]",
+                client = client.who
+            )));
         }
         Ok(client)
     }
@@ -75,9 +78,9 @@ impl AccessRule {
             {
                 Err(AdminReply::unauthorized(&match rights.local_token() {
                     Some(LocalToken { file, token: Ok(_) }) => format!(
-                        "a change over this address needs the token in {}: run the command as root or as the user of \
+                        "a change over this address needs the token in {file}: run the command as root or as the user of \
                          robotsd, use the socket, or set ROBOTSD_TOKEN_FILE to the path of a copy",
-                        file.display()
+                        file = file.display()
                     ),
                     Some(LocalToken { token: Err(why), .. }) => {
                         format!("a change over this address needs a token, but none could be created: {why}")
@@ -177,9 +180,9 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
     let unknown = || match rights.local_token() {
         None => AdminReply::unauthorized("no [[admin.token]] has this token"),
         Some(local) => AdminReply::unauthorized(&format!(
-            "the token is not the one in {}: check ROBOTSD_TOKEN and ROBOTSD_TOKEN_FILE, which commands use if they \
+            "the token is not the one in {file}: check ROBOTSD_TOKEN and ROBOTSD_TOKEN_FILE, which commands use if they \
              are set",
-            local.file.display()
+            file = local.file.display()
         )),
     };
     let token = hash.and_then(|hash| rights.token(&hash)).ok_or_else(unknown)?;
@@ -212,7 +215,7 @@ impl AdminClient {
             return Ok(());
         }
         let Self { who, grant, .. } = self;
-        Err(refused(&format!("this request needs the role {}{of}, but {who} has {grant}", role.as_str())))
+        Err(refused(&format!("this request needs the role {role}{of}, but {who} has {grant}", role = role.as_str())))
     }
 }
 

@@ -136,13 +136,13 @@ fn ask_within<T: DeserializeOwned>(
         if let Ok(answer) = timeout(silent, &mut answering).await {
             return answer;
         }
-        announce(&format_args!("{place}: waiting up to {} s for robotsd to answer", whole.as_secs()));
+        announce(&format_args!("{place}: waiting up to {seconds} s for robotsd to answer", seconds = whole.as_secs()));
         let late = || {
             let may_be_done = if of.0.is_safe() { "" } else { "; the request may still take effect" };
             broken(format!(
-                "no answer after {} s: robotsd is stopped (SIGSTOP), or is waiting for a file system that \
+                "no answer after {seconds} s: robotsd is stopped (SIGSTOP), or is waiting for a file system that \
                  hangs{may_be_done}",
-                whole.as_secs()
+                seconds = whole.as_secs()
             ))
         };
         timeout(whole.saturating_sub(silent), answering).await.unwrap_or_else(|_| Err(late()))

@@ -90,8 +90,8 @@ pub(super) async fn enforce(
         (Enforcement::On, lifted, []) => format!("the fleet allows enforcement of {of}; off switches lifted: {lifted}"),
         (Enforcement::On, lifted, off) => {
             format!(
-                "the fleet allows enforcement of {of}; off switches lifted: {lifted}; still off by other switches: {}",
-                off.join(", ")
+                "the fleet allows enforcement of {of}; off switches lifted: {lifted}; still off by other switches: {still_off}",
+                still_off = off.join(", ")
             )
         }
     };

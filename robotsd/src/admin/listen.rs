@@ -156,7 +156,7 @@ impl AddressSocket {
             (AdminAccess::Full, _) => "",
             (AdminAccess::Read, _) => " (for reading)",
             (AdminAccess::TokenForChanges, Some(local)) => {
-                &*format!(" (for changes with the token in {})", local.file.display())
+                &*format!(" (for changes with the token in {file})", file = local.file.display())
             }
             (AdminAccess::TokenForChanges, None) => " (for changes with a token)",
             (AdminAccess::Token, _) => " (with a token)",

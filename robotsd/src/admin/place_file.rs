@@ -144,9 +144,9 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
         }
     }
     Err(format!(
-        "{}: no running robotsd uses this config: give its config with --config FILE, or its admin interface with \
+        "{config}: no running robotsd uses this config: give its config with --config FILE, or its admin interface with \
          --admin PLACE{notes}",
-        config.display()
+        config = config.display()
     ))
 }
 

@@ -216,7 +216,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
         if !refused.is_kept && state.began_without(&refused.path) {
             status = status.max(sites);
         }
-        lines.push(format!("a file is rejected since {}: {}", refused.since, refused.why));
+        lines.push(format!("a file is rejected since {since}: {why}", since = refused.since, why = refused.why));
     }
     if let Some(serving) = state.serving() {
         if serving.sites.enforcement() == Enforcement::Off {
@@ -374,9 +374,9 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
         let late = format!(
-            "{}: no response within {} ms, so this is the state that was last read",
-            report.store,
-            FRESH.as_millis()
+            "{store}: no response within {limit} ms, so this is the state that was last read",
+            store = report.store,
+            limit = FRESH.as_millis()
         );
         report.problems.push(late);
     }
@@ -466,7 +466,10 @@ impl Query {
     /// Refuses a query with names other than these.
     fn only(&self, names: &[&str]) -> Result<(), AdminReply> {
         let Some((name, _)) = self.0.iter().find(|(name, _)| !names.contains(&&**name)) else { return Ok(()) };
-        Err(AdminReply::bad_request(&format!("the query has the unknown name {name:?}: use {}", names.join(", "))))
+        Err(AdminReply::bad_request(&format!(
+            "the query has the unknown name {name:?}: use {known}",
+            known = names.join(", ")
+        )))
     }
 }
 

@@ -180,8 +180,8 @@ impl ServerState {
         };
         timeout(CONFIG_PATIENCE, requesting).await.unwrap_or_else(|_| {
             let message = format!(
-                "the config is still being read after {} s: see the log for the outcome",
-                CONFIG_PATIENCE.as_secs()
+                "the config is still being read after {seconds} s: see the log for the outcome",
+                seconds = CONFIG_PATIENCE.as_secs()
             );
             Some(ReloadOutcome { outcome: "kept".to_owned(), message })
         })

@@ -125,7 +125,10 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
     };
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
-        return Err(format!("the file belongs to user {}, but must belong to the user of robotsd, {own}", found.uid()));
+        return Err(format!(
+            "the file belongs to user {owner}, but must belong to the user of robotsd, {own}",
+            owner = found.uid()
+        ));
     }
     let mode = found.mode() & 0o777;
     if mode & 0o077 != 0 {

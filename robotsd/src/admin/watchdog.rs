@@ -133,8 +133,9 @@ impl EventLoop {
             }
             return;
         }
-        let goes_on =
-            self.is_stalled().then(|| format!("the thread {} continues after {} s", self.thread, self.seconds()));
+        let goes_on = self.is_stalled().then(|| {
+            format!("the thread {thread} continues after {seconds} s", thread = self.thread, seconds = self.seconds())
+        });
         // The count is reset before the line is logged. A status that someone requests because of
         // the line therefore does not show the stall any more.
         self.missed.store(0, Ordering::Relaxed);
@@ -155,10 +156,10 @@ impl EventLoop {
 
     fn problem(&self) -> String {
         format!(
-            "the thread {} has been stalled for {} s, with all of its connections: if it does not continue, restart \
+            "the thread {thread} has been stalled for {seconds} s, with all of its connections: if it does not continue, restart \
              robotsd, or let WatchdogSec= or a probe of /livez restart it",
-            self.thread,
-            self.seconds(),
+            thread = self.thread,
+            seconds = self.seconds()
         )
     }
 }

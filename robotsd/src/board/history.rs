@@ -237,8 +237,8 @@ impl History {
 fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
-            "all files before today are older than the retention, the newest is from {}: is the clock right?",
-            date_of(newest)
+            "all files before today are older than the retention, the newest is from {day}: is the clock right?",
+            day = date_of(newest)
         ))),
         _ => Ok(()),
     }

@@ -228,7 +228,10 @@ impl NeverHit {
         } else {
             "; some may have, because hits are counted together for several lines, or are missing"
         };
-        format!("{} of {lines} {have} disallowed no request since {since} UTC{certain}.", grouped(count as u64))
+        format!(
+            "{count} of {lines} {have} disallowed no request since {since} UTC{certain}.",
+            count = grouped(count as u64)
+        )
     }
 }
 

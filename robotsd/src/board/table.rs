@@ -422,8 +422,9 @@ impl Board {
     /// Returns the reasons why some counts are not stored.
     pub(crate) fn problems(&self) -> Vec<String> {
         let table = self.table.lock();
-        let lost = (table.lost > 0)
-            .then(|| format!("{} crawler requests were not counted, because there were too many rows", table.lost));
+        let lost = (table.lost > 0).then(|| {
+            format!("{lost} crawler requests were not counted, because there were too many rows", lost = table.lost)
+        });
         table.problem.iter().chain(&table.of_old_files).cloned().chain(lost).collect()
     }
 
@@ -445,7 +446,7 @@ impl Board {
 
     /// Describes what a reader of the history reads, for messages.
     pub(crate) fn what_is_read(&self) -> String {
-        let files = |folder: &PathBuf| format!("the files of the board in {}", folder.display());
+        let files = |folder: &PathBuf| format!("the files of the board in {folder}", folder = folder.display());
         self.folder.as_ref().map_or_else(|| "the board".to_owned(), files)
     }
 

@@ -160,7 +160,10 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
         missing.extend(heard.iter().map(|name| format!("{name}: no address in fleet.replicas answers for it")));
     } else if beside > 0 {
         let names: Vec<_> = heard.iter().map(|name| name.as_str()).collect();
-        missing.push(format!("{beside} of {}: no address in fleet.replicas answers for them", names.join(", ")));
+        missing.push(format!(
+            "{beside} of {names}: no address in fleet.replicas answers for them",
+            names = names.join(", ")
+        ));
     }
     let mut report = begin(period, true, known, counted.len());
     report.notes.push(format!("Counted: {} of {}.", counted.len(), plural(known, "replica")));
@@ -249,7 +252,10 @@ fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<St
     if let Some(wanted) = &query.site {
         sites.retain(|(site, _)| site == wanted);
     } else if sites.len() > MAX_SITES {
-        notes.push(format!("Only {MAX_SITES} of {} sites are shown: use site=NAME for another.", sites.len()));
+        notes.push(format!(
+            "Only {MAX_SITES} of {count} sites are shown: use site=NAME for another.",
+            count = sites.len()
+        ));
         sites.truncate(MAX_SITES);
     }
     sites

@@ -270,7 +270,7 @@ fn no_crawler(words: &[String], registry: &Registry) -> String {
         Some(hint) => hint,
         None => "`robotsd agents` lists all crawlers; use `--identify` for a User-Agent header".to_owned(),
     };
-    format!("no crawler in the registry matches {:?}: {hint}", words.join(" "))
+    format!("no crawler in the registry matches {words:?}: {hint}", words = words.join(" "))
 }
 
 /// Reports whether a word is a selector, not a word to search for.
@@ -370,5 +370,8 @@ impl<'a> AgentSummary<'a> {
 /// Formats, for example, `54 (7 %) checked against their operators' pages, the last on 2026-11-22`.
 pub(in crate::commands) fn checked_share(rows: usize, checked: usize, last: Option<&str>) -> String {
     let last = last.map_or_else(String::new, |day| format!(", the last on {day}"));
-    format!("{checked} ({} %) checked against their operators' pages{last}", checked * 100 / rows.max(1))
+    format!(
+        "{checked} ({percent} %) checked against their operators' pages{last}",
+        percent = checked * 100 / rows.max(1)
+    )
 }

@@ -127,7 +127,11 @@ impl ClaimEvidence for NotedEvidence<'_> {
 
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let patterns = name_patterns(crawler)?;
-        (self.note)(format!("DNS names of {}'s addresses: {}", crawler.name, crawler.reverse_dns.join(", ")));
+        (self.note)(format!(
+            "DNS names of {crawler}'s addresses: {names}",
+            crawler = crawler.name,
+            names = crawler.reverse_dns.join(", ")
+        ));
         let Some((runtime, resolver)) = &self.resolver else {
             (self.note)("reverse DNS names were not looked up".to_owned());
             return Some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));

@@ -304,7 +304,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
             site: args.site.clone(),
             enforcement: Some(to.as_str().to_owned()),
             kept: true,
-            ..ChangeReport::new(format!("enforcement of {of} is switched {to} in {}", folder.display()))
+            ..ChangeReport::new(format!("enforcement of {of} is switched {to} in {folder}", folder = folder.display()))
         })
     })
 }

@@ -305,7 +305,8 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
         let status: StatusReport = ask_one_of_many(replica, (&Method::GET, "/status"))?;
         let is_live = |live: &String| live.trim_start_matches("sha256:").starts_with(hash);
         let live = status.sites.into_iter().find(|of| of.name == site).and_then(|of| of.hash).filter(is_live);
-        let message = |live: &String| format!("site {site:?}: version {} is already live", short_hash(live));
+        let message =
+            |live: &String| format!("site {site:?}: version {version} is already live", version = short_hash(live));
         live.map(|live| ChangeReport { kept: true, ..ChangeReport::new(message(&live)) }).ok_or(refused)
     });
     say_answers(running, &answers, judge_change, &[])

@@ -163,9 +163,9 @@ impl EvaluatedExpectations<'_> {
                 has_slips |= is_slip;
             } else if evaluator.is_word_of_no_crawler(text) {
                 complain(&format_args!(
-                    "{path}:{line}:{column}: {:?} is read as the header of a client that is not a crawler, so no \
+                    "{path}:{line}:{column}: {text:?} is read as the header of a client that is not a crawler, so no \
                      group applies: name a crawler, or \"*\" for a crawler that no group names",
-                    text.trim()
+                    text = text.trim()
                 ));
             }
         }

@@ -250,9 +250,9 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
         Some(address) => {
             if is_open(*address.get_ref()) && admin.reach == Reach::Loopback {
                 let message = format!(
-                    "other machines can reach {}, and clients of the admin interface can change what is served: write a \
+                    "other machines can reach {address}, and clients of the admin interface can change what is served: write a \
                      loopback address such as \"127.0.0.1:{PORT}\", or reach = \"network\" if this is intended",
-                    address.get_ref()
+                    address = address.get_ref()
                 );
                 return Err(address.fault(message));
             }
@@ -266,7 +266,8 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
         let name = host.get_ref().to_ascii_lowercase();
         let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
         if name.is_empty() || !is_name {
-            let message = format!("{:?} is not a host name: write one such as \"admin.internal\"", host.get_ref());
+            let message =
+                format!("{host:?} is not a host name: write one such as \"admin.internal\"", host = host.get_ref());
             return Err(host.fault(message));
         }
         hosts.push(name);

@@ -89,7 +89,7 @@ impl fmt::Display for ConfigError {
             (Some(message), _) => f.write_str(message),
             (None, [first, more @ ..]) if !more.is_empty() => {
                 let path = printable(path.as_bytes());
-                write!(f, "{first}; and {} more: `robotsd {command} {path}` shows them", more.len())
+                write!(f, "{first}; and {count} more: `robotsd {command} {path}` shows them", count = more.len())
             }
             (None, problems) => problems.iter().try_for_each(|problem| problem.fmt(f)),
         }

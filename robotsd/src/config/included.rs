@@ -83,7 +83,7 @@ impl RefusedFile {
     /// Describes what is served instead of the file.
     pub(crate) fn outcome(&self) -> String {
         let served = if self.is_kept { "its last good copy stays in force" } else { "its sites are not served" };
-        format!("{}: the file is refused, and {served}", self.path)
+        format!("{file}: the file is refused, and {served}", file = self.path)
     }
 }
 
@@ -190,7 +190,7 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
             Err(error) => {
                 let error = without_place(
                     config,
-                    format!("{}: the folder cannot be listed: {error}", pattern.folder.display()),
+                    format!("{folder}: the folder cannot be listed: {error}", folder = pattern.folder.display()),
                 );
                 let files = kept.keys().filter_map(|name| Path::new(name).file_name()?.to_str());
                 let of_pattern = |file: &&str| pattern.fits(file) && kept.contains_key(&pattern.name_of(file));
@@ -285,13 +285,18 @@ fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError
     let shown = path.display();
     let failed = |error: io::Error| without_place(config, format!("{shown}: the file cannot be read: {error}"));
     if !is_inside(folder, path) {
-        let message =
-            format!("{shown}: this link does not lead to a file in {}: put the file itself there", folder.display());
+        let message = format!(
+            "{shown}: this link does not lead to a file in {folder}: put the file itself there",
+            folder = folder.display()
+        );
         return Err(without_place(config, message));
     }
     let (octets, _) = files::read_at_most(path, MAX_BYTES).map_err(failed)?;
     if octets.len() as u64 > MAX_BYTES {
-        return Err(without_place(config, format!("{shown}: the file is larger than {} MiB", MAX_BYTES >> 20)));
+        return Err(without_place(
+            config,
+            format!("{shown}: the file is larger than {limit} MiB", limit = MAX_BYTES >> 20),
+        ));
     }
     let text = reader::as_utf8(path, octets)?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))

@@ -148,12 +148,10 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
         if name.get_ref().is_empty() {
             faults.push(name.fault("the name is empty: write the name of a socket that the supervisor passes"));
         } else if !names.insert(name.get_ref()) {
-            faults.push(
-                name.fault(format!(
-                    "another listener has the name {:?} already: write a different name",
-                    name.get_ref()
-                )),
-            );
+            faults.push(name.fault(format!(
+                "another listener has the name {name:?} already: write a different name",
+                name = name.get_ref()
+            )));
         }
     }
     // All invalid networks are reported here, because the function that resolves a listener stops
@@ -178,11 +176,14 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
     for (number, address) in of_admin.iter().enumerate() {
         let takes = |taken: &&Spanned<SocketAddr>| overlap(*taken.get_ref(), *address.get_ref());
         let message = if let Some(taken) = addresses().find(takes) {
-            format!("a listener has the address {} already: write a different address for [admin]", taken.get_ref())
+            format!(
+                "a listener has the address {address} already: write a different address for [admin]",
+                address = taken.get_ref()
+            )
         } else if let Some(taken) = of_admin.iter().copied().take(number).find(takes) {
             format!(
-                "the admin interface has the address {} already: write a different address for each of its listeners",
-                taken.get_ref()
+                "the admin interface has the address {address} already: write a different address for each of its listeners",
+                address = taken.get_ref()
             )
         } else {
             continue;
@@ -258,8 +259,9 @@ fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
         "transfer-encoding",
         "user-agent",
     ];
-    let wrong =
-        |why: &str| text.fault(format!("{:?} {why}: write a name such as \"X-Original-User-Agent\"", text.get_ref()));
+    let wrong = |why: &str| {
+        text.fault(format!("{name:?} {why}: write a name such as \"X-Original-User-Agent\"", name = text.get_ref()))
+    };
     let name =
         HeaderName::from_bytes(text.get_ref().as_bytes()).map_err(|_| wrong("is not the name of a header field"))?;
     if TAKEN.contains(&name.as_str()) {

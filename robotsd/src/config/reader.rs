@@ -214,7 +214,8 @@ impl<'t> Reader<'t> {
         if known.contains(&&**word) {
             return Some(word);
         }
-        let message = format!("{word:?} is not a value of {:?}: write {}", place.key, one_of(&known));
+        let message =
+            format!("{word:?} is not a value of {key:?}: write {known}", key = place.key, known = one_of(&known));
         self.faults.push(Fault::new(value.span(), message).help(did_you_mean(word, known)));
         None
     }
@@ -298,14 +299,14 @@ impl<'t> Reader<'t> {
             }
             "site.robots" => format!("write robots.path = {written}"),
             "admin" => "write [admin], and below it enabled = false or socket = \"…\"".to_owned(),
-            path => format!("write {} on a line of its own, and its keys below", self.keys.header(path)),
+            path => format!("write {header} on a line of its own, and its keys below", header = self.keys.header(path)),
         };
         Fault::new(span, format!("{key:?} must be a table, not {word}")).help(help)
     }
 }
 
 fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> Fault {
-    Fault::new(span, format!("{key:?} must be a string, not {word}: write {}", one_of(known)))
+    Fault::new(span, format!("{key:?} must be a string, not {word}: write {known}", known = one_of(known)))
 }
 
 /// Returns the name of a value's type for messages.

@@ -120,7 +120,7 @@ fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, Config
         // A repeated name is reported at its second occurrence.
         let first = first_of_its_name(tables, table.get_ref()).filter(|first| !std::ptr::eq(*first, table));
         if let Some(first) = first {
-            message = format!("{message}; the first is in line {}", place(text, first.span().start).0);
+            message = format!("{message}; the first is in line {line}", line = place(text, first.span().start).0);
         }
         let span = table.get_ref().span(error.field).unwrap_or_else(|| table.span());
         Fault::new(span, message).at(path, text)
@@ -176,7 +176,11 @@ fn missing(span: Range<usize>, key: &str) -> Fault {
 fn word<T: FromStr + ToString>(key: &str, word: &Spanned<String>, all: &[T]) -> Result<T, Fault> {
     word.get_ref().parse().map_err(|_| {
         let all: Vec<_> = all.iter().map(ToString::to_string).collect();
-        let message = format!("{:?} is not a value of {key:?}: write one of {}", word.get_ref(), all.join(", "));
+        let message = format!(
+            "{word:?} is not a value of {key:?}: write one of {known}",
+            word = word.get_ref(),
+            known = all.join(", ")
+        );
         word.fault(message).help(did_you_mean(word.get_ref(), all.iter().map(String::as_str)))
     })
 }

@@ -131,7 +131,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let fault = |(name, _): (Spanned<String>, _)| {
         let help = crawler_hint(name.get_ref(), &registry, std::iter::empty());
         let help = help.unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
-        name.fault(format!("no crawler is called {:?}, so this has no effect", name.get_ref())).help(help)
+        name.fault(format!("no crawler is called {name:?}, so this has no effect", name = name.get_ref())).help(help)
     };
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
 }
@@ -167,8 +167,8 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
             let HookHeader::File(path) = header else { continue };
             if hook.target.is_open() {
                 let message = format!(
-                    "{name} is sent to {} without TLS, so everyone on the network path can read it",
-                    hook.target
+                    "{name} is sent to {target} without TLS, so everyone on the network path can read it",
+                    target = hook.target
                 );
                 faults.push(written.fault(message).help("use https".to_owned()));
             }
@@ -228,7 +228,7 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
         site != "*" && !names().any(|name| fits(site, name))
     };
     let fault = |pattern: &Spanned<String>| {
-        let message = format!("no site is called {:?}, so this has no effect", pattern.get_ref());
+        let message = format!("no site is called {name:?}, so this has no effect", name = pattern.get_ref());
         pattern.fault(message).help(did_you_mean(pattern.get_ref(), names()))
     };
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
@@ -333,7 +333,7 @@ fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     let written = file.admin.as_ref()?.audit.as_ref()?;
     let path = config.admin.as_ref()?.audit.as_ref()?;
     let why = no_file(path)?;
-    let message = format!("{}: the audit cannot be written: {why}", path.display());
+    let message = format!("{file}: the audit cannot be written: {why}", file = path.display());
     Some(written.fault(message).help("without it, `accept`, `rollback` and `enforce on` are refused".to_owned()))
 }
 
@@ -361,8 +361,8 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let networks = file.listener.iter().flat_map(|listener| &listener.trusted_proxies);
     networks.filter(|network| is_open(network.get_ref())).map(|network| {
         let message = format!(
-            "{:?} contains public networks, so every client in them can claim any client address, scheme and host",
-            network.get_ref()
+            "{network:?} contains public networks, so every client in them can claim any client address, scheme and host",
+            network = network.get_ref()
         );
         network.fault(message).help("list only the addresses of your own proxies".to_owned())
     })
@@ -400,7 +400,8 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
         |network: &&Spanned<String>| network.get_ref().parse::<Network>().is_ok_and(|network| network.length() == 0);
     let networks = file.exempt.cidrs.iter().filter(is_every_address).map(|network| (network, "every address"));
     paths.chain(networks).map(|(written, what)| {
-        let message = format!("{:?} exempts {what}, so no rule of a robots.txt is enforced", written.get_ref());
+        let message =
+            format!("{pattern:?} exempts {what}, so no rule of a robots.txt is enforced", pattern = written.get_ref());
         written.fault(message).help("to enforce nothing, write mode = \"observe\" or \"off\"".to_owned())
     })
 }
@@ -456,7 +457,8 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
     let does = if left == RateMode::Off { "counts nothing" } else { "only observes" };
-    let message = format!("rate.mode = \"{}\" {does}, because the site has mode = \"{mode}\"", rate.get_ref());
+    let message =
+        format!("rate.mode = \"{rate}\" {does}, because the site has mode = \"{mode}\"", rate = rate.get_ref());
     let help = match rate.get_ref() {
         RateMode::Refuse => {
             "to refuse, write mode = \"refuse\" for the site, or rate = \"refuse\" in [site.modes] for a crawler"
@@ -487,8 +489,8 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
         others => format!(", and is limited in the same way at {others} more sites"),
     };
     let message = format!(
-        "impostors = \"{wanted}\" {does} at the site {:?}, whose mode is \"{mode}\"{others}",
-        first.name.get_ref()
+        "impostors = \"{wanted}\" {does} at the site {site:?}, whose mode is \"{mode}\"{others}",
+        site = first.name.get_ref()
     );
     Some(impostors.fault(message).help(format!("write mode = \"{wanted}\" for the site")))
 }

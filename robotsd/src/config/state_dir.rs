@@ -21,14 +21,14 @@ impl Config {
         let is_file = |part: &&Path| part.exists() && !part.is_dir();
         if let Some(file) = path.ancestors().find(is_file) {
             return Some(format!(
-                "{} is not a folder: write the path of a folder, which is created if it does not exist",
-                file.display()
+                "{path} is not a folder: write the path of a folder, which is created if it does not exist",
+                path = file.display()
             ));
         }
         let why = unusable(path)?;
         Some(format!(
-            "{} cannot be a state_dir, because {why}: write a folder on a disk, such as /var/lib/robotsd",
-            path.display()
+            "{path} cannot be a state_dir, because {why}: write a folder on a disk, such as /var/lib/robotsd",
+            path = path.display()
         ))
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn no_file(path: &Path) -> Option<String> {
     let folder = files::folder_of(path);
     unusable(folder).or_else(|| {
         let there = nearest(folder);
-        (!is_writable(there)).then(|| format!("this user cannot create a file in {}", there.display()))
+        (!is_writable(there)).then(|| format!("this user cannot create a file in {folder}", folder = there.display()))
     })
 }
 
@@ -102,5 +102,5 @@ pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
     }
     let done = if there == path { "written" } else { "created" };
     let forgets = "a restart would forget every decision, the kill switch and the history";
-    Some(written.fault(format!("{} cannot be {done} by this user, so {forgets}", path.display())))
+    Some(written.fault(format!("{path} cannot be {done} by this user, so {forgets}", path = path.display())))
 }

@@ -131,7 +131,7 @@ fn address_of(value: &DeValue<'_>) -> Result<Option<SocketAddr>, String> {
     match value {
         DeValue::String(text) => parse_address(text).map(Some),
         DeValue::Integer(number) => Err(match number.as_str().parse() {
-            Ok(port) => format!("{port} is a port without an address: {}", port_alone(port)),
+            Ok(port) => format!("{port} is a port without an address: {right}", right = port_alone(port)),
             Err(_) => format!("{number} is not an address to listen on: write one such as \"127.0.0.1:8080\""),
         }),
         _ => Ok(None),
@@ -241,7 +241,13 @@ impl<T: PartialOrd + Display> Bound<T> {
     {
         let Some(written) = value.into().filter(|value| !self.range.contains(value.get_ref())) else { return };
         let (value, Self { range, says }) = (written.get_ref(), self);
-        let usual = || format!("{key:?} is {value}: write a value from {} to {}", range.start(), range.end());
+        let usual = || {
+            format!(
+                "{key:?} is {value}: write a value from {least} to {most}",
+                least = range.start(),
+                most = range.end()
+            )
+        };
         let says =
             says.as_ref().map_or_else(usual, |says| says.replace("{key}", key).replace("{}", &value.to_string()));
         faults.push(written.fault(says));

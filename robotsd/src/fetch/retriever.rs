@@ -309,8 +309,8 @@ impl FromStr for ConnectTo {
         let parts = split(text);
         let [from_host, from_port, to_host, to_port] = *parts.as_slice() else {
             return Err(format!(
-                "{} parts: write HOST:PORT:ADDRESS:PORT, such as \"example.com:443:192.0.2.7:443\"; IPv6 addresses in brackets",
-                parts.len()
+                "{count} parts: write HOST:PORT:ADDRESS:PORT, such as \"example.com:443:192.0.2.7:443\"; IPv6 addresses in brackets",
+                count = parts.len()
             ));
         };
         Ok(Self { from: (host(from_host)?, port(from_port)?), to: (host(to_host)?, port(to_port)?) })

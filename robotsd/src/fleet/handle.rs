@@ -151,8 +151,8 @@ impl Fleet {
         };
         let member = read.unwrap_or_else(|error| {
             let message = format!(
-                "{} cannot be read, so nothing is enforced until the fleet's document is read from the store: {error}",
-                file.display()
+                "{file} cannot be read, so nothing is enforced until the fleet's document is read from the store: {error}",
+                file = file.display()
             );
             self.warn(&*message);
             self.store.lock().file_problem = Some(message);
@@ -390,8 +390,8 @@ impl Fleet {
 
     fn nothing_to_write(&self) -> String {
         format!(
-            "this replica has not read a document of fleet {:?}: create one with `robotsd fleet init`",
-            self.settings.name
+            "this replica has not read a document of fleet {fleet:?}: create one with `robotsd fleet init`",
+            fleet = self.settings.name
         )
     }
 

@@ -111,10 +111,10 @@ impl StoreLink {
         }
         if ["NOPERM", "NoPerm", "ACL failure"].iter().any(|mark| text.contains(mark)) {
             return LinkError::Failed(format!(
-                "{}: its user may not {what} {key}: allow EVAL, EVALSHA, TIME, HGET, HMGET, HGETALL, HEXISTS, HSET, \
-                 HSETNX, HDEL, SET, GET and DEL for keys that begin with {} ({text})",
-                store.place(),
-                store.prefix
+                "{store}: its user may not {what} {key}: allow EVAL, EVALSHA, TIME, HGET, HMGET, HGETALL, HEXISTS, HSET, \
+                 HSETNX, HDEL, SET, GET and DEL for keys that begin with {prefix} ({text})",
+                store = store.place(),
+                prefix = store.prefix
             ));
         }
         self.connection = None;

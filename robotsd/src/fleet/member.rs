@@ -166,7 +166,7 @@ impl Member {
             // Versions that were accepted before this replica joined count as fulfilled, because
             // the other replicas may serve later versions by now.
             self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
-            seen.changes.push(format!("the document of the fleet is known: epoch {}", document.epoch));
+            seen.changes.push(format!("the document of the fleet is known: epoch {epoch}", epoch = document.epoch));
         }
         self.rev = self.rev.max(read.rev);
         for (name, stamp) in &read.lifted {
@@ -212,7 +212,8 @@ impl Member {
                 Some(own) if own.stamp.rev >= accept.stamp.rev => gone.push(site),
                 _ => {
                     let Accept { hash, stamp, .. } = accept;
-                    seen.changes.push(format!("version {hash} of site {site:?} is accepted by {}", stamp.by));
+                    seen.changes
+                        .push(format!("version {hash} of site {site:?} is accepted by {user}", user = stamp.by));
                     self.accepts.insert(site.clone(), accept.clone());
                 }
             }
@@ -287,7 +288,7 @@ fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
 
 fn changed(to: &str, OffSwitch { scope, id, .. }: &OffSwitch, Stamp { by, why, .. }: &Stamp) -> String {
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    format!("the fleet turned enforcement of {} {to} (off switch {id}, by {by}){why}", of(scope))
+    format!("the fleet turned enforcement of {scope} {to} (off switch {id}, by {by}){why}", scope = of(scope))
 }
 
 /// Formats a scope for messages.

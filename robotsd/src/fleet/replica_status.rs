@@ -41,8 +41,8 @@ impl DocumentState {
             Self::WentBack(entries) => (
                 ReplicaState::WentBack,
                 format!(
-                    "the store has been reset to an earlier state, and lacks or has older entries: {}",
-                    entries.join(", ")
+                    "the store has been reset to an earlier state, and lacks or has older entries: {entries}",
+                    entries = entries.join(", ")
                 ),
             ),
             Self::Foreign(epoch) => {
@@ -52,9 +52,9 @@ impl DocumentState {
             Self::Damaged(fields) => (
                 ReplicaState::Damaged,
                 format!(
-                    "the document has damaged fields: {} (repair them with `robotsd fleet restore --repair`; off \
+                    "the document has damaged fields: {fields} (repair them with `robotsd fleet restore --repair`; off \
                      switches still take effect)",
-                    fields.join("; ")
+                    fields = fields.join("; ")
                 ),
             ),
         };

@@ -17,7 +17,7 @@ impl Fleet {
         if let Some(document) = &self.store.lock().document {
             let damages: Vec<_> = document.damages().collect();
             return Err(if damages.is_empty() {
-                format!("fleet {name:?} already has a document, with epoch {}", document.epoch)
+                format!("fleet {name:?} already has a document, with epoch {epoch}", epoch = document.epoch)
             } else {
                 damaged(name, &damages)
             });
@@ -114,7 +114,7 @@ impl Fleet {
         let done: Vec<_> = mends.iter().map(done).collect();
         let calls = [call].into_iter().chain(self.calls(writes)).collect();
         self.ask(calls).await?;
-        Ok(format!("the document of fleet {name:?} is repaired: {}", done.join(", ")))
+        Ok(format!("the document of fleet {name:?} is repaired: {repairs}", repairs = done.join(", ")))
     }
 }
 
@@ -126,8 +126,8 @@ fn new_epoch() -> String {
 /// Describes the damaged fields, with the command that repairs them.
 fn damaged(name: &str, damages: &[String]) -> String {
     format!(
-        "the document of fleet {name:?} has damaged fields: {} (repair them with `robotsd fleet restore --repair`, \
+        "the document of fleet {name:?} has damaged fields: {damages} (repair them with `robotsd fleet restore --repair`, \
          which keeps all off switches)",
-        damages.join("; ")
+        damages = damages.join("; ")
     )
 }

@@ -125,7 +125,8 @@ impl<'a> SitemapText<'a> {
 impl BufRead for SitemapText<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.of_part > MAX_PART_BYTES {
-            let message = format_args!("a tag, comment or text is longer than {} MiB", MAX_PART_BYTES >> 20);
+            let message =
+                format_args!("a tag, comment or text is longer than {limit} MiB", limit = MAX_PART_BYTES >> 20);
             return Err(io::Error::other(SitemapFault::at(self.part, &message)));
         }
         if self.consumed == self.text.len() {
@@ -196,7 +197,7 @@ const MAX_SHOWN_LENGTH: usize = 160;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SitemapFault {
     /// The sitemap is larger than allowed.
-    #[error("it is larger than {} MiB", MAX_BYTES >> 20)]
+    #[error("it is larger than {limit} MiB", limit = MAX_BYTES >> 20)]
     TooLarge,
     /// The document is broken, or is not a sitemap. `place` is `None` if the error concerns the
     /// whole document.

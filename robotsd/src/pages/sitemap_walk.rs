@@ -101,7 +101,10 @@ impl<'a> SitemapWalk<'a> {
             parts.push(format!("and {} more", self.problems.len() - NAMED));
         }
         if self.left_out > 0 {
-            parts.push(format!("only {MAX_SITEMAPS} of {} sitemaps are read", self.left_out + MAX_SITEMAPS));
+            parts.push(format!(
+                "only {MAX_SITEMAPS} of {count} sitemaps are read",
+                count = self.left_out + MAX_SITEMAPS
+            ));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }

@@ -130,7 +130,11 @@ impl AdminPlaces {
                 // The first file may be unwritable, for example because there is no runtime folder.
                 // In that case, commands look for the token in the state directory.
                 if file != *preferred {
-                    warn(format!("{}; therefore, the token for changes is in {}", failures.join("; "), file.display()));
+                    warn(format!(
+                        "{failures}; therefore, the token for changes is in {file}",
+                        failures = failures.join("; "),
+                        file = file.display()
+                    ));
                 }
                 self.token_files = files;
                 LocalToken::new(file, &token)

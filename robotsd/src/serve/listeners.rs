@@ -156,7 +156,8 @@ impl Listeners {
             let bound = match take(&|opened| opened.settings.listener.address == address) {
                 Some(place) => {
                     let opened = &self.open[place];
-                    plan.changes.push(format!("the settings of listener {} have changed", opened.local));
+                    plan.changes
+                        .push(format!("the settings of listener {address} have changed", address = opened.local));
                     let again = opened.sockets.iter().map(|sockets| duplicates(sockets)).collect::<io::Result<_>>();
                     let again = again.map_err(|error| cannot_listen(address, &error))?;
                     OpenListener::bound(settings, again, &opened.report.socket)?

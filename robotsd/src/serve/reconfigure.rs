@@ -318,7 +318,8 @@ impl ActiveConfig {
         if !next_start.is_empty() {
             let mut tables: Vec<_> = next_start.iter().map(SettingChange::table).collect();
             tables.dedup();
-            message += &format!("; changes that need `robotsd upgrade` or a restart: {}", tables.join(", "));
+            message +=
+                &format!("; changes that need `robotsd upgrade` or a restart: {tables}", tables = tables.join(", "));
         }
         self.state.config.accept(outcome == "published", next_start, &self.config.included.refused);
         (outcome, message)

@@ -171,9 +171,9 @@ impl InheritedSockets {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();
         Err(format!(
-            "{}: the supervisor passed a socket for this address{called} but neither a [[listener]] nor [admin] has \
+            "{address}: the supervisor passed a socket for this address{called} but neither a [[listener]] nor [admin] has \
              this address or name: add a listener, or remove the socket from the .socket unit",
-            socket.place
+            address = socket.place
         ))
     }
 }

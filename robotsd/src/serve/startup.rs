@@ -77,7 +77,7 @@ impl Start<'_> {
         admin.keep_token(&token_files);
 
         let mut workers = Workers::start(config.workers, &sites)
-            .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
+            .map_err(|error| format!("{count} workers cannot be started: {error}", count = config.workers))?;
         let loops = workers.event_loops().chain([("control".to_owned(), Handle::current())]);
         let watch =
             state.watchdog.watch(loops, log).map_err(|error| format!("the watchdog cannot be started: {error}"))?;
@@ -130,7 +130,7 @@ impl Start<'_> {
         let taken = tokio::task::spawn_blocking(move || asking.take());
         tokio::select! {
             taken = taken => if !taken.unwrap_or(false) {
-                let message = format!("process {}, which this process replaces, has already ended", predecessor.process);
+                let message = format!("process {process}, which this process replaces, has already ended", process = predecessor.process);
                 self.log.say_at(LogLevel::Warn, LogEvent::Upgrade, message);
             },
             () = stop_signal(signals) => {

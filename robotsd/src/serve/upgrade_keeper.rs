@@ -126,9 +126,10 @@ impl UpgradeKeeper {
         }
         let is_serving = active.state.phase() == Phase::Serving;
         let refused = match (&self.under_way, self.successor) {
-            (Some(UpgradeUnderWay { successor, .. }), _) => {
-                Some(format!("an upgrade to process {} is already in progress; this process continues", successor.id()))
-            }
+            (Some(UpgradeUnderWay { successor, .. }), _) => Some(format!(
+                "an upgrade to process {process} is already in progress; this process continues",
+                process = successor.id()
+            )),
             (None, Some(process)) => Some(format!("process {process} has replaced this one: try again")),
             (None, None) if !is_serving => Some("this process is ending".to_owned()),
             (None, None) => None,
@@ -139,7 +140,7 @@ impl UpgradeKeeper {
         };
         match started {
             Ok(successor) => {
-                let message = format!("process {} was started to replace this one", successor.id());
+                let message = format!("process {process} was started to replace this one", process = successor.id());
                 active.log.say(LogEvent::Upgrade, message.clone());
                 active.state.note_upgrade(report("under-way", Some(successor.id()), &message));
                 let stage = UpgradeStage::Preparing;

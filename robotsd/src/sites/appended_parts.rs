@@ -85,7 +85,7 @@ pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<
                 problems.extend(left_out(&fragment).map(|what| format!("{}: {what}", part.source)));
                 fragments.push(fragment);
             }
-            Err(why) => problems.push(format!("the part {} cannot be appended: {why}", part.source)),
+            Err(why) => problems.push(format!("the part {part} cannot be appended: {why}", part = part.source)),
         }
     }
     (fragments, problems)
@@ -244,7 +244,10 @@ impl PartReader {
                     let names = plural(names.filter(|name| !name.is_star()).count(), "name");
                     let level = left_out.map_or(LogLevel::Info, |_| LogLevel::Warn);
                     let what = left_out.map(|what| format!("; {what}")).unwrap_or_default();
-                    self.say(level, &format!("version {} with {names} is appended{what}", hash.short()));
+                    self.say(
+                        level,
+                        &format!("version {version} with {names} is appended{what}", version = hash.short()),
+                    );
                     self.appendix.set(self.place, fragment, modified);
                 } else if was_wrong {
                     self.say(LogLevel::Info, "the file can be read again, and has not changed");
@@ -305,7 +308,7 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
     };
     let (octets, found) = files::read_at_most(path, LiveRobots::MAX_FILE).map_err(failed)?;
     if octets.len() as u64 > LiveRobots::MAX_FILE {
-        return Err(format!("the file is larger than {} MiB", LiveRobots::MAX_FILE >> 20));
+        return Err(format!("the file is larger than {limit} MiB", limit = LiveRobots::MAX_FILE >> 20));
     }
     let fragment = Fragment::parse(title, octets).map_err(|error| error.to_string())?;
     Ok((fragment, found.modified().ok()))
@@ -330,7 +333,8 @@ impl FollowedRegistry {
         changed: Arc<Notify>,
         log: &Log,
     ) -> Result<Self, String> {
-        let failed = |error: &dyn Display| format!("{}: the registry cannot be fetched: {error}", settings.url);
+        let failed =
+            |error: &dyn Display| format!("{url}: the registry cannot be fetched: {error}", url = settings.url);
         let (of, to) = (settings.url.clone(), log.clone());
         let reading = settings.url.clone();
         let builder =
@@ -348,7 +352,10 @@ impl FollowedRegistry {
         let builder = settings.saved_in.iter().fold(builder, |builder, folder| builder.saved_in(folder));
         let (registry, problem) = builder.start().map_err(|error| failed(&error))?;
         if let Some(problem) = problem {
-            log.say(LogEvent::RegistryRejected, format!("{}: the saved copy cannot be used: {problem}", settings.url));
+            log.say(
+                LogEvent::RegistryRejected,
+                format!("{url}: the saved copy cannot be used: {problem}", url = settings.url),
+            );
         }
         Ok(Self(registry))
     }
@@ -385,7 +392,11 @@ impl FollowedRegistry {
             confirmed: status.confirmed.map(rfc3339),
             waiting: status.waiting.map(|(hash, changes)| WaitingRegistryReport {
                 hash: hash.to_string(),
-                why: format!("version {} waits to be accepted: {changes}; {}", hash.short(), how_to_accept(&hash)),
+                why: format!(
+                    "version {version} waits to be accepted: {changes}; {remedy}",
+                    version = hash.short(),
+                    remedy = how_to_accept(&hash)
+                ),
             }),
             problem: status.problem.map(|problem| problem.as_ref().to_owned()),
         }
@@ -393,5 +404,5 @@ impl FollowedRegistry {
 }
 
 fn how_to_accept(hash: &VersionHash) -> String {
-    format!("to use it, write registry_accept = [\"{}\"] in [agents]", hash.short())
+    format!("to use it, write registry_accept = [\"{version}\"] in [agents]", version = hash.short())
 }

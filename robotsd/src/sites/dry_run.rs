@@ -174,8 +174,8 @@ impl DrySite<'_> {
             // This is an error. If it were a warning, a misspelled path could disable the gate
             // unnoticed.
             (Some(path), Some(_)) => found.push(self.error(format!(
-                "the baseline cannot be read: copy the accepted version to {}, and commit it",
-                path.display()
+                "the baseline cannot be read: copy the accepted version to {path}, and commit it",
+                path = path.display()
             ))),
             (Some(_), None) => {}
         }
@@ -203,7 +203,7 @@ impl DrySite<'_> {
         let (report, places) = (content.report(), content.places.as_deref());
         let objections = gate.examine(content.robots(), report, None, places, &self.opener.registry);
         let mut texts = objections.iter().map(ToString::to_string);
-        let first = format!("the gate would hold the version: {}", texts.next()?);
+        let first = format!("the gate would hold the version: {objection}", objection = texts.next()?);
         Some(Problem::Waits(self.at(&live.name, first), texts.collect()))
     }
 
@@ -219,7 +219,7 @@ impl DrySite<'_> {
                 Problem::Unenforced((self.diagnostic)(&self.config.state_dir_span, &message))
             }
             None => {
-                let on = format!("`robotsd enforce on --site {}` turns it on", shell_word(name));
+                let on = format!("`robotsd enforce on --site {site}` turns it on", site = shell_word(name));
                 let message = format!("enforcement is switched off: {on}");
                 Problem::Warning(FoundProblem::new(Severity::Warning, message).of_site(name))
             }

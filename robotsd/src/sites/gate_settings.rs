@@ -158,7 +158,7 @@ impl GateSettings {
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
     let live = opened.map_err(|rejection| match rejection.kind {
-        RejectionKind::Missing => format!("the file {} does not exist", path.display()),
+        RejectionKind::Missing => format!("the file {path} does not exist", path = path.display()),
         _ => rejection.to_string(),
     })?;
     let content = live.with(|snapshot| snapshot.content.as_ref().map(|content| content.robots().clone()));

@@ -59,8 +59,11 @@ impl Sites {
         let (_, LiveSite { name, robots, .. }) = self.named(site)?;
         let found = robots.rollback_effect();
         let (before, effect) = found.map_err(|error| ChangeError::Conflict(format!("site {name:?}: {error}")))?;
-        let message =
-            format!("site {name:?}: a rollback would make version {} live again{}", before.short(), changes(effect));
+        let message = format!(
+            "site {name:?}: a rollback would make version {version} live again{changes}",
+            version = before.short(),
+            changes = changes(effect)
+        );
         let command = log_events::command(&["rollback", &name], self.fleet_flags()[0]);
         Ok(ChangeReport {
             next: vec![NextStep::command("to roll back to it", command)],
@@ -122,8 +125,8 @@ impl Sites {
             return Ok(());
         }
         Err(format!(
-            "enforcement was switched off, but is NOT off: rules are still enforced for {}",
-            quoted_list(enforced)
+            "enforcement was switched off, but is NOT off: rules are still enforced for {sites}",
+            sites = quoted_list(enforced)
         ))
     }
 
@@ -212,7 +215,8 @@ impl Sites {
                     let of_fleet =
                         ", or by the fleet (`robotsd fleet status`; `robotsd enforce on --site SITE --fleet`)";
                     let or = fleet.map_or("", |_| of_fleet);
-                    let _ = write!(message, "; still off by a switch of their own{or}: {}", quoted_list(off));
+                    let _ =
+                        write!(message, "; still off by a switch of their own{or}: {sites}", sites = quoted_list(off));
                 }
             }
         }
@@ -260,7 +264,7 @@ pub(crate) fn roll_back_at_rest(config: &Config, site: &str, by: &Attribution) -
 
 /// Returns the message about an unknown site name, with the known names.
 pub(crate) fn unknown<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
-    format!("there is no site {name:?}; there is {}", quoted_list(known))
+    format!("there is no site {name:?}; there is {known}", known = quoted_list(known))
 }
 
 fn accept(
@@ -282,9 +286,13 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
     let ReloadOutcome::Published { hash, .. } = reload.outcome else {
         return Err(ChangeError::Conflict(format!("site {name:?}: {reload}")));
     };
-    let mut message = format!("site {name:?}: version {} is live again", hash.short());
+    let mut message = format!("site {name:?}: version {version} is live again", version = hash.short());
     if let Some(pending) = live.status().pending.as_ref() {
-        let _ = write!(message, "; version {} is pending and does not go live automatically", pending.hash().short());
+        let _ = write!(
+            message,
+            "; version {version} is pending and does not go live automatically",
+            version = pending.hash().short()
+        );
     }
     if let Some(dropped) = before.pending.as_ref() {
         let hash = dropped.hash().short();
@@ -320,7 +328,7 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
 fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String {
     match status.live {
         Some(live) if status.pending.as_ref().is_none() => {
-            format!("site {name:?}: {error}; version {} is live", live.short())
+            format!("site {name:?}: {error}; version {version} is live", version = live.short())
         }
         _ => format!("site {name:?}: {error}"),
     }

@@ -60,7 +60,7 @@ impl Sites {
         let mut reload = Arc::clone(self).reload_registry().await?;
         if let Some(why) = why {
             reload.outcome = "kept".to_owned();
-            reload.message = format!("{}; the version at its URL is not used: {why}", reload.message);
+            reload.message = format!("{outcome}; the version at its URL is not used: {why}", outcome = reload.message);
         }
         Some(reload)
     }
@@ -79,7 +79,11 @@ impl Sites {
             let renewed = this.blocking(number, |sites, site| sites.renew_gate(site)).await;
             if let (Some(true), Some(site)) = (renewed, this.iter().nth(number)) {
                 for path in site.gate.read_of(changed).into_iter().filter(|path| site.gate.has_read(path)) {
-                    let message = format!("{}: the gate uses the new content of {}", site.name, path.display());
+                    let message = format!(
+                        "{site}: the gate uses the new content of {path}",
+                        site = site.name,
+                        path = path.display()
+                    );
                     this.log.say_of(&site.name, LogLevel::Info, LogEvent::Gate, message);
                 }
             }
@@ -107,7 +111,7 @@ impl Sites {
         let is_prepared = prepared.await.is_some();
         let Some(site) = self.iter().nth(number) else { return Vec::new() };
         if !is_prepared {
-            let message = format!("its files or lists are {}", late());
+            let message = format!("its files or lists are {late}", late = late());
             let (name, outcome) = (site.name.to_string(), "kept".to_owned());
             return vec![SiteReload { name, outcome, message, ..SiteReload::default() }];
         }
@@ -214,7 +218,7 @@ impl Sites {
 }
 
 fn late() -> String {
-    format!("still being read after {} s", PATIENCE.as_secs())
+    format!("still being read after {seconds} s", seconds = PATIENCE.as_secs())
 }
 
 /// Reads a robots.txt again. If another read holds the lock `order`, waits for its end first.

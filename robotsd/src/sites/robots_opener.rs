@@ -79,7 +79,11 @@ impl RobotsOpener {
         let live = builder.open().map_err(|rejection| match &rejection.pending {
             // The library's own message is not used, because it addresses developers.
             Some(pending) => {
-                format!("{}: version {} waits to be accepted: {pending}", rejection.origin, pending.hash().short())
+                format!(
+                    "{origin}: version {version} waits to be accepted: {pending}",
+                    origin = rejection.origin,
+                    version = pending.hash().short()
+                )
             }
             None => rejection.to_string(),
         })?;
@@ -373,7 +377,7 @@ impl PublishListener {
         };
         let version = snapshot.content.as_ref().map_or_else(|| NONE.to_owned(), |content| content.hash().to_string());
         let notice = Notice::new(None, name, &version);
-        let message = format!("site {name:?}: version {} is live", notice.short());
+        let message = format!("site {name:?}: version {version} is live", version = notice.short());
         Notice { site: site.to_owned(), hosts, replica: self.hooks.replica.clone(), message, ..notice }
     }
 }

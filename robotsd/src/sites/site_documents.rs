@@ -207,7 +207,7 @@ fn left_until(end: Instant) -> io::Result<Duration> {
 fn late() -> io::Error {
     io::Error::new(
         ErrorKind::TimedOut,
-        format!("not read within the {} s for all documents of the site", WITHIN.as_secs()),
+        format!("not read within the {limit} s for all documents of the site", limit = WITHIN.as_secs()),
     )
 }
 

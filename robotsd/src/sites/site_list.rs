@@ -389,7 +389,7 @@ fn store_message(report: &StoreReport) -> Option<String> {
     let (place, why) = (&report.place, report.problem.as_ref().map(|(_, why)| why));
     Some(match report.usage {
         StoreUsage::Used => format!("{place} responds, and counts crawlers for all processes"),
-        StoreUsage::Out => format!("{place} is not used: {}; each process counts crawlers for itself", why?),
+        StoreUsage::Out => format!("{place} is not used: {why}; each process counts crawlers for itself", why = why?),
     })
 }
 

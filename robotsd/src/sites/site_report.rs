@@ -242,7 +242,13 @@ fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();
-    let held = || format!("{} contains version {} instead of the pending one{effect}", read.origin, hash.short());
+    let held = || {
+        format!(
+            "{origin} contains version {version} instead of the pending one{effect}",
+            origin = read.origin,
+            version = hash.short()
+        )
+    };
     (hash != pending.hash()).then(held)
 }
 
@@ -268,10 +274,13 @@ fn hook_problem(hook: &PublishHookReport) -> Option<String> {
     let why = hook.problem.as_ref()?;
     Some(match &*hook.state {
         "delivered" => {
-            format!("on_publish {}: the request will be sent again after a restart, because {why}", hook.target)
+            format!(
+                "on_publish {url}: the request will be sent again after a restart, because {why}",
+                url = hook.target
+            )
         }
-        "failed" => format!("on_publish {}: {why}; a cache may keep its copy until it expires", hook.target),
-        _ => format!("on_publish {}: {why}; it is tried again", hook.target),
+        "failed" => format!("on_publish {url}: {why}; a cache may keep its copy until it expires", url = hook.target),
+        _ => format!("on_publish {url}: {why}; it is tried again", url = hook.target),
     })
 }
 
@@ -332,10 +341,10 @@ fn spared<'a>(registry: &Registry, refusing: impl Iterator<Item = (&'a str, &'a 
     let engines = engines.iter().zip(is_spared).filter(|(_, is_spared)| *is_spared);
     let names: Vec<_> = engines.map(|((engine, _), _)| engine.name.as_str()).collect();
     Some(format!(
-        "tagged, not refused, because a refused page leaves the index: {}; \"index\" in [site.modes] changes that; \
-         sites: {}",
-        names.join(", "),
-        quoted_list(sites)
+        "tagged, not refused, because a refused page leaves the index: {crawlers}; \"index\" in [site.modes] changes that; \
+         sites: {sites}",
+        crawlers = names.join(", "),
+        sites = quoted_list(sites)
     ))
 }
 

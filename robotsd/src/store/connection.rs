@@ -96,7 +96,7 @@ impl StoreConnection {
         hint: &str,
     ) -> Result<Self, String> {
         let most = 2 * connect_time(settings);
-        let late = |_| Err(format!("no connection within {} ms", most.as_millis()));
+        let late = |_| Err(format!("no connection within {limit} ms", limit = most.as_millis()));
         timeout(most, Self::opening(settings, servers, address, hint)).await.unwrap_or_else(late)
     }
 
@@ -280,7 +280,7 @@ impl StoreAddresses {
             Ok(Err(_)) => Err("the resolver failed".to_owned()),
             Err(_) => {
                 self.under_way = Some(looking);
-                Err(format!("the resolver did not answer within {} ms", RESOLVE.as_millis()))
+                Err(format!("the resolver did not answer within {limit} ms", limit = RESOLVE.as_millis()))
             }
         };
         let why = match found {
@@ -352,7 +352,7 @@ impl StoreProblem {
     /// Returns the description for the status and the log.
     pub(crate) fn message(self, settings: &StoreSettings) -> String {
         match self {
-            Self::Late => format!("no answer within {} ms", settings.deadline.as_millis()),
+            Self::Late => format!("no answer within {limit} ms", limit = settings.deadline.as_millis()),
             Self::Broken(why) => why,
         }
     }

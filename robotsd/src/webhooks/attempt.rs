@@ -40,7 +40,10 @@ pub(super) async fn attempt(
     match timeout(hook.timeout, send(hook, notice, admin, permits)).await {
         Ok(Ok(status)) => Attempt::of(status),
         Ok(Err(outcome)) => outcome,
-        Err(_) => Attempt::Unanswered(format!("the receiver did not answer within {} s", hook.timeout.as_secs_f64())),
+        Err(_) => Attempt::Unanswered(format!(
+            "the receiver did not answer within {limit} s",
+            limit = hook.timeout.as_secs_f64()
+        )),
     }
 }
 

@@ -404,7 +404,7 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
                     job.status.rest("delivered", unrecorded.clone());
                     job.status.counts.0 += 1;
                 });
-                let mut what = format!("the request was answered with {}", status.as_u16());
+                let mut what = format!("the request was answered with {status}", status = status.as_u16());
                 if number > 1 {
                     what += &format!(" at attempt {number}");
                 }

@@ -290,7 +290,10 @@ impl BodyTemplate {
     /// that an error is found before a version goes live.
     pub(crate) fn parse(text: &str, format: Option<BodyFormat>) -> Result<Self, String> {
         if text.len() > MAX_TEMPLATE_BYTES {
-            return Err(format!("the body is too long: it may have up to {} KiB", MAX_TEMPLATE_BYTES / 1024));
+            return Err(format!(
+                "the body is too long: it may have up to {limit} KiB",
+                limit = MAX_TEMPLATE_BYTES / 1024
+            ));
         }
         let start = text.trim_start();
         let begins_as_json = start.starts_with(['{', '[']) && !start.starts_with("{{");
@@ -390,7 +393,11 @@ fn filled(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<S
         };
         let Some(value) = value(name.trim()) else {
             let name: String = name.chars().take(40).collect();
-            return Err(format!("there is no placeholder {:?}: write one of {}", name.trim(), PLACEHOLDERS.join(", ")));
+            return Err(format!(
+                "there is no placeholder {name:?}: write one of {known}",
+                name = name.trim(),
+                known = PLACEHOLDERS.join(", ")
+            ));
         };
         filled.push_str(&value);
         rest = after;

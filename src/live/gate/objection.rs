@@ -102,10 +102,10 @@ impl Objection {
     pub(super) fn breach(breach: &Breach) -> Self {
         let change = &breach.change;
         let text = format!(
-            "the guard {:?} is broken: {:?} is now {}",
-            breach.guard.to_string(),
-            change.path,
-            participle(change.access)
+            "the guard {guard:?} is broken: {path:?} is now {changed}",
+            guard = breach.guard.to_string(),
+            path = change.path,
+            changed = participle(change.access)
         );
         Self::new(ObjectionKind::Guard, text)
     }

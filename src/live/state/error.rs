@@ -61,7 +61,7 @@ impl fmt::Display for StateError {
         const APART: &str = "stop it, or give each process a state directory of its own";
         write!(f, "{}: ", self.path.display())?;
         match self.holder {
-            None => write!(f, "cannot be written, so a restart forgets the change: {}", self.cause),
+            None => write!(f, "cannot be written, so a restart forgets the change: {cause}", cause = self.cause),
             Some(LockHolder::ThisProcess) => write!(
                 f,
                 "this process {OPEN} already: use a clone of its StateDir, or drop every clone and every site that was opened \
@@ -257,7 +257,7 @@ impl Problems {
 pub(super) fn switch_problem(error: &StateError) -> String {
     let StateError { path, cause, .. } = error;
     format!(
-        "{}: cannot be written, so a restart forgets the kill switch: {cause}; the write is retried",
-        path.display()
+        "{file}: cannot be written, so a restart forgets the kill switch: {cause}; the write is retried",
+        file = path.display()
     )
 }

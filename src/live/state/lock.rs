@@ -209,7 +209,7 @@ fn this_process() -> &'static str {
 }
 
 fn problem(path: &Path, cause: &io::Error) -> String {
-    format!("{}: cannot be locked, so another process could write here, too: {cause}", path.display())
+    format!("{file}: cannot be locked, so another process could write here, too: {cause}", file = path.display())
 }
 
 #[cfg(test)]

@@ -315,9 +315,9 @@ impl SiteStore {
                 ))
             }
             (Ok(()), Err(StateError { path, cause, .. })) => Some(format!(
-                "{}: cannot be written: {cause}; if later versions cannot be saved either, a restart forgets them; \
+                "{file}: cannot be written: {cause}; if later versions cannot be saved either, a restart forgets them; \
                  the write is retried",
-                path.display()
+                file = path.display()
             )),
         };
         self.problems.set(ProblemKind::Save, problem);
@@ -366,7 +366,7 @@ impl SiteStore {
             0 => String::new(),
             lost => format!(" and {lost} earlier ones are lost"),
         };
-        format!("{}: cannot be written, so {entries}{lost}: {cause}; the write is retried", path.display())
+        format!("{file}: cannot be written, so {entries}{lost}: {cause}; the write is retried", file = path.display())
     }
 
     fn path_of(&self, hash: VersionHash) -> PathBuf {

@@ -428,8 +428,8 @@ impl VerifierStatus {
             (
                 cause.to_owned(),
                 format!(
-                    "{} cannot be fetched and cannot refute claims, for example {url}: {problem}",
-                    of.join(" and ")
+                    "{lists} cannot be fetched and cannot refute claims, for example {url}: {problem}",
+                    lists = of.join(" and ")
                 ),
             )
         };

@@ -132,7 +132,10 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
     let date = |time: &UnixTime| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
     match fault {
         CertificateError::ExpiredContext { not_after, .. } => {
-            format!("the certificate is not valid after {}: it has expired, so renew it", date(not_after))
+            format!(
+                "the certificate is not valid after {last_day}: it has expired, so renew it",
+                last_day = date(not_after)
+            )
         }
         CertificateError::NotValidYetContext { not_before, .. } => {
             let from = date(not_before);
@@ -168,7 +171,7 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let separated =
                 name.chars().flat_map(|char| [char.is_uppercase().then_some(' '), char.to_lowercase().next()]);
             let words: String = separated.flatten().collect();
-            format!("the certificate cannot be used ({}){mended}", words.trim_start())
+            format!("the certificate cannot be used ({problem}){mended}", problem = words.trim_start())
         }
     }
 }

@@ -461,7 +461,7 @@ impl<D: Document> Followed<D> {
             let mut progress = self.progress.lock();
             progress.waiting = None;
             if let Some(changes) = objection.filter(|_| !progress.accepts(&hash)) {
-                let problem = format!("version {} waits to be accepted: {changes}", hash.short());
+                let problem = format!("version {version} waits to be accepted: {changes}", version = hash.short());
                 progress.waiting = Some((hash, changes));
                 return Err(problem);
             }
@@ -516,12 +516,12 @@ fn restore<D: Document>(
 impl<D> fmt::Display for DocumentEvent<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Changed(_, hash) => write!(f, "version {} is in force", hash.short()),
+            Self::Changed(_, hash) => write!(f, "version {version} is in force", version = hash.short()),
             Self::Waiting { hash, changes } => {
                 write!(
                     f,
-                    "version {} waits to be accepted: {changes}; the previous version stays in force",
-                    hash.short()
+                    "version {version} waits to be accepted: {changes}; the previous version stays in force",
+                    version = hash.short()
                 )
             }
             Self::Failed(problem) => write!(f, "{problem}; the previous version stays in force"),

@@ -278,14 +278,18 @@ impl fmt::Display for DrasticChange {
             Self::EveryoneShutOut => f.write_str("everyone is blocked: no crawler may fetch anything"),
             Self::UnnamedShutOut => f.write_str("every crawler that the file does not name is blocked"),
             Self::SearchEnginesShutOut { engines } => {
-                write!(f, "search engines that were allowed are now blocked: {}", first_crawlers(f, engines))
+                write!(
+                    f,
+                    "search engines that were allowed are now blocked: {crawlers}",
+                    crawlers = first_crawlers(f, engines)
+                )
             }
             Self::SiteOpened => f.write_str("the site was closed and is now open to every crawler"),
             Self::GroupsLost { of } => {
                 write!(
                     f,
-                    "the file has lost all its groups ({of}), so nothing is restricted any more; {}",
-                    FileKind::NO_RESTRICTIONS
+                    "the file has lost all its groups ({of}), so nothing is restricted any more; {right}",
+                    right = FileKind::NO_RESTRICTIONS
                 )
             }
             Self::NoRuleInForce { of, joined } => {
@@ -304,9 +308,9 @@ impl fmt::Display for DrasticChange {
             Self::CrawlersLetIn { crawlers, of } => {
                 write!(
                     f,
-                    "{} of {of} crawlers that were blocked are now allowed: {}",
-                    crawlers.len(),
-                    first_crawlers(f, crawlers)
+                    "{count} of {of} crawlers that were blocked are now allowed: {crawlers}",
+                    count = crawlers.len(),
+                    crawlers = first_crawlers(f, crawlers)
                 )
             }
         }

@@ -112,8 +112,8 @@ impl RangeList {
             return Ok(());
         }
         let message = format!(
-            "the list lacks more than half of the previous list's addresses, so its {} prefixes are not used",
-            self.prefixes
+            "the list lacks more than half of the previous list's addresses, so its {count} prefixes are not used",
+            count = self.prefixes
         );
         Err(DocumentError::new(DocumentErrorKind::Shrunk, message))
     }
@@ -131,7 +131,7 @@ type ListEntries = (Vec<Network>, usize, Option<Box<str>>);
 
 fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
     let value: Value = serde_json::from_slice(octets).map_err(|error| {
-        let message = format!("the list is not JSON: {}", without_place(&error));
+        let message = format!("the list is not JSON: {problem}", problem = without_place(&error));
         DocumentError::new(DocumentErrorKind::InvalidJson, message).at(error.line(), error.column())
     })?;
     let object =
@@ -144,7 +144,8 @@ fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
         no_prefixes("it has no `prefixes` array", &format!("its keys are {keys:?}"))
     })?;
     if entries.len() > MAX_PREFIXES {
-        let message = format!("the list has {} prefixes, but at most {MAX_PREFIXES} are allowed", entries.len());
+        let message =
+            format!("the list has {count} prefixes, but at most {MAX_PREFIXES} are allowed", count = entries.len());
         return Err(DocumentError::new(DocumentErrorKind::TooMany, message));
     }
     let prefixes: Vec<Network> = entries.iter().filter_map(|entry| prefix(entry.as_object()?)).collect();

@@ -131,7 +131,7 @@ impl SiteArgs {
                 }
             },
         };
-        complain(&format_args!("using the settings of {}, which is {origin}", path.display()));
+        complain(&format_args!("using the settings of {config}, which is {origin}", config = path.display()));
         Ok(Some(path))
     }
 
@@ -325,7 +325,9 @@ impl SelectedSite {
     pub(in crate::commands) fn expectations(&self) -> io::Result<PathBuf> {
         let site = self.configured.as_ref().map(|configured| &configured.site);
         let missing = || match site {
-            Some(site) => format!("the site {:?} has no expectations: give a file of expectations", site.name),
+            Some(site) => {
+                format!("the site {site:?} has no expectations: give a file of expectations", site = site.name)
+            }
             None => {
                 "no expectations were given: give a file of expectations, or with --config FILE a site that has one"
                     .to_owned()
@@ -420,7 +422,10 @@ impl ConfiguredSite {
         let first = robots.lines().map(|line| line.number).find(|line| !places.is_own(*line));
         let first = first.unwrap_or_else(|| robots.lines().count() + 1);
         let titles = quoted_list(fragments.iter().map(|fragment| &*fragment.title));
-        complain(&format_args!("{}: the lines from line {first} on were appended from {titles}", printable(&name)));
+        complain(&format_args!(
+            "{file}: the lines from line {first} on were appended from {titles}",
+            file = printable(&name)
+        ));
         Ok(RobotsFile { name, bytes: appended.to_vec() })
     }
 
@@ -445,14 +450,17 @@ impl ConfiguredSite {
         let directory = open_folder(path, fallback)?;
         let list = || quoted_list(directory.hosts().into_iter().map(|(host, _)| format!("{name}/{host}")));
         let Some(host) = &self.host else {
-            let message = format!("the site {name:?} has one robots.txt per host; choose one with --site: {}", list());
+            let message = format!(
+                "the site {name:?} has one robots.txt per host; choose one with --site: {sites}",
+                sites = list()
+            );
             return Err(io::Error::other(message));
         };
         let sites = directory.sites().load();
         let live = sites.get(host).ok_or_else(|| {
             io::Error::other(format!(
-                "the site {name:?} has no robots.txt for the host {host:?}; choose one of {}",
-                list()
+                "the site {name:?} has no robots.txt for the host {host:?}; choose one of {hosts}",
+                hosts = list()
             ))
         })?;
         let status = live.status();
@@ -489,10 +497,10 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
         return match &*config.sites {
             [site] => Ok(found(site, None)),
             sites => Err(format!(
-                "{}: the config has {} sites; choose one with --site: {}",
-                path.display(),
-                sites.len(),
-                names()
+                "{config}: the config has {count} sites; choose one with --site: {names}",
+                config = path.display(),
+                count = sites.len(),
+                names = names()
             )),
         };
     };

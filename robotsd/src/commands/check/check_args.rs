@@ -156,7 +156,7 @@ impl FixArgs {
 /// Parses the code of a lint, or returns an error with a suggestion.
 fn known_code(code: &str) -> Result<&'static str, String> {
     let known = codes().find(|known| *known == code);
-    known.ok_or_else(|| format!("no lint has this code: {}", hint(code)))
+    known.ok_or_else(|| format!("no lint has this code: {hint}", hint = hint(code)))
 }
 
 /// Returns the hint to append to the error for an unknown code.
@@ -177,7 +177,9 @@ pub(super) fn explain_codes(code: Option<&str>) -> io::Result<ExitCode> {
         Some(code) => match (Lint::of_code(code), answer_lint(code)) {
             (Some(lint), _) => explain(&mut out, lint)?,
             (None, Some(lint)) => explain_answer(&mut out, lint)?,
-            (None, None) => return Err(io::Error::other(format!("no lint has the code {code:?}: {}", hint(code)))),
+            (None, None) => {
+                return Err(io::Error::other(format!("no lint has the code {code:?}: {hint}", hint = hint(code))));
+            }
         },
     }
     out.flush()?;
@@ -200,13 +202,18 @@ fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
         writeln!(out, "\n{title}\n")?;
         example.to_string().lines().try_for_each(|line| writeln!(out, "    {line}"))?;
     }
-    writeln!(out, "\nTurn it off for a line with the comment \"# robots-check: allow({})\".", lint.code)
+    writeln!(out, "\nTurn it off for a line with the comment \"# robots-check: allow({code})\".", code = lint.code)
 }
 
 /// Explains a lint of servers' answers; there are no example files for it.
 fn explain_answer(out: &mut impl Write, lint: &AnswerLint) -> io::Result<()> {
     write_why(out, lint.code, lint.severity, lint.summary, lint.why)?;
-    writeln!(out, "\nFound only when a URL is checked. Turn it off with --ignore {}; see {}", lint.code, lint.url())
+    writeln!(
+        out,
+        "\nFound only when a URL is checked. Turn it off with --ignore {code}; see {url}",
+        code = lint.code,
+        url = lint.url()
+    )
 }
 
 fn write_why(out: &mut impl Write, code: &str, severity: Severity, summary: &str, why: &str) -> io::Result<()> {

@@ -144,7 +144,7 @@ fn write_effect(
 ) -> io::Result<bool> {
     let evaluator = |robots: &RobotsTxt| Evaluator::new(robots.bytes().to_vec(), Reading::Standard, settings);
     let diff = evaluator(before).diff(&evaluator(&fixed.robots), []);
-    writeln!(out, "the effect of the fixes in {}:", printable(name))?;
+    writeln!(out, "the effect of the fixes in {file}:", file = printable(name))?;
     let names = DiffNames::new(name, &format!("{name} (fixed)"));
     writeln!(out, "{}", ChangesText { names: &names, diff: &diff, unread: &[] })?;
     if diff.is_cut {
@@ -249,7 +249,10 @@ pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> i
     refuse(&metadata)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let unwritable = |error: io::Error| {
-        io::Error::new(error.kind(), format!("the corrected file cannot be written to {}: {error}", folder.display()))
+        io::Error::new(
+            error.kind(),
+            format!("the corrected file cannot be written to {folder}: {error}", folder = folder.display()),
+        )
     };
     let aside = folder.join(format!(".robots-{}.tmp", std::process::id()));
     let replaced = internals::replace(&path, &aside, |file| {
@@ -297,7 +300,8 @@ fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
         return Ok(());
     }
     chown(path, None, Some(metadata.gid())).map_err(|error| {
-        let fault = format!("its group {} cannot be kept ({error}), so it is left as it is", metadata.gid());
+        let fault =
+            format!("its group {group} cannot be kept ({error}), so it is left as it is", group = metadata.gid());
         io::Error::new(error.kind(), format!("{fault}: to get the corrected text, pipe it to standard input (-)"))
     })
 }

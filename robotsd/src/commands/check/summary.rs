@@ -89,7 +89,7 @@ impl CheckSummary {
         let verdict = if is_denied || self.unread > 0 || self.is_cut { "Fails" } else { "Passes" };
         let unread = match self.unread {
             0 => String::new(),
-            count => format!("; {} could not be read", plural(count, "file")),
+            count => format!("; {files} could not be read", files = plural(count, "file")),
         };
         writeln!(out, "**{verdict}**: {}{unread}\n", self.found())
     }

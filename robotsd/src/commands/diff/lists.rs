@@ -188,7 +188,8 @@ impl PageListArgs {
                      more days, or pages with --sitemap or --urls"
                         .to_owned(),
                 ),
-                empty => empty.map(|list| format!("there are no pages {}, so there is nothing to measure", list.of)),
+                empty => empty
+                    .map(|list| format!("there are no pages {kind}, so there is nothing to measure", kind = list.of)),
             };
             if let Some(fault) = fault {
                 return Err(io::Error::other(format!("--max-loss: {fault}")));

@@ -128,10 +128,10 @@ fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
 /// Prints a notice that more may change than what is shown.
 pub(in crate::commands) fn complain_of_cut(name: &str) {
     complain(&format_args!(
-        "{}: comparing the files took more than {} s, so more may change than is shown: use fewer rules, or patterns \
+        "{file}: comparing the files took more than {seconds} s, so more may change than is shown: use fewer rules, or patterns \
          with fewer wildcards",
-        printable(name),
-        MAX_TIME.as_secs()
+        file = printable(name),
+        seconds = MAX_TIME.as_secs()
     ));
 }
 

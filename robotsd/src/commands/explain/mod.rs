@@ -200,7 +200,7 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
         }
     }
     if format == ExplainFormat::Matrix {
-        writeln!(out, "no (N): line N of {} disallows it", printable(&file))?;
+        writeln!(out, "no (N): line N of {file} disallows it", file = printable(&file))?;
     }
     out.flush()?;
     Ok(if rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })

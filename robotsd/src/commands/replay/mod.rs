@@ -320,8 +320,8 @@ impl ReplayArgs {
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(
-                "--rdns reads the logs twice, but {} can be read only once: save it as a file",
-                printable_path(log)
+                "--rdns reads the logs twice, but {log} can be read only once: save it as a file",
+                log = printable_path(log)
             )));
         }
         let mut questions = NameQuestions::default();

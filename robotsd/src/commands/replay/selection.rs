@@ -118,7 +118,7 @@ impl LogSelection {
         let assumed = (unnamed > 0).then(|| {
             let lines = match unnamed == requests {
                 true => "no request in the log has a host: all".to_owned(),
-                false => format!("{} without a host in the log", counted(unnamed, "request")),
+                false => format!("{requests} without a host in the log", requests = counted(unnamed, "request")),
             };
             format!("{lines} count as requests for the site {site:?}; to confirm this, use --host HOST")
         });

@@ -58,12 +58,16 @@ pub(super) fn resolve(
     let parts = faults.keep_all(written.iter().map(|part| resolve_part(part, state_dir, folder)))?;
     for (at, part) in parts.iter().enumerate() {
         if parts[..at].iter().any(|before| before.source == part.source) {
-            faults.push(written[at].fault(format!("{} is appended twice: remove one of the two", part.source)));
+            faults.push(
+                written[at].fault(format!("{source} is appended twice: remove one of the two", source = part.source)),
+            );
             return None;
         }
         if parts[..at].iter().any(|before| before.title == part.title) {
-            let message =
-                format!("another part is called {:?}, too: write a different name for one of them", part.title);
+            let message = format!(
+                "another part is called {title:?}, too: write a different name for one of them",
+                title = part.title
+            );
             faults.push(written[at].fault(message));
             return None;
         }

@@ -153,9 +153,9 @@ pub(super) fn resolve(
             (None, Some(Backend::Files(files))) => Ok(RobotsSource::File(files.root.join("robots.txt"))),
             (None, Some(Backend::Upstreams(_)) | None) => {
                 let message = format!(
-                    "the site {:?} has no robots.txt: write [site.robots] with path = \"…\", or with \
+                    "the site {site:?} has no robots.txt: write [site.robots] with path = \"…\", or with \
                      source = \"upstream\" to fetch it from the upstreams",
-                    site.name.get_ref()
+                    site = site.name.get_ref()
                 );
                 Err(site.name.fault(message))
             }
@@ -180,9 +180,9 @@ fn directory(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<Ro
     let shown = folder.join(path.get_ref());
     if !shown.is_dir() {
         let message = format!(
-            "{:?} is not a folder: write the folder that contains a robots.txt for each host, such as \
+            "{path:?} is not a folder: write the folder that contains a robots.txt for each host, such as \
              example.com.txt",
-            shown.display().to_string()
+            path = shown.display().to_string()
         );
         return Err(path.fault(message));
     }
@@ -190,8 +190,8 @@ fn directory(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<Ro
         None => Directory::DEFAULT_FALLBACK.to_owned(),
         Some(name) if name.get_ref().is_empty() || name.get_ref().contains('/') => {
             return Err(name.fault(format!(
-                "{:?} is not the name of a file in the folder: write one such as \"default.txt\"",
-                name.get_ref()
+                "{name:?} is not the name of a file in the folder: write one such as \"default.txt\"",
+                name = name.get_ref()
             )));
         }
         Some(name) => name.get_ref().clone(),
@@ -217,7 +217,8 @@ fn upstream(
     };
     let origin = Origin::of(&format!("http://{}", written.get_ref()));
     let Some(origin) = origin.filter(|_| !written.get_ref().contains(['/', '?', '#', '@', '*'])) else {
-        return Err(written.fault(format!("{:?} is not a host: write one such as \"example.com\"", written.get_ref())));
+        return Err(written
+            .fault(format!("{host:?} is not a host: write one such as \"example.com\"", host = written.get_ref())));
     };
     let host = match origin.port {
         80 => origin.host,

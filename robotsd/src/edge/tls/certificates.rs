@@ -311,7 +311,11 @@ impl LiveCertificates {
             let is_back = seen == Some(before.pair.version);
             let after = if is_back { None } else { self.read(paths, seen, report, &mut events) };
             if let Some(after) = &after {
-                events.push(CertificateEvent::new(InForce, paths, &format!("replaced, in force for {}", after.pair)));
+                events.push(CertificateEvent::new(
+                    InForce,
+                    paths,
+                    &format!("replaced, in force for {names}", names = after.pair),
+                ));
             }
             if is_back && report.rejection.is_some() {
                 events.push(CertificateEvent::new(InForce, paths, "is in force as before"));

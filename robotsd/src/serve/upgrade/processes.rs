@@ -183,7 +183,10 @@ impl Successor {
                 Ok(None) => "the process ended before it served: check its output on stderr".to_owned(),
                 Err(_) => {
                     let _ = self.child.kill();
-                    format!("the process did not serve within {} s, and was killed", self.patience.as_secs_f64())
+                    format!(
+                        "the process did not serve within {seconds} s, and was killed",
+                        seconds = self.patience.as_secs_f64()
+                    )
                 }
             };
             self.failure = Some(why);

@@ -38,7 +38,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     if line.cut_name().is_some() {
         sink.report(
             line.content(),
-            format_args!("the file ends within a field, after {}: crawlers ignore the line", Quoted(text)),
+            format_args!("the file ends within a field, after {text}: crawlers ignore the line", text = Quoted(text)),
         )
         .help("write the rest of the line, and end the file with a line break");
         return;
@@ -46,11 +46,11 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     if let [b':', value @ ..] = text {
         sink.report(
             line.content(),
-            format_args!("there is no name before the colon of {}: crawlers ignore the line", Quoted(text)),
+            format_args!("there is no name before the colon of {text}: crawlers ignore the line", text = Quoted(text)),
         )
         .help(format_args!(
-            "write a directive before the colon, for example {}",
-            Quoted(&[b"Disallow:", value].concat())
+            "write a directive before the colon, for example {example}",
+            example = Quoted(&[b"Disallow:", value].concat())
         ));
         return;
     }
@@ -62,7 +62,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     if let Some(field) = of_columns(text) {
         draft.help(format_args!("write {}", Quoted(&field)));
     } else if word.len() == text.len() && is_spelled(word) {
-        draft.help(format_args!("write {} and its value", Quoted(&[word, b":"].concat())));
+        draft.help(format_args!("write {name} and its value", name = Quoted(&[word, b":"].concat())));
     } else if is_spelled(word) {
         draft.help(format_args!("write {}", Quoted(&[word, b":", &text[word.len()..]].concat())));
     } else {

@@ -25,7 +25,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let draft = sink.report_at(
         severity,
         field.value_range.clone(),
-        format_args!("{} contains invisible characters, which no path contains", Quoted(field.value)),
+        format_args!("{pattern} contains invisible characters, which no path contains", pattern = Quoted(field.value)),
     );
     match seen.as_str() {
         "" => draft.help("remove the invisible characters: the value contains nothing else"),

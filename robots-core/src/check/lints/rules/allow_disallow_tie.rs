@@ -46,7 +46,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let allowed = allowed_by(of_name.iter().map(|at| groups[*at]));
         for (rule, allow) in of_name.iter().flat_map(|at| ties(groups[*at], &allowed)) {
             if found.insert(rule.line()) {
-                report(sink, rule, allow, &format!(", in another group for {},", Quoted(name.value())));
+                report(sink, rule, allow, &format!(", in another group for {name},", name = Quoted(name.value())));
             }
         }
     }

@@ -75,21 +75,27 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
     if let Some(elsewhere) = urls.iter().find(|url| name(url) != name(chain.url())) {
         let (host, from) = (chain.url().host(), last.host());
         let message = if name(last) == name(chain.url()) {
-            format!("the redirects to the rules lead through another host, {}", elsewhere.host())
+            format!("the redirects to the rules lead through another host, {host}", host = elsewhere.host())
         } else {
             let why = "crawlers follow the redirect, and apply what they find there to";
             format!("the rules of {host} come from {from}: {why} {host}")
         };
-        let help =
-            format!("serve the rules at {} itself, unless {} may decide about them", chain.url(), elsewhere.host());
+        let help = format!(
+            "serve the rules at {url} itself, unless {host} may decide about them",
+            url = chain.url(),
+            host = elsewhere.host()
+        );
         findings.push(AnswerFinding::new(&lints::REDIRECT_OTHER_HOST, chain.url(), &message).help(&help));
     }
     if let Some(pair) = urls.windows(2).find(|pair| pair[0].is_https() && !pair[1].is_https()) {
-        let message = format!("{} redirects to {}, without TLS", pair[0], pair[1]);
+        let message = format!("{from} redirects to {to}, without TLS", from = pair[0], to = pair[1]);
         findings.push(AnswerFinding::new(&lints::REDIRECT_TO_HTTP, chain.url(), &message));
     }
     if chain.redirects() >= LONG && chain.end == ChainEnd::Reached {
-        let message = format!("{} redirects to {last}: crawlers need not follow more than five", chain.redirects());
+        let message = format!(
+            "{redirects} redirects to {last}: crawlers need not follow more than five",
+            redirects = chain.redirects()
+        );
         findings.push(AnswerFinding::new(&lints::REDIRECT_LONG, chain.url(), &message).help("redirect there at once"));
     }
     findings
@@ -128,11 +134,11 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFindin
         }
     }
     if let Some(fresh) = Freshness::of(headers).private().filter(|fresh| *fresh > DAY) {
-        let message = format!("crawlers may keep it for {}, and see a change that much later", span(fresh));
+        let message = format!("crawlers may keep it for {time}, and see a change that much later", time = span(fresh));
         findings.push(finding(&lints::CACHED_LONG, &message).help("send \"Cache-Control: max-age=3600\""));
     }
     if let Some(age) = age(headers).filter(|age| *age > DAY) {
-        let message = format!("it is a cached copy, {} old", span(age));
+        let message = format!("it is a cached copy, {age} old", age = span(age));
         findings.push(finding(&lints::STALE, &message).help("purge it from the cache when the file changes"));
     }
     findings

@@ -124,10 +124,15 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));
     let message = match kind {
-        AnswerKind::Success(_) => format!("the file differs from that of {}", named.url()),
+        AnswerKind::Success(_) => format!("the file differs from that of {url}", url = named.url()),
         _ => {
             let detail = DocumentError::Answer(kind, other.detail());
-            format!("{detail}: crawlers {} here, and {} at {}", kind.access(), named_kind.access(), named.url())
+            format!(
+                "{detail}: crawlers {access} here, and {named_access} at {url}",
+                access = kind.access(),
+                named_access = named_kind.access(),
+                url = named.url()
+            )
         }
     };
     let finding = AnswerFinding::new(&lints::OTHER_RULES, other.url(), &message);
@@ -135,8 +140,8 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     let severity = if matches!(kind, AnswerKind::Unreachable(_)) { Severity::Note } else { Severity::Warning };
     let help = match (other.url().is_https(), named.url().is_https()) {
         // A site should not redirect from TLS to plain HTTP.
-        (true, false) => format!("serve the same file, or redirect {} here", named.url()),
-        _ => format!("redirect it to {}, or serve the same file", named.url()),
+        (true, false) => format!("serve the same file, or redirect {url} here", url = named.url()),
+        _ => format!("redirect it to {url}, or serve the same file", url = named.url()),
     };
     Some(finding.severity_is(severity).help(&help))
 }
@@ -152,8 +157,8 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     let scheme = if named.is_https() { "https" } else { "http" };
     if named.target().as_str() != "/robots.txt" {
         return Err(format!(
-            "{named}: crawlers read robots.txt at the top of a host and nowhere else (RFC 9309, section 2.3): write {}",
-            site_of(&named)
+            "{named}: crawlers read robots.txt at the top of a host and nowhere else (RFC 9309, section 2.3): write {right}",
+            right = site_of(&named)
         ));
     }
     let others = if named.authority().ends_with(&format!(":{}", named.port())) {

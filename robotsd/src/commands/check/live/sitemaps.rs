@@ -42,7 +42,7 @@ pub(super) fn check(
     let (mut sitemaps, mut findings) = (Vec::new(), Vec::new());
     for sitemap in robots.sitemaps() {
         if let Err(error) = String::from_utf8_lossy(sitemap.value).parse::<FetchUrl>() {
-            let message = format!("line {} names an invalid sitemap URL: {error}", sitemap.line);
+            let message = format!("line {line} names an invalid sitemap URL: {error}", line = sitemap.line);
             findings.push(AnswerFinding::new(&lints::SITEMAP_FAILED, site, &message));
         }
     }
@@ -85,7 +85,7 @@ fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
 
 fn place(url: &FetchUrl, site: &FetchUrl) -> Option<AnswerFinding> {
     let message = if url.host() != site.host() {
-        format!("the sitemap is on another host than {}", site.host())
+        format!("the sitemap is on another host than {host}", host = site.host())
     } else if site.is_https() && !url.is_https() {
         "the URL of the sitemap is http, but the site is served with https".to_owned()
     } else {
@@ -133,7 +133,8 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
     }
     if let Some(first) = &first_foreign {
         let (count, all) = (grouped(foreign), grouped(urls));
-        let message = format!("{count} of {all} URLs belong to a site other than {}, such as {first}", site_of(site));
+        let message =
+            format!("{count} of {all} URLs belong to a site other than {own}, such as {first}", own = site_of(site));
         findings.push(finding(&lints::SITEMAP_SCOPE, &message).help("write them with the scheme and host of the site"));
     }
     if is_cut || urls > MAX_URLS {

@@ -61,8 +61,8 @@ fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     files.retain(|file| file.is_file() && is_dated(&name_of(file)));
     match files.is_empty() {
         true => Err(io::Error::other(format!(
-            "{}: no file in it has a date in its name: {EXPECTED}",
-            printable_path(folder)
+            "{folder}: no file in it has a date in its name: {EXPECTED}",
+            folder = printable_path(folder)
         ))),
         false => Ok(files),
     }

@@ -60,7 +60,9 @@ impl FoundVersions {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
             (MAX_VERSIONS.., _) => format!("at most {MAX_VERSIONS} versions are read"),
-            (_, octets) if octets > MAX_BYTES => format!("at most {} MiB of versions are read", MAX_BYTES >> 20),
+            (_, octets) if octets > MAX_BYTES => {
+                format!("at most {limit} MiB of versions are read", limit = MAX_BYTES >> 20)
+            }
             _ => return true,
         };
         self.leave_out(source, &fault);

@@ -49,9 +49,9 @@ pub(crate) fn look_up(
     if left_out > 0 {
         let more = if is_cut { "more than " } else { "" };
         complain(&format_args!(
-            "the names of {more}{} addresses would be needed: only the {MAX_LOOKED_UP} with the most requests are \
+            "the names of {more}{count} addresses would be needed: only the {MAX_LOOKED_UP} with the most requests are \
              looked up; the others count as claimed",
-            questions.len()
+            count = questions.len()
         ));
         questions.truncate(MAX_LOOKED_UP);
     }

@@ -108,8 +108,10 @@ impl PastJudgements {
         let versions = newest.map(|newest| {
             let versions = counted(self.versions.len() as u64, "version");
             format!(
-                "judged by {versions}, the newest {} of {} ({}); the counts below use one robots.txt for all requests",
-                newest.version, newest.since, newest.source
+                "judged by {versions}, the newest {newest} of {since} ({source}); the counts below use one robots.txt for all requests",
+                newest = newest.version,
+                since = newest.since,
+                source = newest.source
             )
         });
         let lacking = (!self.lacking.is_empty()).then(|| {

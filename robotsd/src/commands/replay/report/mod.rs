@@ -188,7 +188,11 @@ impl Report {
                 0 => String::new(),
                 _ if !row.identity.is_checked => String::new(),
                 _ if verified == 0 => "; none of these verified".to_owned(),
-                unproven => format!("; {} of these {} not verified", grouped(unproven), grouped(count)),
+                unproven => format!(
+                    "; {unproven} of these {count} not verified",
+                    unproven = grouped(unproven),
+                    count = grouped(count)
+                ),
             };
             format!("{}: {} {what}{by}{doubt}", row.name, percent(count, row.tally.requests))
         })
