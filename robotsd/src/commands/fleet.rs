@@ -61,11 +61,11 @@ impl<T> ReplicaAnswer<T> {
 const FOLLOWED: Duration = Duration::from_secs(3);
 
 /// Note about a replica of a named fleet that has not confirmed a change.
-const FOLLOWS: &str = "; it will follow the document of the fleet when it reads the store";
+const FOLLOWS: &str = "; this replica makes the change when it next reads the store";
 
 /// Note about a replica of the document that none of the addresses in `fleet.replicas` reaches.
 const UNASKED: &str =
-    "no address in fleet.replicas reaches it, so `enforce off --fleet` reaches it only through the store";
+    "fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it only through the store";
 
 /// Switches enforcement off or on, on every replica. All replicas get the same switch id, so that
 /// one command can later remove the switch from all of them.
@@ -247,7 +247,10 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
     let synced = format!("{} of {} synced", report.synced(), plural(report.replicas.len(), "replica"));
     let seconds = FOLLOWED.as_secs();
     let as_read = if report.state == ReplicaState::Stale { ", as last read," } else { "" };
-    let late = format!("{synced}{as_read} after {seconds} s: `robotsd status --fleet --wait 30s` waits for the others");
+    let late = format!(
+        "{synced}{as_read} after {seconds} s: to wait for the other replicas, run `robotsd status \
+        --fleet --wait 30s`"
+    );
     page.title(if report.synced() == report.replicas.len() { &synced } else { &late });
 }
 
@@ -321,10 +324,13 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     if let Some(line) = differing(heard.map_or(&[][..], |fleet| &fleet.replicas[..]), &answers).get(site) {
         let accept = shell_line(running.command(&["robotsd", "accept", site, "HASH", "--fleet"]));
         let how = match places(running)? {
-            (true, _) => format!("publish one of them on all with `{accept}`"),
-            (false, _) => "roll back only the replicas with the unwanted version, with --admin PLACE".to_owned(),
+            (true, _) => format!("publish one of these versions on all replicas with `{accept}`"),
+            (false, _) => "roll back each replica that serves the unwanted version, with --admin PLACE".to_owned(),
         };
-        return Err(refusal(format_args!("{line}; no replica is rolled back: {how}")));
+        return Err(refusal(format_args!(
+            "{line}; no replica was rolled back, because it is not clear which version \
+            is unwanted: {how}"
+        )));
     }
     // The request contains the hash of the version to restore. Without it, a replica that gets the
     // request twice would return to the unwanted version.
@@ -430,7 +436,12 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
 
 /// Returns whether the fleet of the config has a name, and the addresses of its replicas.
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
-    let unknown = || refusal("--fleet needs the config that lists the replicas in [fleet]: name it with --config FILE");
+    let unknown = || {
+        refusal(
+            "--fleet needs the config with the replicas of the fleet ([fleet] replicas): name the \
+        config with --config FILE",
+        )
+    };
     let path = running.config_path().ok_or_else(unknown)?;
     replicas(&path).map_err(refusal)
 }

@@ -147,7 +147,7 @@ pub(crate) fn history(args: &RunningSite) -> io::Result<ExitCode> {
     let report: HistoryReport = asked(&args.running, (&Method::GET, &target))?;
     let text = |page: &mut Page| {
         if report.entries.is_empty() {
-            page.title(&format!("site {site}: no reload yet", site = report.site));
+            page.title(&format!("site {site}: the robots.txt has not been reloaded yet", site = report.site));
         }
         report.entries.iter().for_each(|entry| page.lay_out(&ReloadText { entry }));
     };

@@ -48,10 +48,13 @@ fn index_matches_engines_not_refused_by_default_and_no_names() {
 #[test]
 fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
     let text = out(&["mojeekbot"]);
-    assert_has(&text, &["; checked 2026-", "1 (100 %) checked against their operators' pages, the last on 2026-"]);
+    assert_has(
+        &text,
+        &["; checked 2026-", "1 (100 %) were checked against the pages of their operators, the last on 2026-"],
+    );
     let text = out(&["bravebot"]);
     assert!(
-        !text.contains("; checked") && text.ends_with("0 (0 %) checked against their operators' pages\n"),
+        !text.contains("; checked") && text.ends_with("0 (0 %) were checked against the pages of their operators\n"),
         "{text}"
     );
     let rows = rows(&[]);
@@ -64,7 +67,10 @@ fn an_unknown_word_gets_a_suggestion() {
     for (words, want) in [
         (&["googel"][..], "no crawler in the registry matches \"googel\": did you mean \"Google\"?\n"),
         (&["GTPBot"], "did you mean \"GPTBot\"?\n"),
-        (&["openai", "bingbot"], "each word matches some crawlers, but no crawler matches all of them\n"),
+        (
+            &["openai", "bingbot"],
+            "each word matches some crawlers, but no crawler matches all words: use fewer words\n",
+        ),
         (&["qqqqqqqqqq"], "`robotsd agents` lists all crawlers"),
         (&["--format", "json", "googel"], "did you mean \"Google\"?\n"),
     ] {
@@ -76,14 +82,16 @@ fn an_unknown_word_gets_a_suggestion() {
 
 #[test]
 fn a_misspelled_claim_is_reported() {
-    for (name, want) in [("Googelbot", "did you mean \"Googlebot\"?\n"), ("FooBot", "no evidence can verify it\n")] {
+    for (name, want) in
+        [("Googelbot", "did you mean \"Googlebot\"?\n"), ("FooBot", "no evidence can verify an unknown crawler\n")]
+    {
         let claim = ["agents", "--verify", "192.0.2.1", "--user-agent", name, "--offline"];
         assert_has(run(robotsd().args(claim)).ends_with(3).error, &[want]);
     }
     let old_list = ["agents", "--verify", "192.0.2.1", "--user-agent", "Googlebot", "--offline"];
     assert_has(
         run(robotsd().args(old_list)).out,
-        &["is not in it", "as by a robotsd with [identity]: with --config, the lists of that robotsd are used\n"],
+        &["is not in the list", "to use the lists that a running robotsd keeps up to date, add --config\n"],
     );
 }
 
@@ -117,7 +125,7 @@ fn a_name_that_is_not_a_header_is_pointed_out_for_other_commands() {
         ("house-thing", "it means a crawler that is not registered\n"),
     ] {
         let want = format!(
-            "robotsd: {name:?} is read as the header of a request; as a name, as in `explain --user-agent`, {want}"
+            "robotsd: {name:?} is read as a whole User-Agent header; as a crawler's name, as in `explain --user-agent`, {name:?} {want}"
         );
         assert_eq!(noted(name), want);
     }

@@ -646,7 +646,7 @@ fn a_mode_that_a_config_changes_is_in_the_audit() {
     };
     let folder = config("refuse", "").folder();
     let audit = |arguments: &[&str]| folder.with_config(&[&["audit"], arguments].concat());
-    assert_has(audit(&[]).ends_with(0).error, &["neither a command nor a config has changed anything yet"]);
+    assert_has(audit(&[]).ends_with(0).error, &["because no command or config has changed anything"]);
     let mut running = folder.start();
     let of_site = "enforcement.mode = \"tag\"";
     for (lines, mode, of_site) in [(1, "off", ""), (2, "off", of_site)] {

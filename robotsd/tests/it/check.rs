@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The last line of a check with `--verbose` that does not name a site.
 const WITHOUT_SITE: &str =
-    "checked without --config: the site's mode, overrides, exemptions and crawlers were not considered\n";
+    "checked without --config, so the mode, overrides, exemptions and crawlers of a site were not considered\n";
 
 fn checked(folder: impl AsRef<Path>, arguments: &[&str]) -> Ended {
     run(robotsd().current_dir(folder).arg("check").args(arguments))
@@ -319,7 +319,7 @@ fn nothing_outside_of_the_folder_is_read() {
     let refused = ["out/robots.txt", "git/robots.txt", "settings/robots.txt", "../secret", "http://127.0.0.1:9/x"];
     for path in refused {
         let output = checked(&site, &["--within", ".", "--format", "concise", path, "in/robots.txt"]).ends_with(2);
-        assert_has(&output.error, &["but --within . allows only that folder: name a file in it"]);
+        assert_has(&output.error, &["but --within allows only files in .: name a file in that folder"]);
         assert_lacks(output.error, &["hunter2", "connection"]);
         // Only the other file may be checked.
         assert!(output.out.starts_with("in/robots.txt:2:11: error: "), "{path}: {}", output.out);
@@ -328,7 +328,7 @@ fn nothing_outside_of_the_folder_is_read() {
     let output = checked(&site, &["--within", "..", "--format", "concise", "out/robots.txt"]);
     assert!(output.out.starts_with("out/robots.txt:1:"), "it is read: {}", output.out);
     let error = checked(&site, &["--within", ".", "--config", "../secret", "plain.txt"]).failed(2);
-    assert_has(error, &["../secret: this path leads out of the folder"]);
+    assert_has(error, &["../secret: this path leads to another folder"]);
     let output = checked(&site, &["--within", "missing", "plain.txt"]);
     assert_has(output.error, &["--within missing: No such file"]);
 }

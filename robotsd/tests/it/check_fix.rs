@@ -36,7 +36,7 @@ fn unsafe_fixes_print_their_effect() {
     let want = "User-agent: *\r\nDisallow: /p # why\r\nDisallow: /b\r\n";
     assert_eq!(folder.read("robots.txt"), want);
     assert_has(&out, &["fixed 4 of 4 findings\n"]);
-    assert!(error.starts_with("the effect of the fixes in robots.txt:\n"), "{error}");
+    assert!(error.starts_with("what the fixes in robots.txt change for crawlers:\n"), "{error}");
     assert_has(&error, &["- disallowed now  /b  robots.txt (fixed):3: disallow /b; was no rule"]);
     // In a regular expression, `^` at the beginning corresponds to the slash of a path.
     folder.replace("robots.txt", "User-agent: *\nDisallow: ^/y\n");
@@ -98,13 +98,13 @@ fn standard_input_is_corrected_to_standard_output() {
 fn inputs_that_cannot_be_fixed_are_refused() {
     let folder = folder(&[("robots.txt", BAD)]);
     for (arguments, want) in [
-        (&["--fix", "https://example.com"][..], "--fix corrects files, not what a site serves"),
+        (&["--fix", "https://example.com"][..], "--fix corrects local files and cannot correct a URL"),
         (&["--fix", "-", "robots.txt"], "give - alone"),
         (
             &["--fix", "--diff", "robots.txt"],
-            "--fix and --diff exclude each other: --fix writes the corrections, --diff only shows them",
+            "--fix and --diff cannot be combined: --fix corrects the file, and --diff only shows the corrections",
         ),
-        (&["--unsafe-fixes", "robots.txt"], "--unsafe-fixes has no effect alone: add --fix or --diff"),
+        (&["--unsafe-fixes", "robots.txt"], "--unsafe-fixes has no effect without --fix or --diff: add one of them"),
         (&["--fix", "missing.txt"], "missing.txt"),
     ] {
         assert_has(run(&folder, arguments, BAD).failed(2), &[want]);
@@ -179,7 +179,7 @@ fn excluded_findings_are_not_corrected() {
     let Ended { out, error, .. } = run(&folder, &["--fix", "site"], "").ends_with(2);
     let parts = [
         "site/de/robots.txt: this link leads out of site, so it is not corrected",
-        "site/en/robots.txt: it has another name (a hard link)",
+        "site/en/robots.txt: the file has a second name (a hard link)",
     ];
     assert_has(&error, &parts);
     assert!(is_left("other.txt") && is_left("site/en/robots.txt") && !is_left("site/robots.txt"));

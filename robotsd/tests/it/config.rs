@@ -165,7 +165,7 @@ fn a_file_in_place_of_the_state_directory_is_an_error() {
         assert!(error.starts_with("error: /robots.txt is not a folder: write the path of a folder"), "{error}");
         assert_has(&error, &[" --> /robotsd.toml:1:13\n"]);
         assert_lacks(&error, &["warning: "]);
-        assert_has(&out, &["cannot be served as it is written"]);
+        assert_has(&out, &["cannot be served: correct the errors above"]);
         let folder = folder(&[("robotsd.toml", &*config), ("robots.txt", "# open\n")]);
         let error = folder.configured(["serve", "--config"]).failed(2);
         assert_has(&error, &["/robots.txt is not a folder: write the path of a folder"]);

@@ -78,7 +78,12 @@ fn a_crawler_that_keeps_its_access_through_another_group_is_reported() {
         &["\"spared\":[[{\"name\":\"Googlebot\""],
     );
     let error = folder.run(["diff", "HEAD:robots.txt", "shut"]).failed(2);
-    assert_has(error, &["for a version in git, pipe `git show HEAD:robots.txt` in, and write \"-\" instead"]);
+    assert_has(
+        error,
+        &[
+            "to read a version in git, run `git show HEAD:robots.txt`, pipe its output into this command, and write \"-\" as the file",
+        ],
+    );
 }
 
 fn crawlers_of_the_registry() -> usize {

@@ -27,8 +27,8 @@ fn a_category_is_blocked_and_the_second_run_reports_that() {
     let after = folder.read("robots.txt");
     assert!(after.starts_with(&SHOP.replace("User-agent: GPTBot\r\n", "")), "{after}");
     assert_eq!(after.matches("\r\n").count(), after.matches('\n').count());
-    assert_has(&out, &["\nno search engine is affected\ntokens that never occur in requests, so a server cannot"]);
-    let left = "not selected, although others use their data for ai-training: \"CCBot\"\n";
+    assert_has(&out, &["\nno search engine is affected\nthese tokens never occur in requests, so a server cannot"]);
+    let left = "not selected, although other companies use their data for ai-training: \"CCBot\"\n";
     assert_has(&out, &["\"Google-Extended\"", left]);
     let again = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
     assert!(
@@ -47,7 +47,7 @@ fn a_category_is_blocked_and_the_second_run_reports_that() {
 
 #[test]
 fn suppliers_of_a_category_are_named_unless_the_file_blocks_them() {
-    let left = "not selected, although others use their data for ai-training: \"CCBot\"\n";
+    let left = "not selected, although other companies use their data for ai-training: \"CCBot\"\n";
     for (rule, is_named) in [("/", false), ("/x", true)] {
         let folder = folder(&[("robots.txt", &format!("User-agent: CCBot\nDisallow: {rule}\n"))]);
         let out = edit(&folder, &["--disallow", "GPTBot"]).succeeded();
@@ -72,7 +72,7 @@ fn already_blocked_crawlers_are_named_before_allowing_opens_the_site_to_them() {
     assert_has(
         &out,
         &[
-            "\n--allow does not undo an earlier edit: it also allows crawlers that your own groups blocked; use version control",
+            "\n--allow does not undo an earlier edit, because it also allows crawlers that your own groups blocked: to restore the file, use version control",
         ],
     );
     assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow: /x\n");
@@ -99,19 +99,28 @@ fn selectors_are_written_as_in_a_config_and_a_misspelled_one_edits_nothing() {
         (&["--disallow", "*"], "\"*\" is not a crawler's name"),
         (&["--disallow", "operator:"], "\"operator:\" needs a value: write it after the colon"),
         (&["--disallow", "ai-training"], "did you mean \"category:ai-training\"?"),
-        (&["--disallow", "ai"], "and the name does not look like a crawler's, such as \"HouseBot\": write a name that"),
-        (&["--disallow", "robots.txt"], "and the name does not look like a crawler's"),
-        (&["--disallow", "agent:index"], "and the name does not look like a crawler's"),
-        (&["https://a.example/robots.txt", "--allow", "GPTBot"], "this command edits files, not URLs"),
+        (
+            &["--disallow", "ai"],
+            "and the name does not look like that of a crawler, such as \"HouseBot\": write a name that",
+        ),
+        (&["--disallow", "robots.txt"], "and the name does not look like that of a crawler"),
+        (&["--disallow", "agent:index"], "and the name does not look like that of a crawler"),
+        (
+            &["https://a.example/robots.txt", "--allow", "GPTBot"],
+            "this command edits local files and cannot edit a URL",
+        ),
         (&["large.txt", "--disallow", "GPTBot"], "need not read more than 500 KiB"),
-        (&[], "no crawlers are selected: write --disallow or --allow, such as --disallow category:ai-training"),
+        (&[], "no crawlers are selected: add --disallow or --allow, such as --disallow category:ai-training"),
         (&["missing.txt", "--disallow", "GPTBot"], "missing.txt: "),
         (&["page.txt", "--disallow", "GPTBot"], "page.txt:1:1: "),
     ] {
         assert_has(edit(&folder, arguments).failed(2), &[said]);
     }
     assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow:\n");
-    assert_has(edit(&folder, &["--diff", "--disallow", "FooBot"]).ends_with(1).error, &["it is treated as a crawler"]);
+    assert_has(
+        edit(&folder, &["--diff", "--disallow", "FooBot"]).ends_with(1).error,
+        &["the name is treated as that of a crawler"],
+    );
     let filter = ["edit", "-", "--disallow", "operator:openai", "--disallow", "agent:CCBot"];
     let ended = run_with(folder.robotsd().args(filter), b"User-agent: *\nDisallow: /x\n").ends_with(0);
     assert!(ended.out.starts_with("User-agent: *\nDisallow: /x\n\nUser-agent: CCBot\nUser-agent: "), "{}", ended.out);
@@ -135,6 +144,9 @@ fn a_group_with_only_a_delay_is_closed_in_place_and_the_line_says_why() {
 fn a_crawler_that_obeyed_another_group_keeps_its_rules_and_is_named() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let out = edit(&folder, &["--disallow", "Googlebot"]).succeeded();
-    assert_has(&out, &["named, to keep their previous rules: \"Applebot\", \"Google-InspectionTool\", "]);
+    assert_has(
+        &out,
+        &["named in the file, so that their rules do not change: \"Applebot\", \"Google-InspectionTool\", "],
+    );
     assert_has(folder.read("robots.txt"), &["User-agent: Applebot\n", "\n\nUser-agent: Googlebot\nDisallow: /\n"]);
 }

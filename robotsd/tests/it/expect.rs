@@ -42,7 +42,7 @@ fn without_arguments_the_usual_files_are_compared() {
     let folder = folder(&[("robots.txt", ROBOTS), ("robots.test.toml", met), ("empty/x", "")]);
     assert_eq!(folder.run(["test"]).succeeded(), "1 expected, all met\n");
     let error = run(folder.robotsd().current_dir(folder.at("empty")).arg("test")).failed(2);
-    assert_has(error, &["there is no robots.test.toml here: give a file of expectations"]);
+    assert_has(error, &["there is no robots.test.toml in this folder: give a file of expectations"]);
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn expectations_cannot_name_files_outside_the_folder() {
     for (robots, fault) in [
         ("robots.txt", None),
         ("../site/robots.txt", None),
-        ("../secret", Some("this path leads out of the folder")),
-        (absolute.to_str().unwrap(), Some("this path leads out of the folder")),
+        ("../secret", Some("this path leads to another folder")),
+        (absolute.to_str().unwrap(), Some("this path leads to another folder")),
         ("http://127.0.0.1:9/latest/meta-data", Some("this is a URL")),
     ] {
         std::fs::write(site.join("robots.test.toml"), met(robots)).unwrap();
@@ -65,7 +65,7 @@ fn expectations_cannot_name_files_outside_the_folder() {
         assert!(said.contains(fault.unwrap_or_default()) && !said.contains("connection"), "{robots}: {said}");
     }
     let said = run(robotsd().current_dir(&site).args(["test", "--within", ".", "../secret"])).error;
-    assert!(said.contains("../secret: this path leads out of the folder") && !said.contains("hunter2"), "{said}");
+    assert!(said.contains("../secret: this path leads to another folder") && !said.contains("hunter2"), "{said}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn an_unknown_crawler_is_reported_with_its_position() {
     let file = "[[disallow]]\nagents = [\"GPTBot\", \"Googelbot\"]\npaths = [\"/drafts/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
     let Ended { code, out, error } = folder.run(["test", "e.toml", "--robots", "robots.txt"]);
-    let last = "2 expected, all met; a name is misspelled, so its expectations test no crawler\n";
+    let last = "2 expected, all met; the name of a crawler is misspelled, so the expectations for it test nothing\n";
     assert!(code == Some(2) && out.ends_with(last), "{out}");
     let want = "robotsd: e.toml:2:21: error: no crawler of the registry and no group of the robots.txt is called \"Googelbot\": \
                 did you mean \"Googlebot\"? ";
@@ -119,7 +119,7 @@ fn a_word_that_is_not_a_crawler_is_reported() {
         let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", &file(agent))]);
         let said = folder.run(["test", "e.toml"]).error;
         let wanted =
-            format!("robotsd: e.toml:3:11: \"{agent}\" is read as the header of a client that is not a crawler");
+            format!("robotsd: e.toml:3:11: \"{agent}\" is not a crawler's name and is read as a User-Agent header");
         assert_eq!(said.contains(&wanted), is_said, "{agent}: {said}");
     }
 }

@@ -622,7 +622,9 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     let unread = folder.with_config(&["explain", "--user-agent", GPTBOT, "/new"]);
     assert_has(
         &unread.error,
-        &["a server with the same problem enforces nothing; this answer ignores the switch and grace periods"],
+        &[
+            "a server that cannot read its kill switch enforces nothing; the answers below assume that enforcement is on",
+        ],
     );
     assert_eq!(policy(&unread.out), "  policy: refuse");
 }
@@ -660,7 +662,7 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
     }
     assert_has(
         explain(&["--version", "0123456789ab"]).failed(2),
-        &["no version of the site that this user can read", " 0123456789ab\n"],
+        &["the state_dir of the config contains no version of the site", " 0123456789ab\n"],
     );
     // The files that a process leaves must give the same answer, until the version is rolled back.
     running.end();

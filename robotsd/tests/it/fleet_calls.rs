@@ -141,16 +141,13 @@ fn accept_and_rollback_reach_every_replica_or_name_the_others() {
     let hash = waiting(&first).trim_start_matches("sha256:").to_owned();
     waiting(&second);
     assert_has(fleet(&operator, &["status"]).ends_with(1).out, &["is pending", "0 of 2 replicas confirmed"]);
-    assert_has(fleet(&operator, &["accept", "shop"]).failed(2), &["--fleet needs the hash of a version"]);
+    assert_has(fleet(&operator, &["accept", "shop"]).failed(2), &["--fleet needs the hash of the version to accept"]);
     // A replica that already serves the version must confirm it.
     first.1.command(&["accept", "shop", &hash[..16]]).succeeded();
     let status = fleet(&operator, &["status"]).ends_with(1).out;
     assert_has(unfolded(&status), &["site \"shop\": replicas serve different versions: "]);
     let said = fleet(&operator, &["rollback", "shop"]).failed(2);
-    assert_has(
-        said,
-        &["replicas serve different versions: ", "no replica is rolled back: roll back only the replicas"],
-    );
+    assert_has(said, &["replicas serve different versions: ", "which version is unwanted: roll back each replica"]);
     let said = fleet(&operator, &["accept", "shop", &hash[..16]]).succeeded();
     assert_has(said, &["is already live\n", "2 of 2 replicas confirmed\n"]);
     fleet(&operator, &["status"]).succeeded();

@@ -328,7 +328,7 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
 
     folder.replace("robots.txt", ACCIDENT);
     let waits = check(&[]).ends_with(1);
-    assert_has(waits.out, &["has versions that the gate would hold"]);
+    assert_has(waits.out, &["can be served, but the gate would hold new versions of a robots.txt"]);
     let parts = [
         "the gate would hold the version:",
         "lose 2 of 3 pages of urls.txt",

@@ -126,7 +126,7 @@ fn commands_use_the_default_socket_even_if_the_config_is_broken() {
     wait_until("the files that say where its admin interface is", has_left_places);
     remove_places();
     let said = run(&mut of_user(&["enforce", "off"])).failed(2);
-    assert_has(&said, &["its admin interface with --admin PLACE; ", "has the state directory open"]);
+    assert_has(&said, &["its admin interface with --admin PLACE. ", "has the state directory open"]);
     running.kill();
 }
 
@@ -197,7 +197,7 @@ fn a_config_is_found_by_option_location_or_environment() {
     let quiet = run(robotsd().arg("check").arg(&robots));
     assert!(!quiet.error.contains("using the settings"));
     let said = run(robotsd().arg("check").arg(&robots).env("ROBOTSD_CONFIG", &path));
-    let want = format!("using the settings of {}, which is ROBOTSD_CONFIG", path.display());
+    let want = format!("using the settings of {} (ROBOTSD_CONFIG)", path.display());
     assert!(said.error.contains(&want));
     // The site determines the file. Its config is found in the way that the help of `--site`
     // describes.

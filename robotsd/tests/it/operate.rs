@@ -373,7 +373,7 @@ fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
         "  override:   agent \"gptbot\": refuse until 2099-02-01T00:00:00Z\n",
         "  override:   pattern \"/drafts/\": observe, but that ended 2020-02-01T00:00:00Z\n",
         "  grace:      2 rules only observe until 20",
-        " %) checked against their operators' pages",
+        " %) were checked against the pages of their operators",
     ];
     assert_has(&status, &parts);
     for line in status.lines().filter(|line| line.chars().count() > 80) {
@@ -490,7 +490,10 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
             scope.spawn(move || {
                 let said = elsewhere(arguments).failed(2);
                 assert_has(&said, &["no running robotsd uses this config", in_use]);
-                let way_out = format!("otherwise stop it (`kill {}`), and switch before the next start", operated.id());
+                let way_out = format!(
+                    "Otherwise stop the process (`kill {}`), and switch enforcement before the next start",
+                    operated.id()
+                );
                 let is_said = said.contains(&way_out) && said.contains("--admin PLACE; ");
                 assert_eq!(is_said, arguments[0] == "enforce", "{said}");
             });
@@ -602,13 +605,14 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
 
     folder.configure(served.replace("state_dir = \"state\"\n", ""));
     for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
-        failed(arguments, "there is no state_dir, so the change cannot be saved for the next start\n");
+        failed(arguments, "the config has no state_dir, so the change cannot be saved for the next start\n");
     }
     folder.configure(&served);
     assert_part(&command(&["enforce", "on", "--json"]).json(), &json!({"kept": true, "running": false}));
     let free = free().to_string();
     let output = run(robotsd().args(["enforce", "off", "--admin", &free]));
-    let want = "with --config FILE the change is written to the state directory, for the next start\n";
+    let want =
+        "to make the change at the next start, give --config FILE: the change is then written to the state directory\n";
     assert!(output.error.ends_with(want), "{output:?}");
     let output = run(robotsd().args(["history", "shop", "--admin", &free]));
     assert_has(output.error, &["no process listens there: robotsd does not run"]);
@@ -647,7 +651,7 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
         &format!("{of_all}: this is not a regular file; treated as \"off\", {unreadable}"),
         &format!("site \"shop\": {of_site}: this is neither \"on\" nor \"off\"; treated as \"off\", so nothing"),
         "state_dir = \"state\"",
-        "can be served, but not enforced: a kill switch cannot be read; listeners: ",
+        "can be served, but a kill switch cannot be read, so rules would not be enforced; listeners: ",
     ];
     assert_has(said, &parts);
     let operated = Operated::start(&folder);

@@ -60,7 +60,7 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     assert_eq!((status("/x", GPTBOT), status("/x", CCBOT), status("/drafts/x", CCBOT)), (403, 404, 403));
     let explained = folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]);
     assert_has(&explained.out, &["Disallow: /"]);
-    assert_has(explained.error, &["robots.txt: the lines from line 6 on were appended from \"ai.txt\""]);
+    assert_has(explained.error, &["robots.txt: the lines from line 6 on come from the appended lists: \"ai.txt\""]);
     assert_eq!(site_status(&folder)["append"][0]["state"], "appended");
 
     // A changed list must result in a new version, although the file is the same.

@@ -133,19 +133,21 @@ impl FixArgs {
         let option = if self.fix { "--fix" } else { "--diff" };
         let url = || paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word));
         Some(match (self.fix, self.diff) {
-            (true, true) => "--fix and --diff exclude each other: --fix writes the corrections, --diff only shows \
-             them"
+            (true, true) => "--fix and --diff cannot be combined: --fix corrects the file, and --diff only shows the \
+                corrections"
                 .to_owned(),
-            (false, false) if self.unsafe_fixes => "--unsafe-fixes has no effect alone: add --fix or --diff".to_owned(),
+            (false, false) if self.unsafe_fixes => "--unsafe-fixes has no effect without --fix or --diff: add one of \
+                them"
+                .to_owned(),
             (false, false) => return None,
-            _ if paths.is_empty() => format!("{option} corrects files: name the robots.txt"),
+            _ if paths.is_empty() => format!("{option} needs a file to correct: name the robots.txt"),
             _ => match url() {
                 Some(url) => {
                     let url = shown_url(url);
-                    format!("{option} corrects files, not what a site serves: name the file instead of {url}")
+                    format!("{option} corrects local files and cannot correct a URL: name the file instead of {url}")
                 }
                 None if self.fix && paths.len() > 1 && has_stdin(paths) => {
-                    "--fix with - writes the text to standard output: give - alone, or only files".to_owned()
+                    "--fix with - writes the corrected text to standard output: give - alone, or only files".to_owned()
                 }
                 None => return None,
             },
@@ -202,7 +204,11 @@ fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
         writeln!(out, "\n{title}\n")?;
         example.to_string().lines().try_for_each(|line| writeln!(out, "    {line}"))?;
     }
-    writeln!(out, "\nTurn it off for a line with the comment \"# robots-check: allow({code})\".", code = lint.code)
+    writeln!(
+        out,
+        "\nTo turn this lint off for a line, add the comment \"# robots-check: allow({code})\".",
+        code = lint.code
+    )
 }
 
 /// Explains a lint of servers' answers; there are no example files for it.
@@ -210,7 +216,7 @@ fn explain_answer(out: &mut impl Write, lint: &AnswerLint) -> io::Result<()> {
     write_why(out, lint.code, lint.severity, lint.summary, lint.why)?;
     writeln!(
         out,
-        "\nFound only when a URL is checked. Turn it off with --ignore {code}; see {url}",
+        "\nThis lint applies only when a URL is checked. Turn it off with --ignore {code}. Details: {url}",
         code = lint.code,
         url = lint.url()
     )

@@ -185,7 +185,7 @@ impl<'r> FindingGroups<'r> {
         if counted.is_empty() {
             return Ok(());
         }
-        writeln!(out, "notes (shown with --notes):")?;
+        writeln!(out, "notes (add --notes to show them):")?;
         let name = printable(checked.name);
         let width = counted.iter().map(|group| group.count.to_string().len()).max().unwrap_or(0);
         for group in counted {

@@ -25,7 +25,7 @@ fn people_read_answers_findings_and_the_front_page() {
                   from ADDRESS\n  crawlers go by the rules of the file (RFC 9309, section \
                   2.3.1.1)\n\nwarning[answer-content-type]: Content-Type is \"text/html\": RFC 9309 requires text/plain \
                   (section 2.3)\n--> http://example.com:8080/robots.txt\n = help: send \"Content-Type: text/plain; \
-                  charset=utf-8\"\n\nnotes about the answers (shown with --notes): 1 × \
+                  charset=utf-8\"\n\nnotes about the answers (add --notes to show them): 1 × \
                   answer-cached-long\n\nerror[path-without-slash]: ";
     assert!(text.starts_with(answer), "{text}");
     let parts = [
@@ -33,7 +33,7 @@ fn people_read_answers_findings_and_the_front_page() {
         "                  may not  GPTBot (line 2)\n\n1 file checked: 1 error, 1 warning, ",
     ];
     assert_has(text, &parts);
-    assert_has(shown(&["--notes"]), &["note[answer-cached-long]: crawlers may keep it for 10 days"]);
+    assert_has(shown(&["--notes"]), &["note[answer-cached-long]: caches may keep the file for 10 days"]);
     assert_has(shown(&["--verbose"]), &["note[answer-cached-long]", "note[redundant-star]"]);
     assert_eq!(shown(&["--verbose", "--notes"]), shown(&["--verbose"]));
 }

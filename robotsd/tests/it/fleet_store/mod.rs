@@ -512,7 +512,7 @@ fn a_write_that_a_failover_loses_is_written_back() {
     });
 }
 
-const FOLLOWS: &str = "; it will follow the document of the fleet when it reads the store\n";
+const FOLLOWS: &str = "; this replica makes the change when it next reads the store\n";
 
 #[test]
 fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
@@ -567,7 +567,11 @@ fn replicas_that_serve_different_versions_are_named_and_none_is_rolled_back() {
         let said = fleet.says(&["rollback", "shop", "--fleet"]).failed(2);
         assert_has(
             said,
-            &[line, "no replica is rolled back: ", "`robotsd accept shop HASH --fleet --config robotsd.toml`"],
+            &[
+                line,
+                "no replica was rolled back, because it is not clear which version is unwanted: ",
+                "`robotsd accept shop HASH --fleet --config robotsd.toml`",
+            ],
         );
         fleet.serves_on(&hash, 2);
         fleet.accepted(&hash[..12]);
@@ -583,11 +587,11 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);
         fleet.reach(&[0, 1]);
-        let unasked = "web-3: synced: no address in fleet.replicas reaches it, so `enforce off --fleet` reaches it \
+        let unasked = "web-3: synced: fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it \
                        only through the store, robotsd 0.1.0";
         comes_to(|| fleet.says(&["status", "--fleet"]), 0, &[unasked, "web-2: synced, robotsd 0.1.0"]);
         let json = || fleet.says(&["status", "--fleet", "--json"]);
-        comes_to(json, 0, &["no address in fleet.replicas reaches it"]);
+        comes_to(json, 0, &["fleet.replicas contains no address of this replica"]);
         // The second replica is asked last. It reports what it has heard of the third one until
         // now.
         fleet.replicas[1].store.cut();
