@@ -266,9 +266,9 @@ fn no_crawler(words: &[String], registry: &Registry) -> String {
     let unknown: Vec<_> = words.iter().filter(|word| !is_selector(word) && !is_known(word)).collect();
     let known: Vec<_> = registry.crawlers().flat_map(words_of).collect();
     let hint = match unknown.iter().find_map(|word| did_you_mean(word, known.iter().map(String::as_str))) {
-        _ if unknown.is_empty() => "each word matches some crawlers, but no crawler matches all words: use fewer \
-            words"
-            .to_owned(),
+        _ if unknown.is_empty() => {
+            "each word matches some crawlers, but no crawler matches all words: use fewer words".to_owned()
+        }
         Some(hint) => hint,
         None => "`robotsd agents` lists all crawlers; use `--identify` for a User-Agent header".to_owned(),
     };

@@ -52,8 +52,7 @@ pub(super) fn check(
         let why = if is_proxy(address) {
             "belongs to a trusted proxy"
         } else {
-            "is in a private, shared or reserved \
-            network"
+            "is in a private, shared or reserved network"
         };
         note(format!("the address {address} {why}, so it proves nothing about the client"));
     }

@@ -120,8 +120,7 @@ fn audited(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'
         write(&record.with("started")).map_err(|why| format!("{why}; nothing was changed"))?;
     }
     let without_config = || {
-        "to make the change at the next start, give --config FILE: the change is then written to the state \
-            directory"
+        "to make the change at the next start, give --config FILE: the change is then written to the state directory"
             .to_owned()
     };
     let made = config.ok_or_else(without_config).and_then(|path| at_rest(&path));
@@ -182,8 +181,7 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
         return match args.fleet.fleet {
             false => show_waiting(args),
             true => Err(refusal(
-                "--fleet needs the hash of the version to accept: `robotsd status --fleet` shows the \
-                    pending versions",
+                "--fleet needs the hash of the version to accept: `robotsd status --fleet` shows the pending versions",
             )),
         };
     };

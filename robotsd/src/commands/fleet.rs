@@ -248,8 +248,7 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
     let seconds = FOLLOWED.as_secs();
     let as_read = if report.state == ReplicaState::Stale { ", as last read," } else { "" };
     let late = format!(
-        "{synced}{as_read} after {seconds} s: to wait for the other replicas, run `robotsd status \
-        --fleet --wait 30s`"
+        "{synced}{as_read} after {seconds} s: to wait for the other replicas, run `robotsd status --fleet --wait 30s`"
     );
     page.title(if report.synced() == report.replicas.len() { &synced } else { &late });
 }
@@ -328,8 +327,7 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
             (false, _) => "roll back each replica that serves the unwanted version, with --admin PLACE".to_owned(),
         };
         return Err(refusal(format_args!(
-            "{line}; no replica was rolled back, because it is not clear which version \
-            is unwanted: {how}"
+            "{line}; no replica was rolled back, because it is not clear which version is unwanted: {how}"
         )));
     }
     // The request contains the hash of the version to restore. Without it, a replica that gets the

@@ -69,8 +69,7 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     if args.fleet.fleet {
         if args.site.is_some() || args.problems || args.ready {
             return Err(refusal(
-                "--fleet shows one line per replica and cannot be combined with --site, --problems or \
-                --ready",
+                "--fleet shows one line per replica and cannot be combined with --site, --problems or --ready",
             ));
         }
         return fleet::status(running, |report| (is_well(report), summary(report)), args.wait);

@@ -292,8 +292,8 @@ impl SelectedSite {
     /// Returns the version of the site with this hash from the state directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
-        let missing = "the state_dir of the config contains no version of the site (readable by this user) with the \
-            hash";
+        let missing =
+            "the state_dir of the config contains no version of the site (readable by this user) with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
@@ -407,10 +407,8 @@ pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> Strin
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
         let (version, file) = path.to_str()?.split_once(':').filter(|(_, file)| !file.is_empty())?;
-        let read = format!(
-            "run `git show {version}:{file}`, pipe its output into this command, and write \"-\" as \
-            the file"
-        );
+        let read =
+            format!("run `git show {version}:{file}`, pipe its output into this command, and write \"-\" as the file");
         Some(format!("to read a version in git, {read}"))
     };
     let hint = path.to_str().and_then(site_hint).or_else(usual).or_else(of_git);

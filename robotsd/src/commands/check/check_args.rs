@@ -136,9 +136,9 @@ impl FixArgs {
             (true, true) => "--fix and --diff cannot be combined: --fix corrects the file, and --diff only shows the \
                 corrections"
                 .to_owned(),
-            (false, false) if self.unsafe_fixes => "--unsafe-fixes has no effect without --fix or --diff: add one of \
-                them"
-                .to_owned(),
+            (false, false) if self.unsafe_fixes => {
+                "--unsafe-fixes has no effect without --fix or --diff: add one of them".to_owned()
+            }
             (false, false) => return None,
             _ if paths.is_empty() => format!("{option} needs a file to correct: name the robots.txt"),
             _ => match url() {

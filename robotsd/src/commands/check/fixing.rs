@@ -53,10 +53,8 @@ impl<'a> FixRun<'a> {
             return Ok(source);
         }
         let folder = printable_path(argument);
-        let fault = format!(
-            "this link leads out of {folder}, so its target is not corrected: name the target file \
-            itself"
-        );
+        let fault =
+            format!("this link leads out of {folder}, so its target is not corrected: name the target file itself");
         Err((file.to_owned(), io::Error::other(fault)))
     }
 
@@ -305,17 +303,10 @@ fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     }
     chown(path, None, Some(metadata.gid())).map_err(|error| {
         let fault = format!(
-            "the corrected file cannot get the group {group} of the old one ({error}), so nothing was \
-                written",
+            "the corrected file cannot get the group {group} of the old one ({error}), so nothing was written",
             group = metadata.gid()
         );
-        io::Error::new(
-            error.kind(),
-            format!(
-                "{fault}: to get the corrected text, pipe the file to standard input \
-            (-)"
-            ),
-        )
+        io::Error::new(error.kind(), format!("{fault}: to get the corrected text, pipe the file to standard input (-)"))
     })
 }
 

@@ -341,8 +341,7 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
     if files.is_empty() && failed.is_empty() {
         let error = io::Error::new(
             io::ErrorKind::NotFound,
-            "the folder contains no file to check: neither a robots.txt nor \
-                another .txt file",
+            "the folder contains no file to check: neither a robots.txt nor another .txt file",
         );
         return vec![Err((path.to_owned(), error))];
     }

@@ -43,8 +43,7 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
         AnswerKind::TooManyRedirects => (&lints::REDIRECT_TOO_MANY, "redirect directly to the last URL"),
         AnswerKind::LeadsNowhere | AnswerKind::NoRedirect(_) => (
             &lints::REDIRECT_NOWHERE,
-            "serve the file at this URL, or redirect with status 301 to the http or https \
-                URL of the file",
+            "serve the file at this URL, or redirect with status 301 to the http or https URL of the file",
         ),
         AnswerKind::NotModified | AnswerKind::NoStatus(_) => {
             (&lints::NOT_FINAL, "answer 200 with the rules, or 404 if there are none")
@@ -99,10 +98,9 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
             "{redirects} redirects lead to {last}: crawlers need not follow more than five",
             redirects = chain.redirects()
         );
-        findings.push(AnswerFinding::new(&lints::REDIRECT_LONG, chain.url(), &message).help(
-            "redirect directly to \
-            the last URL",
-        ));
+        findings.push(
+            AnswerFinding::new(&lints::REDIRECT_LONG, chain.url(), &message).help("redirect directly to the last URL"),
+        );
     }
     findings
 }
@@ -141,8 +139,7 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFindin
     }
     if let Some(fresh) = Freshness::of(headers).private().filter(|fresh| *fresh > DAY) {
         let message = format!(
-            "caches may keep the file for {time}, so crawlers may see a change only after that \
-            time",
+            "caches may keep the file for {time}, so crawlers may see a change only after that time",
             time = span(fresh)
         );
         findings.push(finding(&lints::CACHED_LONG, &message).help("send \"Cache-Control: max-age=3600\""));
@@ -176,12 +173,9 @@ fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let message = format!("the Content-Type has the charset {charset:?}, but crawlers read the file as UTF-8");
     match charset {
         "utf-8" | "utf8" | "us-ascii" | "ascii" => None,
-        _ if is_harmless => Some((
-            Severity::Note,
-            message
-                + ", which makes no difference as long as the file is \
-            ASCII",
-        )),
+        _ if is_harmless => {
+            Some((Severity::Note, message + ", which makes no difference as long as the file is ASCII"))
+        }
         _ => Some((Severity::Warning, message)),
     }
 }

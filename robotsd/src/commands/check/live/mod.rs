@@ -58,8 +58,8 @@ impl LiveCheck<'_> {
         let document = chain.document(MAX_BYTES);
         if let Err(DocumentError::Coding(error)) = &document {
             let message = format!("{error}: crawlers find no rules in the body, or count the answer as a failure");
-            let help = "encode the body as the field Content-Encoding says, and only for clients that accept this \
-                coding";
+            let help =
+                "encode the body as the field Content-Encoding says, and only for clients that accept this coding";
             findings.push(AnswerFinding::new(&lints::UNDECODABLE, chain.url(), &message).help(help));
         }
         let body = document.ok();
@@ -102,10 +102,8 @@ impl LiveCheck<'_> {
         let unreached = matches!(kind, AnswerKind::Unreachable(_)).then(|| {
             let detail = chain.detail().unwrap_or_default();
             let AnswerReading { crawlers, section, .. } = kind.reading();
-            let then = format!(
-                "if crawlers cannot reach the site, either, they {crawlers} (RFC 9309, section \
-                {section})"
-            );
+            let then =
+                format!("if crawlers cannot reach the site, either, they {crawlers} (RFC 9309, section {section})");
             format!("{}: {detail}; {then}", chain.url())
         });
         Ok(LiveReport { name: chain.url().to_string(), answers, findings, evaluator, sitemaps, front_page, unreached })

@@ -48,18 +48,15 @@ pub(super) fn check(
     }
     for (at, url) in named(robots).into_iter().enumerate() {
         if at == MAX_SITEMAPS {
-            let message = format!(
-                "the file names more than {MAX_SITEMAPS} sitemaps: only the first {MAX_SITEMAPS} \
-                were fetched"
-            );
+            let message =
+                format!("the file names more than {MAX_SITEMAPS} sitemaps: only the first {MAX_SITEMAPS} were fetched");
             findings.push(AnswerFinding::new(&lints::SITEMAP_SIZE, site, &message));
             break;
         }
         if let Some(whole) = retriever.is_over() {
             let whole = humantime::format_duration(whole);
             let message = format!(
-                "the time limit of {whole} was reached, so this sitemap and the following ones \
-                were not fetched"
+                "the time limit of {whole} was reached, so this sitemap and the following ones were not fetched"
             );
             let finding = AnswerFinding::new(&lints::SITEMAP_SIZE, &url, &message);
             findings.push(finding.help("serve the sitemaps faster, or allow more time with --timeout"));
@@ -110,10 +107,8 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
         Err(error) => {
             summary.answer = error.to_string();
             let message = format!("{error}: search engines cannot read the sitemap");
-            let found = finding(&lints::SITEMAP_FAILED, &message).help(
-                "serve the sitemap at this URL, or remove its \
-                line from robots.txt",
-            );
+            let found = finding(&lints::SITEMAP_FAILED, &message)
+                .help("serve the sitemap at this URL, or remove its line from robots.txt");
             return (summary, vec![found]);
         }
     };
@@ -121,10 +116,7 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
     if body.octets.trim_ascii().is_empty() {
         return (
             summary,
-            vec![finding(&lints::SITEMAP_KIND, "the sitemap is empty").help(
-                "serve a sitemap at this \
-            URL",
-            )],
+            vec![finding(&lints::SITEMAP_KIND, "the sitemap is empty").help("serve a sitemap at this URL")],
         );
     }
     let (mut urls, mut foreign, mut first_foreign) = (0, 0, None::<String>);
@@ -150,18 +142,15 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
         let (count, all) = (grouped(foreign), grouped(urls));
         let message =
             format!("{count} of {all} URLs belong to a site other than {own}, such as {first}", own = site_of(site));
-        findings.push(finding(&lints::SITEMAP_SCOPE, &message).help(
-            "write each URL with the scheme and host of the \
-            site",
-        ));
+        findings
+            .push(finding(&lints::SITEMAP_SCOPE, &message).help("write each URL with the scheme and host of the site"));
     }
     if is_cut || urls > MAX_URLS {
         let size = if is_cut { "more than 52,428,800 bytes".to_owned() } else { grouped(urls) + " URLs" };
         let message = format!("the sitemap has {size}: the sitemap protocol allows 50,000 URLs and 52,428,800 bytes");
-        findings.push(finding(&lints::SITEMAP_SIZE, &message).help(
-            "split the sitemap, and list the parts in a \
-            sitemap index",
-        ));
+        findings.push(
+            finding(&lints::SITEMAP_SIZE, &message).help("split the sitemap, and list the parts in a sitemap index"),
+        );
     }
     summary.urls = Some(urls);
     (summary, findings)
