@@ -190,7 +190,7 @@ mod tests {
             ),
             (
                 "[allow]\nagents = [\"a\"]\npaths = [\"/\"]\n",
-                "e.toml:1:1: [allow] may occur several times, so it must be written in double brackets; write [[allow]]",
+                "e.toml:1:1: the table \"allow\" may occur several times, so its name needs double brackets; write [[allow]]",
             ),
             (
                 "[[allow]]\nagents = \"*\"\npaths = [\"/\"]\n",
@@ -207,8 +207,7 @@ mod tests {
             ("[[alow]]\n", "e.toml:1:3: the file has no key \"alow\"; did you mean \"allow\"?"),
             (
                 "[[allow]]\nagents = [\"\"]\npaths = [\"x\", \"/\"]\n",
-                "e.toml:2:11: the agent is empty; write \"*\" for a crawler that no group names; and 1 more: `robotsd test \
-                 e.toml` shows them",
+                "e.toml:2:11: the agent is empty; write \"*\" for a crawler that no group names; further problems: 1 (`robotsd test e.toml` shows them)",
             ),
         ] {
             assert_eq!(error(text), want, "{text}");

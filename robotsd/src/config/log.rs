@@ -118,7 +118,8 @@ pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
             folder = folder.display()
         ));
     }
-    (!is_writable(folder)).then(|| format!("{shown} cannot be created: this user may not write to its folder"))
+    (!is_writable(folder))
+        .then(|| format!("{shown} cannot be created: this user may not write to the folder of the file"))
 }
 
 /// Reports whether this process may create files in a folder.

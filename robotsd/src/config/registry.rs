@@ -120,7 +120,8 @@ fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, Config
         // A repeated name is reported at its second occurrence.
         let first = first_of_its_name(tables, table.get_ref()).filter(|first| !std::ptr::eq(*first, table));
         if let Some(first) = first {
-            message = format!("{message}; the first is in line {line}", line = place(text, first.span().start).0);
+            message =
+                format!("{message}; the first of them is in line {line}", line = place(text, first.span().start).0);
         }
         let span = table.get_ref().span(error.field).unwrap_or_else(|| table.span());
         Fault::new(span, message).at(path, text)
@@ -241,14 +242,16 @@ fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Res
         let stray = agents.registry_ca.as_ref().map(|ca| ("registry_ca", ca.span()));
         let accept = || agents.registry_accept.first().map(|hash| ("registry_accept", hash.span()));
         return match stray.or_else(accept) {
-            Some((key, span)) => Err(Fault::new(span, format!("{key:?} requires \"registry_url\", which is not set"))),
+            Some((key, span)) => {
+                Err(Fault::new(span, format!("{key:?} has no effect without \"registry_url\", which is not set")))
+            }
             None => Ok(None),
         };
     };
     let url: FetchUrl = parsed(written)?;
     if !url.to_string().starts_with("https://") {
         let message =
-            "a registry is fetched only with TLS, because it decides who is refused: write an \"https://\" URL";
+            "a registry decides which clients are refused, so it is fetched only with TLS: write an \"https://\" URL";
         return Err(written.fault(message));
     }
     DocumentSettings::resolve(url, agents.registry_ca.as_ref(), state_dir, FOLDER, folder).map(Some)
@@ -327,7 +330,7 @@ mod tests {
             ("[[bot]]\n", "1:3: the file has no key \"bot\"; its keys are crawler"),
             (
                 "[crawler]\nname = \"A\"\n",
-                "1:1: [crawler] may occur several times, so it must be written in double brackets; write [[crawler]]",
+                "1:1: the table \"crawler\" may occur several times, so its name needs double brackets; write [[crawler]]",
             ),
             ("name = \"A\"\n", "1:1: the file has no key \"name\"; \"name\" belongs to [[crawler]]"),
             ("+colour = \"red\"\n", "4:1: [[crawler]] has no key \"colour\"; its keys are name, header"),
@@ -364,7 +367,7 @@ mod tests {
             ),
             (
                 "+\n[[crawler]]\nname = 'a'\ncategory = \"seo\"\n",
-                "6:8: two rows have the name \"a\": merge the two; the first is in line 1",
+                "6:8: two rows have the name \"a\": merge the two; the first of them is in line 1",
             ),
             (
                 "crawler = [{ name = \"A\", category = \"seo\" }, { name = \"B\", category = \"x\" }]",

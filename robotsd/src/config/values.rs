@@ -89,7 +89,8 @@ impl Serialize for Size {
 
 fn without_unit(number: &str) -> String {
     format!(
-        "{number} is a duration without a unit: write \"{number}s\" for seconds, or \"{number}ms\", \"{number}m\", \"{number}h\""
+        "{number} has no unit: write \"{number}s\" for seconds, \"{number}ms\" for milliseconds, \"{number}m\" for \
+        minutes, or \"{number}h\" for hours"
     )
 }
 
@@ -101,7 +102,7 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
             stripped.map(|rest| rest.trim_end_matches('/')).filter(|rest| rest.parse::<SocketAddr>().is_ok());
         let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
         if let Some(address) = stripped {
-            return format!("{wrong}: write it without the scheme, {address:?}");
+            return format!("{wrong}: write the address without a scheme, as {address:?}");
         }
         if text.parse::<std::net::IpAddr>().is_ok() {
             let address = if text.contains(':') { format!("[{text}]") } else { text.to_owned() };

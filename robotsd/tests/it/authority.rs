@@ -350,7 +350,7 @@ fn a_reloaded_config_uses_only_its_own_tokens() {
     let answer = scene.ask(Way::Token, operator, "POST /reload?site=shop", "");
     assert_eq!(answer.status, 403);
     assert_has(&answer.body, &["the access of operator has expired"]);
-    scene.running.wait_for_message("config-warning", "this token has expired: it has no effect any more");
+    scene.running.wait_for_message("config-warning", "this token has expired and has no effect any more");
     scene.folder.configure(text.replace(hash, &format!("hash = \"sha256:{}\"", "0".repeat(64))));
     scene.running.wait_for_message("config", "admin.token[operator].hash: …");
     assert_eq!(asked(), 401);
@@ -613,7 +613,7 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
                 &error,
                 &[
                     "robotsd answered 507",
-                    "the audit cannot be written: No space left on device",
+                    "the audit file cannot be written: No space left on device",
                     "nothing was changed",
                 ],
             );

@@ -66,14 +66,17 @@ fn a_value_that_is_probably_unintended_is_a_warning() {
         )
     };
     for (config, want) in [
-        (listener("192.0.2.7:80\""), "2:11: this machine has no address 192.0.2.7, so listening on it fails"),
+        (
+            listener("192.0.2.7:80\""),
+            "2:11: this machine does not have the address 192.0.2.7, so the listener cannot be opened",
+        ),
         (
             format!("{CONFIG}[admin]\naddress = \"[2001:db8::7]:80\"\nreach = \"network\"\n"),
-            "7:11: this machine has no address 2001:db8::7, so listening on it fails",
+            "7:11: this machine does not have the address 2001:db8::7, so the listener cannot be opened",
         ),
         (
             format!("{CONFIG}[[admin.listener]]\naddress = \"192.0.2.8:80\"\n"),
-            "7:11: this machine has no address 192.0.2.8, so listening on it fails",
+            "7:11: this machine does not have the address 192.0.2.8, so the listener cannot be opened",
         ),
         (listener("127.0.0.1:0\"\ntrusted_proxies = [\"0.0.0.0/0\"]"), "3:20: \"0.0.0.0/0\" contains public networks"),
         (listener("127.0.0.1:0\"\ntrusted_proxies = [\"128.0.0.0/1\"]"), "3:20: \"128.0.0.0/1\" contains public"),
@@ -81,15 +84,15 @@ fn a_value_that_is_probably_unintended_is_a_warning() {
         (
             listener("127.0.0.1:0\"\nkind = \"decision\"")
                 .replace("name = \"a\"", "name = \"a\"\nhosts = [\"a.test\"]"),
-            "2:11: every site has \"hosts\", so clients can bypass all rules with another Host",
+            "2:11: every site has \"hosts\", so a client can bypass all rules by sending an unknown Host",
         ),
         (format!("{CONFIG}[exempt]\npaths = [\"/\"]\n"), "7:10: \"/\" exempts every path"),
         (format!("{CONFIG}[exempt]\npaths = [\"/*\"]\n"), "7:10: \"/*\" exempts every path"),
         (format!("{CONFIG}[exempt]\ncidrs = [\"0.0.0.0/0\"]\n"), "7:10: \"0.0.0.0/0\" exempts every address"),
-        (user("\"gone\""), "9:10: no site is called \"gone\", so this has no effect"),
-        (user("\"a\", \"gone-*\""), "9:15: no site is called \"gone-*\", so this has no effect"),
-        (user("\"gone/a.test\""), "9:10: no site is called \"gone/a.test\", so this has no effect"),
-        (token("[\"*\", \"b\"]"), "10:15: no site is called \"b\", so this has no effect"),
+        (user("\"gone\""), "9:10: no site is called \"gone\", so this entry has no effect"),
+        (user("\"a\", \"gone-*\""), "9:15: no site is called \"gone-*\", so this entry has no effect"),
+        (user("\"gone/a.test\""), "9:10: no site is called \"gone/a.test\", so this entry has no effect"),
+        (token("[\"*\", \"b\"]"), "10:15: no site is called \"b\", so this entry has no effect"),
     ] {
         let (code, out, error) = said("check", &config, "# open\n");
         let (place, message) = want.split_once(": ").unwrap();
@@ -182,10 +185,10 @@ fn a_state_directory_that_cannot_be_created_is_an_error() {
     let nowhere = files.at("leads-nowhere/state");
     let circle = files.at("circle");
     for (state_dir, why) in [
-        ("/proc/nope", "/proc is on a kernel file system"),
-        ("/proc/self/a/b", "/proc/self is on a kernel file system"),
-        ("/proc/self", "/proc/self is on a kernel file system"),
-        ("/sys/kernel/nope", "/sys/kernel is on a kernel file system"),
+        ("/proc/nope", "/proc is on a file system of the kernel"),
+        ("/proc/self/a/b", "/proc/self is on a file system of the kernel"),
+        ("/proc/self", "/proc/self is on a file system of the kernel"),
+        ("/sys/kernel/nope", "/sys/kernel is on a file system of the kernel"),
         (&too_long, "File name too long"),
         (nowhere.to_str().unwrap(), "leads-nowhere is a symbolic link whose target does not exist"),
         (circle.to_str().unwrap(), "Too many levels of symbolic links"),
@@ -206,7 +209,7 @@ fn a_state_directory_that_cannot_be_created_is_an_error() {
 #[test]
 fn an_unwritable_audit_file_is_a_warning() {
     for (audit, why) in [
-        ("/proc/nope/audit.jsonl", "/proc is on a kernel file system"),
+        ("/proc/nope/audit.jsonl", "/proc is on a file system of the kernel"),
         ("robots.txt/audit.jsonl", "this user cannot create a file in "),
         (".", "it is a folder"),
         ("audit.jsonl", ""),
@@ -216,13 +219,14 @@ fn an_unwritable_audit_file_is_a_warning() {
         let (code, _, error) = said("check", &format!("{CONFIG}[admin]\naudit = {audit:?}\n"), "# open\n");
         let is_warned = !why.is_empty();
         assert_eq!((code, error.contains("warning: ")), (Some(0), is_warned), "{audit}{error}");
-        assert_eq!(error.contains(": the audit cannot be written: ") && error.contains(why), is_warned, "{error}");
+        assert_eq!(error.contains(": the audit file cannot be written: ") && error.contains(why), is_warned, "{error}");
     }
 }
 
 #[test]
 fn a_kill_switch_lost_at_a_restart_is_a_note_if_a_site_refuses() {
-    let note = "note: a site refuses requests, and \"state_dir\" is not set: a restart forgets the kill switch";
+    let note =
+        "note: this site refuses requests, but \"state_dir\" is not set: a restart forgets the accepted versions";
     let rate = "[site.rate]\nmode = \"refuse\"\n";
     let exception = "[site.modes]\n\"agent:GPTBot\" = \"refuse\"\n";
     for (keys, tables, is_noted) in [
@@ -298,7 +302,7 @@ fn all_errors_are_found_in_one_run() {
         "\"refsue\" is not a value of \"mode\"",
         "\"burst\" is 99999: write a number from 1 to 10000",
         "robotsd.toml:35:",
-        "5 is a duration without a unit",
+        "5 has no unit",
         "\"/\" exempts every path",
         // This site has a value that cannot be read.
         "b.txt:1:1: ",

@@ -90,21 +90,21 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
             file("a").replace("private/a", &format!("private/a{}", place.len() + why.len())),
         );
         let said = reload(&running, 1);
-        assert_has(&said, &["config: partly: ", place, why, "its last good copy stays in force"]);
+        assert_has(&said, &["config: partly: ", place, why, "the last good copy of this file is used instead"]);
         assert!(is_of(&running, "b.example", "b"), "{broken}");
         assert!(is_of(&running, "a.example", &format!("a{}", place.len() + why.len())), "{broken}");
         // All reports must have the same text.
         let reports = refused(&folder);
         let report = row(&reports, "path", folder.at("sites.d/b.toml").to_str().unwrap());
         let said = report["why"].as_str().unwrap();
-        assert_has(said, &[place, why, "its last good copy stays in force"]);
+        assert_has(said, &[place, why, "the last good copy of this file is used instead"]);
         assert_eq!(report["is_kept"], true);
         running.wait_for_event("config-rejected", |line| message(line) == said);
         assert_has(ready(&running, "").1, &["a file is rejected since 20", place]);
         assert_eq!(ready(&running, "?require=sites,config").0, 200);
         assert_has(unfolded(&folder.with_config(&["status"]).ends_with(1).out), &["FILE REFUSED since 20", place]);
         let checked = folder.configured(["config", "check"]).ends_with(2);
-        assert_has(&checked.error, &[place, why, "its last good copy stays in force"]);
+        assert_has(&checked.error, &[place, why, "the last good copy of this file is used instead"]);
         assert_has(&checked.out, &["can be served, but without the changes in 1 file", "sites: 2"]);
     }
     assert_has(running.ask_admin("GET /metrics").body, &["\nrobotsd_config_refused_files 1\n"]);
@@ -139,7 +139,10 @@ fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
     assert_eq!(ready(&running, "").0, 200);
     let (status, body) = ready(&running, "?require=sites");
     assert_eq!(status, 503);
-    assert_has(&body, &["b.toml:2:8", "c.toml:11:10", "d.toml:11:10", "its sites are not served", "both are refused"]);
+    assert_has(
+        &body,
+        &["b.toml:2:8", "c.toml:11:10", "d.toml:11:10", "the sites in this file are not served", "both are refused"],
+    );
     assert_eq!(refused(&folder).as_array().unwrap().len(), 3);
     // One file gives the host up.
     folder.replace("sites.d/d.toml", file("d"));
@@ -213,7 +216,7 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
         for newcomer in ["sites.d/a.toml", "sites.d/z.toml"] {
             folder.write(newcomer, site("thief", claimed));
             let checked = folder.configured(["config", "check"]).ends_with(2);
-            let owner = format!("/{owner} as {owned:?}, which had it first");
+            let owner = format!("/{owner} as {owned:?}, which contained it first");
             let claim = format!("the host {claimed:?} belongs to ");
             let place = format!("{newcomer}:3:10");
             assert_has(unfolded(&checked.error), &[&place, &claim, &owner]);
@@ -360,8 +363,7 @@ fn paths_stay_in_the_folder_of_their_file_links_resolved() {
         assert!(is_refused(name), "{name}: {said:?}");
     }
     assert!(!is_refused("ok"));
-    let of_link =
-        |line: &&Value| line["message"].as_str().unwrap().contains("whole.toml: this link does not lead to a file in");
+    let of_link = |line: &&Value| line["message"].as_str().unwrap().contains("whole.toml: this link leads out of");
     assert_eq!(said.iter().filter(of_link).count(), 1, "{said:?}");
     let running = folder.start();
     assert!(is_of(&running, "ok.example", "ok") && is_of(&running, "d.example", "inside"));
@@ -393,11 +395,17 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
     let refused_by = |checked: &str, name: &str| checked.contains(&format!("{name}.toml: the file is refused"));
     let checked = folder.configured(["config", "check"]).ends_with(2).error;
     assert!(refused_by(&checked, "shop") && refused_by(&checked, "out"), "{checked}");
-    assert_has(&checked, &["write a path in the folder of this file or in \"include_roots\" (with links resolved)"]);
+    assert_has(
+        &checked,
+        &["an included file may only use files in its own folder and in \"include_roots\" (after links are followed)"],
+    );
 
     folder.configure(format!("include_roots = [\"www\", \".\"]\n{HEAD}"));
     let checked = folder.configured(["config", "check"]).ends_with(0).error;
-    assert_has(&checked, &["robotsd.toml:1:25", "contains this config, so every included file could use its secrets"]);
+    assert_has(
+        &checked,
+        &["robotsd.toml:1:25", "contains this config, so every included file could use the secrets of the config"],
+    );
 
     folder.configure(format!("include_roots = [\"www\", \"gone\"]\n{HEAD}"));
     let checked = folder.configured(["config", "check"]).ends_with(2).error;
@@ -436,7 +444,7 @@ fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
     folder.replace("sites.d/f6.toml", text(6, "").replace("/private/", "/private/new-"));
     let said = reload(&running, 1);
     for (file, why) in
-        [("f3.toml", "f3.toml:"), ("f4.toml", "f7.toml, which had it first"), ("f5.toml", " is outside ")]
+        [("f3.toml", "f3.toml:"), ("f4.toml", "f7.toml, which contained it first"), ("f5.toml", " is outside ")]
     {
         let start = format!("config: partly: {}: the file is refused", folder.at("sites.d").join(file).display());
         let line = said.lines().find(|line| line.starts_with(&start));
@@ -480,11 +488,14 @@ fn an_unmatched_pattern_is_a_warning_and_an_invalid_one_an_error() {
     assert_has(said, &["warning: no file matches ", "sites.d/*.toml\n --> ", "robotsd.toml:1:12"]);
     folder.configure(format!("{}{}", HEAD.replace("sites.d/*", "*/sites"), file("own")));
     let said = folder.configured(["config", "check"]).failed(2);
-    assert_has(said, &["error: this is not a valid pattern: write a folder and file name", "robotsd.toml:1:12"]);
+    assert_has(
+        said,
+        &["error: this is not a valid pattern for files: write a folder and a file name", "robotsd.toml:1:12"],
+    );
     // A missing folder must not be treated like an empty folder.
     folder.configure(format!("{}{}", HEAD.replace("sites.d", "gone"), file("own")));
     assert_has(
         folder.configured(["config", "check"]).failed(2),
-        &["gone: the folder cannot be listed", "its sites are not served"],
+        &["gone: the folder cannot be listed", "the sites in this file are not served"],
     );
 }

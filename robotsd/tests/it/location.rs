@@ -177,7 +177,7 @@ fn the_admin_interface_is_named_by_option_by_the_config_or_by_the_environment() 
         assert_eq!(status.json()["pid"], want.id(), "{arguments:?} {environment:?}");
     }
     let said = run(robotsd().arg("status").env("ROBOTSD_ADMIN", "no place")).failed(2);
-    assert_has(&said, &["ROBOTSD_ADMIN: \"no place\" is not an address of an admin interface"]);
+    assert_has(&said, &["ROBOTSD_ADMIN: \"no place\" is not the place of an admin interface"]);
 }
 
 #[test]
@@ -242,10 +242,10 @@ fn unintended_settings_cause_a_warning_with_their_line() {
     let said = said.replace(&format!("{}/", folder.path().display()), "");
     let wants = [
         "note: the site \"a\" refuses without grace: ",
-        "warning: no crawler is called \"GTPBot\", so this has no effect\n  --> robotsd.toml:10:1\n",
+        "warning: no crawler is called \"GTPBot\", so this entry has no effect\n  --> robotsd.toml:10:1\n",
         "= help: did you mean \"GPTBot\"?",
-        "warning: this override has expired: it has no effect any more\n  --> robotsd.toml:10:42\n",
-        "warning: no crawler is called \"Gogglebot\", so this has no effect\n  --> robotsd.toml:12:11\n",
+        "warning: this override has expired and has no effect any more\n  --> robotsd.toml:10:42\n",
+        "warning: no crawler is called \"Gogglebot\", so this entry has no effect\n  --> robotsd.toml:12:11\n",
         "= help: did you mean \"Googlebot\"?",
     ];
     assert_has(&said, &wants);
@@ -268,12 +268,12 @@ fn ineffective_evidence_is_a_warning() {
         (
             &config,
             &[
-                "so its copy has no effect",
+                "so this copy of the list has no effect",
                 "= help: did you mean \"https://",
                 "= help: `robotsd status --json` shows the URL",
             ][..],
         ),
-        (&none, &["warning: nothing can refute a claim: "][..]),
+        (&none, &["warning: impostors cannot be recognised: "][..]),
     ] {
         let files =
             [("robotsd.toml", &**config), ("robots.txt", OPEN), ("crawlers.toml", &super::identity::crawlers())];
@@ -281,7 +281,7 @@ fn ineffective_evidence_is_a_warning() {
         folder.write("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#);
         let said = folder.configured(["config", "check"]).error;
         assert!(wants.iter().all(|want| said.contains(want)), "{said}");
-        let copies = said.matches("so its copy has no effect").count();
+        let copies = said.matches("so this copy of the list has no effect").count();
         assert_eq!(copies, if wants.len() > 1 { 2 } else { 0 }, "{said}");
     }
 }
@@ -293,8 +293,8 @@ fn an_unused_store_of_rates_is_a_warning() {
     let exception = "[site.modes]\n\"agent:GPTBot\" = { rate = \"observe\" }\n";
     let proxy = CONFIG.replace("grace = \"24h\"", "grace = \"0s\"");
     let decision = proxy.replacen("[[site]]", "kind = \"decision\"\n[[site]]", 1);
-    let never = "warning: no site limits crawlers, so the store is never used";
-    let unseen = "are refused for rules and delays that they have not seen";
+    let never = "warning: no site limits the rate of crawlers, so the store is never used";
+    let unseen = "are refused because of rules and delays that they have not read yet";
     for (config, want, not) in [
         (format!("{proxy}{store}"), never, "questions"),
         (format!("{proxy}{limited}{store}"), unseen, "never used"),

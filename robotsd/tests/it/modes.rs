@@ -244,24 +244,32 @@ fn config_check_reports_settings_that_a_mode_overrides() {
         (
             "observe",
             rate("refuse"),
-            "note: rate.mode = \"refuse\" only observes, because the site has mode = \"observe\"",
+            "note: rate.mode = \"refuse\" only observes, because the mode of the site is only \"observe\"",
         ),
-        ("tag", rate("refuse"), "note: rate.mode = \"refuse\" only observes, because the site has mode = \"tag\""),
-        ("off", rate("observe"), "note: rate.mode = \"observe\" counts nothing, because the site has mode = \"off\""),
+        (
+            "tag",
+            rate("refuse"),
+            "note: rate.mode = \"refuse\" only observes, because the mode of the site is only \"tag\"",
+        ),
+        (
+            "off",
+            rate("observe"),
+            "note: rate.mode = \"observe\" has no effect, because the mode of the site is only \"off\"",
+        ),
         (
             "observe",
             impostors("refuse"),
-            "note: impostors = \"refuse\" only observes at the site \"shop\", whose mode is \"observe\"",
+            "note: impostors = \"refuse\" only observes at the site \"shop\", because the mode of the site is only \"observe\"",
         ),
         (
             "tag",
             impostors("refuse"),
-            "note: impostors = \"refuse\" only tags at the site \"shop\", whose mode is \"tag\"",
+            "note: impostors = \"refuse\" only tags at the site \"shop\", because the mode of the site is only \"tag\"",
         ),
         (
             "off",
             impostors("tag"),
-            "note: impostors = \"tag\" has no effect at the site \"shop\", whose mode is \"off\"",
+            "note: impostors = \"tag\" has no effect at the site \"shop\", because the mode of the site is only \"off\"",
         ),
     ] {
         assert_has(say(mode, &more), &[want]);

@@ -247,7 +247,7 @@ fn a_secret_that_others_can_read_is_a_warning() {
     for (url, mode, wants) in [
         ("https://cdn.test/purge", 0o640, &[][..]),
         ("http://127.0.0.1:9/purge", 0o600, &[]),
-        ("https://cdn.test/purge", 0o644, &["token: every user of this machine can read it"]),
+        ("https://cdn.test/purge", 0o644, &["token: every user of this machine can read this secret"]),
         ("http://cdn.test/purge", 0o600, &["authorization is sent to http://cdn.test without TLS"]),
     ] {
         let hook = format!("url = \"{url}\"\nheaders = {{ Authorization = {{ file = \"token\" }} }}");

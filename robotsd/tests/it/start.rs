@@ -31,7 +31,7 @@ fn said(config: &str) -> String {
 /// them begins.
 const BAD_SITES: &str = r##"
 root = "nope" => 5:8: …
-root = "." | upstreams = ["http://127.0.0.1:1"] => 5:8: a site cannot have both "upstreams" and "root": remove one of them
+root = "." | upstreams = ["http://127.0.0.1:1"] => 5:8: a site cannot have both "upstreams" and "root": remove one of the two keys
 upstreams = [] => 3:1: "upstreams" is empty
 upstreams = ["ftp://127.0.0.1:1"] => 5:14: "ftp://127.0.0.1:1" is not a valid upstream (…
 upstreams = ["unix:"] => 5:14: "unix:" is not a valid upstream (the path of the socket is missing)
@@ -41,7 +41,7 @@ upstreams = ["https://a"] | [site.upstream] | server_name = "a b" => 7:15: "a b"
 upstreams = ["https://a"] | [site.upstream] | ca = "nope.pem" => 7:6: …
 upstreams = ["http://a"] | [site.upstream] | eject = "0s" => 7:9: "eject" is zero
 upstreams = ["http://127.0.0.1:1/x"] => 5:14: "http://127.0.0.1:1/x" is not a valid upstream (…
-upstreams = ["http://127.0.0.1:1"] => 4:8: the site "a" has no robots.txt: write [site.robots]
+upstreams = ["http://127.0.0.1:1"] => 4:8: the site "a" has no robots.txt: write path = "…" in [site.robots]
 upstreams = ["http://127.0.0.1:1"] | dotfiles = "hide" => 6:12: "dotfiles" requires "root"
 root = "." | dotfiles = "show" => 6:12: "show" is not a value of "dotfiles": write "hide" or "serve"
 root = "." | hosts = ["http://x"] => 6:10: "http://x" is not a host: …
@@ -52,11 +52,11 @@ root = "." | [site.robots] | source = "directory" | path = "." | fallback = "a/b
     9:12: "a/b" is not the name of a file in the folder
 root = "." | [site.robots] | fallback = "x" => 7:12: "fallback" requires source = "directory"
 root = "." | [site.robots] | refresh = "1h" => 7:11: "refresh" requires source = "upstream" or
-root = "." | [site.robots] | source = "upstream" => 7:10: source = "upstream" requires "upstreams", and the site has none
+root = "." | [site.robots] | source = "upstream" => 7:10: source = "upstream" requires "upstreams", which the site does not have
 upstreams = ["http://a"] | [site.robots] | source = "upstream" =>
-    7:10: source = "upstream" requires a host to request: write host = "example.com"
+    7:10: source = "upstream" needs a host for its requests: write host = "example.com"
 upstreams = ["http://a"] | hosts = ["*.a"] | [site.robots] | source = "upstream" =>
-    8:10: source = "upstream" requires a host to request
+    8:10: source = "upstream" needs a host for its requests
 upstreams = ["http://a"] | [site.robots] | source = "upstream" | host = "a/b" =>
     8:8: "a/b" is not a host: write one such as
 root = "." | [site.robots] | source = "url" => 7:10: source = "url" requires url
@@ -74,7 +74,7 @@ root = "." | [agents] | ignore = [""] => 7:11: "" is not a crawler's name
 root = "." | [site.modes] | "pattern:private/" = "tag" => 7:1: "private/" is not a path pattern
 root = "." | [agents] | wildcard_methods = ["G T"] => 7:21: "G T" is not a method: write one such as "GET"
 root = "." | [site.enforcement] | forms = ["merged", "standard"] =>
-    7:20: "standard" cannot be disabled, so it does not belong in "forms": remove it
+    7:20: rules are always matched against the form "standard", so it does not belong in "forms": remove it
 root = "." | [site.enforcement] | forms = ["params"] => 7:10: "params" is not a value of "forms": write "verbatim"
 root = "." | [check] | deny = ["no-such-lint"] => 7:9: there is no lint "no-such-lint"
 root = "." | [limits] | connections = 0 => 7:15: …
@@ -86,15 +86,15 @@ root = "." | [limits] | head_size = "4KiB" => 7:13: "head_size" is "4KiB": write
 root = "." | [limits] | head_size = "64K" => 7:13: "64K" is not a size: write "64KiB"
 root = "." | [limits] | head_size = -1 => 7:13: "head_size" is -1: write a size such as 65536 or "64KiB"
 root = "." | [limits] | target_size = "65KiB" =>
-    7:15: "target_size" is "65KiB", more than "head_size" ("64KiB"), which includes it: reduce "target_size" or increase "head_size"
+    7:15: "target_size" is "65KiB", but it is part of "head_size", which is only "64KiB": reduce "target_size" or increase "head_size"
 root = "." | [limits] | buffer = "2MiB" | buffer_total = "1MiB" =>
-    8:16: "buffer" is "2MiB", more than "buffer_total" ("1MiB"), which includes it: reduce "buffer" or increase "buffer_total", or write 0 to disable buffering
+    8:16: "buffer" is "2MiB", but it is part of "buffer_total", which is only "1MiB": reduce "buffer" or increase "buffer_total", or write 0 to disable buffering
 root = "." | [limits] | buffer = "1GiB" => 7:10: "buffer" is "1GiB": write a value from
 root = "." | [limits] | fields = 0 => 7:10: "fields" is 0: write a value from 16 to 1000
 root = "." | [limits] | streams = 0 => 7:11: "streams" is 0: write a value from 1 to 10000
 root = "." | [limits] | window = "1GiB" => 7:10: "window" is "1GiB": write a value from "16KiB"
 root = "." | [admin] | address = "0.0.0.0:9145" =>
-    7:11: other machines can reach 0.0.0.0:9145, and clients of the admin interface can change what is
+    7:11: other machines can reach 0.0.0.0:9145, so they could change what robotsd
 root = "." | [admin] | hosts = ["http://x"] => 7:10: "http://x" is not a host name
 root = "." | [site.robots] | path = "" => 7:8: the path is empty: write the path of the robots.txt
 root = "." | [site.robots] | text = " " => 7:8: "text" is empty: write a comment such as
@@ -130,7 +130,10 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             "[[listener]]\naddress = \"nowhere\"\n".to_owned(),
             "2:11: \"nowhere\" is not an address to listen on: write one such as \"127.0.0.1:8080\"",
         ),
-        (site(""), "4:8: the site \"a\" has no backend: write \"upstreams\" or \"root\""),
+        (
+            site(""),
+            "4:8: the site \"a\" has no backend to forward requests to: write \"upstreams\" (servers) or \"root\" (a folder of static files)",
+        ),
         (own.to_owned(), "5:14: the upstream \"http://localhost:8080\" is the listener 0.0.0.0:8080 of this config"),
         (
             site("root = \".\"").replace("address", "name = \"\"\naddress"),
@@ -141,7 +144,10 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             good.clone().files_of("a").tables("hosts = [\"b\"]").to_string(),
             "7:8: another site has the name \"a\" already",
         ),
-        (good.clone().files_of("b").to_string(), "7:8: an earlier site has no hosts, so it matches every host"),
+        (
+            good.clone().files_of("b").to_string(),
+            "7:8: an earlier site has no \"hosts\" and therefore serves every host",
+        ),
         // This setting for trusted proxies is invalid.
         (listener("trusted_proxies = [\"10.0.0.1/8\"]"), "3:20: \"10.0.0.1/8\" is not a network"),
         (listener("trusted_proxies = [\"cdn.test\"]"), "3:20: \"cdn.test\" is not a network"),
@@ -152,12 +158,12 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         ),
         (
             listener("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]"),
-            "3:16: \"Host\" is a header field with another meaning",
+            "3:16: \"Host\" already has another meaning in HTTP",
         ),
         // A listener for decision requests needs no backend, but the other listener does.
         (
             beside_decisions.site("a", "robots.text = \"# a\"").to_string(),
-            "7:8: the site \"a\" has no backend: write \"upstreams\" or \"root\"",
+            "7:8: the site \"a\" has no backend to forward requests to: write \"upstreams\" (servers) or \"root\" (a folder of static files)",
         ),
         (listener("on_error = \"pass\""), "3:12: \"on_error\" requires kind = \"decision\""),
         (

@@ -35,7 +35,7 @@ fn config(upstreams: &[String], more: &str) -> Config {
 /// words as `config check`.
 #[test]
 fn a_store_that_no_request_uses_is_reported() {
-    let unasked = "no site limits crawlers, so the store is never used";
+    let unasked = "no site limits the rate of crawlers, so the store is never used";
     for (rate, is_unasked) in [("", true), ("[site.rate]\nmode = \"observe\"", false)] {
         let config = Config::new().keys("rate.store = \"redis://127.0.0.1:1\"").admin_socket();
         let folder = config.site("shop", "root = \".\"\nrobots.text = \"# open\"").tables(rate).folder();
@@ -301,7 +301,7 @@ fn an_override_that_has_ended_says_what_to_do() {
     let site = "root = \".\"\n[site.modes]\n\"agent:GPTBot\" = { mode = \"tag\", until = 2020-01-01 }";
     let (folder, _running) = Config::refusing().site("a", site).admin_socket().robots(ROBOTS).start();
     let problems = folder.with_config(&["status", "--problems"]).ends_with(1).out;
-    let ended = ": this override has expired: it has no effect any more; remove it, or write a later day";
+    let ended = ": this override has expired and has no effect any more; remove this entry, or write a later day";
     assert_has(unfolded(&problems), &["next: agent ", ended]);
 }
 

@@ -224,7 +224,7 @@ fn a_ca_certificate_causes_a_clear_warning() {
     assert_has(&checked.out, &["warnings: 2"]);
     assert_has(
         &checked.error,
-        &["this is the certificate of an authority, not of a server", "basicConstraints=CA:FALSE"],
+        &["this is the certificate of a certificate authority, not of a server", "basicConstraints=CA:FALSE"],
     );
     let running = folder.start();
     running.wait_for_message("config-warning", "certificate of an authority");
@@ -235,7 +235,9 @@ fn a_ca_certificate_causes_a_clear_warning() {
     let said = run(command.env("ROBOTSD_ADMIN_CA", folder.at("a.pem"))).failed(2);
     assert_has(
         &said,
-        &["it belongs to a certificate authority, not to a server; make one with basicConstraints=CA:FALSE"],
+        &[
+            "it belongs to a certificate authority, not to a server; create a server certificate with basicConstraints=CA:FALSE",
+        ],
     );
     assert_lacks(&said, &["Other", "EndEntity"]);
 }
@@ -316,7 +318,7 @@ fn hosts_without_a_certificate_are_reported_and_doubtful_ones_are_not() {
             continue;
         };
         let said = format!(
-            "no certificate of a [[listener]] covers {said}, so clients refuse to connect: add a certificate for these names"
+            "no [[listener]] has a certificate for {said}, so clients refuse to connect: add a certificate for these names"
         );
         assert_has(&checked.error, &[&said, "chain = \"a.pem\""]);
         assert_eq!(status["problems"], json!([said]));

@@ -86,12 +86,13 @@ pub(super) fn resolve(
             Ok(Some(Backend::Files(StaticFiles { root: path, dotfiles })))
         }
         (Some(_), Some(root)) => {
-            Err(root.fault("a site cannot have both \"upstreams\" and \"root\": remove one of them"))
+            Err(root.fault("a site cannot have both \"upstreams\" and \"root\": remove one of the two keys"))
         }
         (None, None) if listeners.iter().all(|listener| listener.kind == ListenerKind::Decision) => Ok(None),
         (None, None) => {
             let message = format!(
-                "the site {site:?} has no backend: write \"upstreams\" or \"root\"",
+                "the site {site:?} has no backend to forward requests to: write \"upstreams\" (servers) or \"root\" \
+                (a folder of static files)",
                 site = site.name.get_ref()
             );
             Err(site.name.fault(message))
@@ -165,8 +166,9 @@ pub(super) fn faulty(
         }
         if let Some(address) = own_proxy.iter().copied().find(is_listener) {
             let message = format!(
-                "the upstream {url:?} is the admin listener {address}, which accepts this machine as its proxy, so every client of the site \
-                 could act as any [[admin.user]]: write the address of the origin server",
+                "the upstream {url:?} is the address {address} of the admin interface, which trusts this machine as \
+                a proxy. Every client of the site could act as any [[admin.user]]: write the address of the origin \
+                server instead",
                 url = url.get_ref()
             );
             faults.push(url.fault(message));

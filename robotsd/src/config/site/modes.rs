@@ -129,17 +129,20 @@ impl Exception {
     fn overrides(&self) -> Result<(Option<Override>, Option<Override<RateMode>>), Fault> {
         let RawMode { mode, rate, until } = self.modes.get_ref();
         if mode.is_none() && rate.is_none() {
-            let message = "an exception requires mode (for disallowed requests), rate (for requests that exceed a crawl delay) or both";
+            let message = "an override requires \"mode\" (for disallowed requests), \"rate\" (for requests that \
+                exceed a crawl delay) or both";
             return Err(self.modes.fault(message));
         }
         if let (Some(_), Scope::Pattern(_)) = (rate, &self.scope) {
-            let message = "\"rate\" is for crawlers, not for a rule: write \"category:WORD\", \"agent:NAME\" or \"index\" instead of the pattern";
+            let message = "\"rate\" applies to crawlers and cannot be set for a rule: write \"category:WORD\", \
+                \"agent:NAME\" or \"index\" instead of the pattern";
             return Err(self.key.fault(message));
         }
         if let (Some(rate), Scope::Crawlers(Selector::Index)) = (rate, &self.scope)
             && *rate.get_ref() == RateMode::Refuse
         {
-            let message = "rate = \"refuse\" is not allowed for \"index\", only for a single search engine";
+            let message =
+                "rate = \"refuse\" is allowed only for a single search engine, not for all of them (\"index\")";
             let help =
                 "write \"agent:bingbot\" instead of \"index\", and a group for it with a Crawl-delay in robots.txt";
             return Err(rate.fault(message).help(help.to_owned()));
@@ -188,7 +191,8 @@ impl RawModes {
 pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(
-            "{until} is not a valid end: write a day (UTC) such as 2027-03-31, or an exact time such as 2027-03-31T12:00:00Z",
+            "{until} is not a valid value of \"until\": write a day (UTC) such as 2027-03-31, or an exact time such \
+            as 2027-03-31T12:00:00Z",
             until = until.get_ref()
         );
         until.fault(message)

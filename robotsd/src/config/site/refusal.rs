@@ -34,9 +34,9 @@ pub(in crate::config) fn resolve(
     let status = raw.status.as_ref().map_or(Ok(StatusCode::FORBIDDEN), status).map_err(&in_config)?;
     let language = raw.language.as_ref().map(language).transpose().map_err(&in_config)?;
     if let (None, Some(unused)) = (&raw.file, raw.language.as_ref().or(raw.contact.as_ref())) {
-        return Err(in_config(
-            unused.fault("\"language\" and \"contact\" require \"file\", because the default page has neither"),
-        ));
+        return Err(in_config(unused.fault(
+            "\"language\" and \"contact\" have an effect only with \"file\", because they are for a template",
+        )));
     }
     let Some(file) = &raw.file else {
         let page = RefusalPage { status, file: None, template: None, language: None, contact: None };
@@ -64,7 +64,7 @@ fn status(status: &Spanned<u16>) -> Result<StatusCode, Fault> {
     REFUSAL_STATUSES.into_iter().find(known).ok_or_else(|| {
         let all: Vec<_> = REFUSAL_STATUSES.iter().map(|status| status.as_str().to_owned()).collect();
         status.fault(format!(
-            "{status} is not a status for refusals: write one of {known}",
+            "{status} is not allowed as the status of refusals: write one of {known}",
             status = status.get_ref(),
             known = all.join(", ")
         ))
