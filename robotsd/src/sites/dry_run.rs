@@ -89,9 +89,9 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
     Some(match directory.switch_problem() {
-        Some(problem) => Err(format!("{problem}, so nothing would be enforced for any site")),
+        Some(problem) => Err(format!("{problem}, so robotsd would enforce nothing for any site")),
         None => Ok(format!(
-            "{}: enforcement is switched off for every site: `robotsd enforce on` turns it on",
+            "{}: enforcement is switched off for every site: to switch it on, run `robotsd enforce on`",
             directory.path().display()
         )),
     })
@@ -163,18 +163,19 @@ impl DrySite<'_> {
     /// because a CI machine cannot reach the upstreams.
     fn read_for_gate(&self, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
         if !settings.is_on() {
-            return vec![self.warning("its gate is off, so every version goes live")];
+            return vec![self.warning("the gate of this site is off, so every version would go live")];
         }
         let mut found = Vec::new();
         match (settings.baseline_path(), settings.pages.note_about(NoteAbout::Baseline)) {
             (None, _) => found.push(self.warning(
-                "it has no baseline to compare with, so only the conditions for a first version apply: write baseline = \
-                 \"robots.accepted.txt\" in [site.robots]",
+                "this site has no baseline, so the gate compares the new version with nothing and applies only its \
+                conditions for a first version: write baseline = \"robots.accepted.txt\" in [site.robots]",
             )),
             // This is an error. If it were a warning, a misspelled path could disable the gate
             // unnoticed.
             (Some(path), Some(_)) => found.push(self.error(format!(
-                "the baseline cannot be read: copy the accepted version to {path}, and commit it",
+                "the baseline (the accepted version) cannot be read: copy the accepted version to {path}, and commit \
+                this file",
                 path = path.display()
             ))),
             (Some(_), None) => {}
@@ -189,8 +190,9 @@ impl DrySite<'_> {
         let listed = walk.listed();
         settings.pages.set_sitemaps(walk.into_pages(), listed);
         if settings.pages.count() == 0 {
-            let advice = "give one with --sitemap, or a list of URLs as urls in [gate]";
-            let fault = "its gate does not detect lost pages, because it has no sitemap or list of URLs";
+            let advice = "give a sitemap with --sitemap, or a list of URLs as \"urls\" in [gate]";
+            let fault = "the gate of this site cannot detect that search engines lose pages, because it has neither \
+                a sitemap nor a list of URLs";
             found.push(self.warning(format!("{fault}: {advice}")));
         }
         found
@@ -215,11 +217,11 @@ impl DrySite<'_> {
         }
         Some(match status.state_problem(ProblemKind::UnreadSwitch) {
             Some(problem) => {
-                let message = of_site(name, format!("{problem}, so nothing would be enforced"));
+                let message = of_site(name, format!("{problem}, so robotsd would enforce nothing for this site"));
                 Problem::Unenforced((self.diagnostic)(&self.config.state_dir_span, &message))
             }
             None => {
-                let on = format!("`robotsd enforce on --site {site}` turns it on", site = shell_word(name));
+                let on = format!("to switch it on, run `robotsd enforce on --site {site}`", site = shell_word(name));
                 let message = format!("enforcement is switched off: {on}");
                 Problem::Warning(FoundProblem::new(Severity::Warning, message).of_site(name))
             }
@@ -245,7 +247,7 @@ impl DrySite<'_> {
         // With `AtGate`, no state is read, so no version has a grace period.
         let is_strict = || self.site.is_strict(SystemTime::now()) && matches!(self.run, DryRun::AsServed);
         let grace = status.grace_end.filter(|_| status.grace_rules > 0 && is_strict()).map(|end| {
-            let why = "grace begins when robotsd first sees a rule";
+            let why = "the grace period of a rule begins when robotsd first reads the rule";
             let text = format!("{}: {why}", young_rules(status.grace_rules, &rfc3339(end)));
             let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &of_site(&live.name, text));
             Problem::Note(note.of_site(Some(live.name.clone())))

@@ -66,7 +66,7 @@ impl Sites {
         );
         let command = log_events::command(&["rollback", &name], self.fleet_flags()[0]);
         Ok(ChangeReport {
-            next: vec![NextStep::command("to roll back to it", command)],
+            next: vec![NextStep::command("to roll back to this version", command)],
             site: Some(name),
             hash: robots.status().live.map(|hash| hash.to_string()),
             before: Some(before.to_string()),
@@ -125,7 +125,7 @@ impl Sites {
             return Ok(());
         }
         Err(format!(
-            "enforcement was switched off, but is NOT off: rules are still enforced for {sites}",
+            "enforcement was switched off, but is NOT off: robotsd still enforces rules for {sites}",
             sites = quoted_list(enforced)
         ))
     }
@@ -158,7 +158,7 @@ impl Sites {
     pub(crate) fn advice(&self) -> Vec<NextStep> {
         let (fleet, [_, of_switch]) = (self.state.fleet.as_deref(), self.fleet_flags());
         let is_off = self.state.switch() == Enforcement::Off;
-        let by_fleet = "off for the whole fleet; to enforce again on every replica";
+        let by_fleet = "enforcement is off for the whole fleet; to enforce again on every replica";
         let on = |what, flags| NextStep::command(what, log_events::command(&["enforce", "on"], flags));
         let steps = [
             is_off.then(|| on("to enforce again", of_switch)),
@@ -180,7 +180,7 @@ impl Sites {
     /// Returns the message about an unknown site name.
     pub(crate) fn unknown(&self, name: &str) -> String {
         match self.site_of_host(name) {
-            Some(site) => format!("there is no site {name:?}; it is a host of the site {site:?}"),
+            Some(site) => format!("there is no site {name:?}, but the site {site:?} serves a host of this name"),
             None => unknown(name, self.lives().map(|live| live.name)),
         }
     }
@@ -199,24 +199,34 @@ impl Sites {
         let fleet = self.state.fleet.as_deref();
         match site {
             Some(_) if self.state.switch() == Enforcement::Off => {
-                message
-                    .push_str("; the switch of every site is still off, so nothing is enforced: `robotsd enforce on`");
+                message.push_str(
+                    "; enforcement is still switched off for every site: to switch it on, run `robotsd enforce on`",
+                );
             }
             _ if fleet.is_some_and(|fleet| fleet.is_off()) => {
-                message.push_str("; still off for the whole fleet: `robotsd enforce on --fleet`");
+                message.push_str(
+                    "; enforcement is still off for the whole fleet: to switch it on, run `robotsd \
+                    enforce on --fleet`",
+                );
             }
             Some(live) if fleet.is_some_and(|fleet| fleet.unknown().is_none()) && is_off(live) => {
-                message.push_str("; still off for the whole fleet: `robotsd fleet status` shows the switch");
+                message.push_str(
+                    "; the fleet has still switched enforcement off for this site: `robotsd fleet \
+                    status` shows the switch",
+                );
             }
             Some(_) => {}
             None => {
                 let off = self.switched_off();
                 if !off.is_empty() {
-                    let of_fleet =
-                        ", or by the fleet (`robotsd fleet status`; `robotsd enforce on --site SITE --fleet`)";
+                    let of_fleet = ", or by an off switch of the fleet (see `robotsd fleet status`; to switch on, run `robotsd \
+                        enforce on --site SITE --fleet`)";
                     let or = fleet.map_or("", |_| of_fleet);
-                    let _ =
-                        write!(message, "; still off by a switch of their own{or}: {sites}", sites = quoted_list(off));
+                    let _ = write!(
+                        message,
+                        "; these sites are still off, by their own switch{or}: {sites}",
+                        sites = quoted_list(off)
+                    );
                 }
             }
         }
@@ -264,7 +274,7 @@ pub(crate) fn roll_back_at_rest(config: &Config, site: &str, by: &Attribution) -
 
 /// Returns the message about an unknown site name, with the known names.
 pub(crate) fn unknown<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
-    format!("there is no site {name:?}; there is {known}", known = quoted_list(known))
+    format!("there is no site {name:?}: the sites are {known}", known = quoted_list(known))
 }
 
 fn accept(
@@ -275,7 +285,8 @@ fn accept(
 ) -> Result<ChangeReport, ChangeError> {
     let before = live.status();
     let reload = live.accept_by(hash, by).map_err(|error| ChangeError::Conflict(refused(name, &error, &before)))?;
-    let why = before.pending.as_ref().map(|pending| format!("; it waited because: {pending}")).unwrap_or_default();
+    let why =
+        before.pending.as_ref().map(|pending| format!("; the gate had held it because: {pending}")).unwrap_or_default();
     let hash = reload.outcome.hash().map(|hash| hash.short()).unwrap_or_default();
     Ok(changed(name, live, &before, format!("site {name:?}: version {hash} is live{why}")))
 }
@@ -290,7 +301,7 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
     if let Some(pending) = live.status().pending.as_ref() {
         let _ = write!(
             message,
-            "; version {version} is pending and does not go live automatically",
+            "; version {version} is held now: it goes live only if you accept it",
             version = pending.hash().short()
         );
     }
@@ -298,8 +309,10 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
         let hash = dropped.hash().short();
         let is_back = dropped.objections.iter().any(|objection| objection.kind == ObjectionKind::RolledBack);
         message += &match is_back {
-            true => format!("; version {hash}, which was rolled back before, does not go live automatically either"),
-            false => format!("; version {hash}, which was pending, is compared again when its source is read next"),
+            true => format!("; version {hash}, which was rolled back before, also goes live only if you accept it"),
+            false => {
+                format!("; the gate compares version {hash}, which was pending, again when its source is next read")
+            }
         };
     }
     message += &changes(live.history().pop().and_then(|entry| entry.effect));

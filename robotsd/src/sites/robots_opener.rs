@@ -319,7 +319,7 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     let robots = opener.open(site, settings, WhenMissing::Unavailable)?;
     opener.state.directory.iter().for_each(|state| inheritance::settle(state, site));
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);
-    live.ok_or_else(|| "its folder does not contain such a file".to_owned())
+    live.ok_or_else(|| "the folder of the site contains no file for this host".to_owned())
 }
 
 /// Version in notices about a robots.txt that was removed.

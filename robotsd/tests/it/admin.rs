@@ -82,15 +82,15 @@ fn reload_waits_and_reports_the_outcome() {
     folder.remove("robots.txt");
     let answer = outcome("/reload");
     assert_part(&answer, &json!({"outcome": "kept", "hash": good}));
-    assert_has(message(&answer), &["there is no such file"]);
+    assert_has(message(&answer), &["the file does not exist"]);
     let failed = running.wait_for_event("audit", |line| line["action"] == "reload" && line["result"] == "failed");
-    assert_has(message(&failed), &["there is no such file"]);
+    assert_has(message(&failed), &["the file does not exist"]);
     let status = json(&running.ask_admin("GET /status"));
     assert_part(&status["sites"][0], &json!({"state": "last-good", "hash": good}));
     assert_eq!(running.ask_admin("GET /readyz").status, 200);
     let unknown = running.ask_admin("POST /reload?site=b");
     assert_eq!(unknown.status, 404);
-    assert_eq!(json(&unknown)["error"], "there is no site \"b\"; there is \"a site\"");
+    assert_eq!(json(&unknown)["error"], "there is no site \"b\": the sites are \"a site\"");
     assert_eq!(running.ask_admin("POST /reload?sites=a").status, 400);
     running.wait_for_event("audit", |line| {
         (&line["action"], &line["site"], &line["result"]) == (&json!("reload"), &json!("a site"), &json!("done"))
@@ -221,7 +221,7 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     folder.remove("robots.txt");
     assert_eq!(command(&["reload", "--json"]).ends_with(1).json()["sites"][0]["outcome"], "kept");
     let error = command(&["reload", "--site", "b"]).failed(2);
-    assert_eq!(error, "robotsd: robotsd answered 404: there is no site \"b\"; there is \"a site\"\n");
+    assert_eq!(error, "robotsd: robotsd answered 404: there is no site \"b\": the sites are \"a site\"\n");
     // The same with `--admin` instead of the config.
     let text = run(robotsd().args(["status", "--admin"]).arg(&socket)).ends_with(1).out;
     assert_has(text, &["site a site (site.test): last-good\n", "  not taken:  "]);

@@ -171,6 +171,9 @@ fn a_custom_registry_is_read_at_start_and_on_sighup() {
     running.signal("HUP");
     let rejected = running.event("registry-rejected");
     let message = message(&rejected);
-    assert!(message.contains("crawlers.toml:1:1: ") && message.ends_with("the one before stays in force"), "{message}");
+    assert!(
+        message.contains("crawlers.toml:1:1: ") && message.ends_with("the previous registry stays in use"),
+        "{message}"
+    );
     assert_eq!(status(), 404);
 }

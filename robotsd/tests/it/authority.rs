@@ -661,7 +661,7 @@ fn a_mode_that_a_config_changes_is_in_the_audit() {
     assert_part(&lines[1], &json!({"how": "file", "site": "shop", "before": "off", "after": "tag"}));
     let of_shop = audit(&["--site", "shop"]).succeeded();
     assert_has(of_shop, &["done: mode * (refuse → off), by the config (file) on ", "done: mode shop (off → tag), by "]);
-    assert_has(audit(&["--site", "shpo"]).failed(2), &["there is no site \"shpo\"; there is \"shop\""]);
+    assert_has(audit(&["--site", "shpo"]).failed(2), &["there is no site \"shpo\": the sites are \"shop\""]);
     // The process must not end before its audit line is written.
     folder.configure(config("tag", of_site));
     running.wait_for_event("config-changed", |line| line["setting"] == "mode" && line["after"] == "tag");

@@ -260,12 +260,12 @@ fn a_switch_of_an_unknown_site_is_a_warning() {
     ];
     let folder = folder(&files);
     let Ended { code, error, .. } = folder.configured(["config", "check"]);
-    let want = "robotsd: \"old shop\" is switched off in the state directory, but no site has this name";
+    let want = "robotsd: the state directory contains an off switch for \"old shop\", but no site has this name";
     assert!(error.starts_with(want), "{error}");
     assert_eq!((code, error.lines().count()), (Some(0), 1), "{error}");
     let running = folder.start();
     let line = running.event("enforcement");
-    assert!(message(&line).starts_with("\"old shop\" is switched off"), "{line}");
+    assert!(message(&line).starts_with("the state directory contains an off switch for \"old shop\""), "{line}");
 }
 
 /// Every part that can be checked must be checked, even if other parts have errors. If each stage

@@ -148,7 +148,7 @@ fn serve_decide_upgrade_and_restart(folder: &Path) {
     source = "c";
     folder.replace("robots.txt", robots(source));
     running = folder.start();
-    let line = |line: &Value| message(line).ends_with(": the registry is in force");
+    let line = |line: &Value| message(line).ends_with(": this registry is used now");
     running.wait_for_event("registry", line);
     counted(2);
     over(source, &["board"], &[]);

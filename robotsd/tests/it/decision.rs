@@ -400,7 +400,7 @@ fn a_file_with_another_version_than_the_pending_one_is_reported() {
     running.command(&["rollback", "shop"]).succeeded();
     says(&[&this], &["instead of the pending one"]);
     running.command(&["rollback", "shop"]).succeeded();
-    says(&[&format!("{file} contains version {third} instead of the pending one: "), "Googlebot", &that], &[&this]);
+    says(&[&format!("{file} now contains version {third}, not the pending version: "), "Googlebot", &that], &[&this]);
     folder.replace("robots.txt", "<!DOCTYPE html><html><body>Not found</body></html>\n");
     running.event("rejected");
     says(&["is an HTML page, not a robots.txt; ", &that], &[&this]);

@@ -223,7 +223,7 @@ fn a_site_must_be_named_if_a_config_has_several() {
     let hosts = "--site: \"pages/a.pages.test\", \"pages/b.pages.test\"";
     assert_has(explain(&["--site", "pages"], "/a/").failed(2), &[hosts]);
     let blog = explain(&["--site", "blog"], "/").error;
-    assert_has(blog, &["there is no site \"blog\"; there is \"shop\", \"pages\""]);
+    assert_has(blog, &["there is no site \"blog\": the sites are \"shop\", \"pages\""]);
 }
 
 /// Returns the `User-Agent` lines of a generated request. They consist of names as clients send

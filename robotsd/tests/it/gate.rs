@@ -101,7 +101,10 @@ fn a_host_moved_to_a_new_site_keeps_its_file_until_the_new_one_is_accepted() {
     let (folder, running) = config("hosts = [\"a.test\", \"b.test\"]").robots(OPEN).file("b.txt", SHUT).start();
     let new = "hosts = [\"b.test\"]\nroot = \".\"\nrobots.path = \"b.txt\"";
     folder.configure(config("hosts = [\"a.test\"]").site("b", new));
-    running.wait_for_message("config", "site \"b\" is new, has hosts of \"shop\" and continues from its versions");
+    running.wait_for_message(
+        "config",
+        "site \"b\" is new. It has hosts of the site \"shop\", and continues with the versions of that site",
+    );
     running.wait_for_event("gated", |line| line["site"] == "b");
     for host in ["a.test", "b.test"] {
         running.request("GET", "/robots.txt", &[("Host", host)]).comes_with(200, OPEN);
@@ -126,11 +129,10 @@ fn a_site_renamed_between_two_processes_keeps_its_file_and_switch() {
     drop(running);
     folder.configure(named("store"));
     let checked = folder.configured(["config", "check"]).error;
-    assert_has(&checked, &["enforcement is switched off: `robotsd enforce on --site store` turns it on"]);
+    assert_has(&checked, &["enforcement is switched off: to switch it on, run `robotsd enforce on --site store`"]);
     assert_lacks(&checked, &["no site has this name"]);
     let running = folder.start();
-    let want = "site \"store\" is new, has hosts of \"shop\" and continues from its versions; enforcement is off, because it \
-         was off for these hosts before";
+    let want = "site \"store\" is new. It has hosts of the site \"shop\", and continues with the versions of that site; enforcement is off, because it was switched off for these hosts before";
     running.wait_for_message("config", want);
     running.request("GET", "/robots.txt", &[("Host", "a.test")]).comes_with(200, OPEN);
     assert_eq!(running.request("GET", "/drafts/x.html", &draft).status, 200);

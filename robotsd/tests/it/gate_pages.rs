@@ -215,7 +215,7 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     let of_urls = lost("of urls.txt", "7 pages", 16);
     assert_has(warning(&running), &[&format!("shop: {of_urls}")]);
     watches(&running, "of urls.txt", 7);
-    let said = format!("problem: gate: {of_urls}: if this is intended, run `robotsd reload`");
+    let said = format!("problem: gate: {of_urls}: if they were removed on purpose, run `robotsd reload`");
     wait_until(&said, || unfolded(&running.command(&["status"]).out).contains(&said));
     // A growing list must be compared with its content when it was last complete.
     folder.replace("urls.txt", urls(8));
@@ -303,7 +303,7 @@ fn the_file_to_commit_is_the_served_one_if_a_list_is_appended() {
     waits(&running);
     let waiting = status(&running)["pending"]["hash"].as_str().unwrap().to_owned();
     let said = unfolded(&running.command(&["accept", "shop", &waiting]).succeeded());
-    assert_has(&said, &["save /robots.txt as it is served now"]);
+    assert_has(&said, &["download /robots.txt as it is served now"]);
     assert_lacks(&said, &["cp "]);
     let served = live(&running);
     assert_has(&served, &["# From ai.txt"]);
@@ -317,7 +317,8 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     folder.write("urls.txt", "/\n/news/1\n/news/2\n");
     folder.write("sitemap.xml", urlset((0..400).map(|number| format!("https://shop.test/2026/{number}"))));
     let check = |more: &[&str]| folder.with_config(&[&["config", "check", "--gate"], more].concat());
-    let lacks_baseline = || assert_has(check(&[]).failed(1), &["the baseline cannot be read: copy"]);
+    let lacks_baseline =
+        || assert_has(check(&[]).failed(1), &["the baseline (the accepted version) cannot be read: copy"]);
     lacks_baseline();
     folder.write("robots.accepted.txt", "<html>");
     lacks_baseline();

@@ -477,7 +477,7 @@ fn without_a_server_the_switch_knows_included_sites() {
     let folder = folder(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a"))]);
     folder.run(["enforce", "off", "--site", "a", "--config", "robotsd.toml"]).succeeded();
     let said = folder.run(["enforce", "off", "--site", "b", "--config", "robotsd.toml"]).failed(2);
-    assert_has(said, &["there is no site \"b\"; there is \"a\""]);
+    assert_has(said, &["there is no site \"b\": the sites are \"a\""]);
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn a_config_is_found_by_option_location_or_environment() {
     let of_site = run(robotsd().args(["check", "--format", "json", "--site", "a"]).env("ROBOTSD_CONFIG", &path));
     assert!(of_site.code == Some(0) && of_site.error.contains(&want), "{of_site:?}");
     let missing = run(robotsd().args(["check", "--site", "other"]).env("ROBOTSD_CONFIG", &path)).failed(2);
-    assert_has(&missing, &["there is no site \"other\"; there is \"a\""]);
+    assert_has(&missing, &["there is no site \"other\": the sites are \"a\""]);
     // A site that is not in the config must be an error. Otherwise, another robots.txt would be
     // edited.
     for command in [&["edit", "--disallow", "GPTBot"][..], &["explain", "--user-agent", "GPTBot", "/"], &["check"]] {
@@ -310,7 +310,7 @@ fn an_unused_store_of_rates_is_a_warning() {
 
 #[test]
 fn a_robots_txt_that_is_missing_or_a_folder_is_shown_where_the_config_names_it() {
-    for (path, want) in [("no.txt", "there is no such file"), (".", "")] {
+    for (path, want) in [("no.txt", "the file does not exist"), (".", "")] {
         let config = format!("{CONFIG}robots.path = \"{path}\"\n");
         let folder = folder(&[("robotsd.toml", &config)]);
         let said = folder.configured(["config", "check"]).failed(1);

@@ -90,7 +90,7 @@ const TABLE: &[Row] = &[
             problems: WELL,
             ready: READY,
             metric: (&["robotsd_rate_store_up"], "1"),
-            log: ("rate-store", " responds, and counts crawlers for all processes"),
+            log: ("rate-store", " responds: requests of crawlers are counted there for all processes"),
         },
     },
     Row {
@@ -120,21 +120,21 @@ const TABLE: &[Row] = &[
     Row {
         key: "append",
         at_start: Cells {
-            config_check: (0, "there is no such file; this part is not available and not appended"),
-            problems: (1, "there is no such file; this part is not available and not appended"),
-            ready: "is not available and not appended",
+            config_check: (0, "the file does not exist; this list is not available, so it is not appended"),
+            problems: (1, "the file does not exist; this list is not available, so it is not appended"),
+            ready: "is not available, so it is not appended",
             metric: (&["robotsd_append_part_state{", "\"missing\""], "1"),
-            log: ("append", "there is no such file; this part is not available"),
+            log: ("append", "the file does not exist; this list is not available"),
         },
         later: Cells {
             config_check: (
                 1,
                 "the part \"ai.txt\" to be appended was not read yet; without it, crawlers named in it would pass",
             ),
-            problems: (1, "this is an HTML page, not a robots.txt; the last good version is appended"),
+            problems: (1, "this is an HTML page, not a robots.txt; the last good version of the list is appended"),
             ready: READY,
             metric: (&["robotsd_append_part_state{", "\"last-good\""], "1"),
-            log: ("append", "this is an HTML page, not a robots.txt; the last good version stays in use"),
+            log: ("append", "this is an HTML page, not a robots.txt; the last good version of the list stays in use"),
         },
         mended: Cells {
             config_check: SERVED,
@@ -179,10 +179,10 @@ const TABLE: &[Row] = &[
         },
         later: Cells {
             config_check: SERVED,
-            problems: (1, "; the gate watches the 1 known pages"),
+            problems: (1, "; the gate continues to watch the 1 pages that it knows"),
             ready: READY,
             metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "1"),
-            log: ("gate", "; the gate watches the 1 known pages"),
+            log: ("gate", "; the gate continues to watch the 1 pages that it knows"),
         },
         mended: Cells {
             config_check: SERVED,
@@ -213,7 +213,7 @@ const TABLE: &[Row] = &[
             problems: WELL,
             ready: READY,
             metric: (&["robotsd_registry_rejected"], "0"),
-            log: ("registry", "/crawlers.toml: the registry is in force"),
+            log: ("registry", "/crawlers.toml: this registry is used now"),
         },
     },
     Row {

@@ -137,7 +137,7 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
 
     operated.0.kill();
     let operated = Operated::start(&folder);
-    let want = "OFF for every site: `robotsd enforce on` turns it on";
+    let want = "enforcement is OFF for every site: to switch it on, run `robotsd enforce on`";
     assert_eq!(operated.event("enforcement")["message"], want);
     assert_eq!(operated.pages(), [200, 200]);
     let history = operated.json(&["history", "the blog"]);
@@ -165,13 +165,13 @@ fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
     operated.out(&["enforce", "off"]);
     let said = operated.said(&["enforce", "on", "--site", "the blog"]);
     assert!(
-        said.ends_with("the switch of every site is still off, so nothing is enforced: `robotsd enforce on`"),
+        said.ends_with("enforcement is still switched off for every site: to switch it on, run `robotsd enforce on`"),
         "{said}"
     );
     assert_eq!(operated.page("blog.test"), 200);
     operated.out(&["enforce", "off", "--site", "the blog"]);
     let said = operated.said(&["enforce", "on"]);
-    assert!(said.ends_with("; still off by a switch of their own: \"the blog\""), "{said}");
+    assert!(said.ends_with("; these sites are still off, by their own switch: \"the blog\""), "{said}");
     assert_eq!(operated.pages(), [403, 200]);
     // The command that the status suggests must work as printed.
     type_in(&suggested(&operated.command(&["status"]).out, "robotsd enforce on --site 'the blog'")).succeeded();
@@ -202,7 +202,10 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
     };
     configure(&config, "site \"news\" is new");
     assert_eq!(operated.page("news.test"), 200);
-    assert_has(operated.said(&["enforce", "on", "--site", "shop"]), &["the switch of every site is still off"]);
+    assert_has(
+        operated.said(&["enforce", "on", "--site", "shop"]),
+        &["enforcement is still switched off for every site"],
+    );
     assert_part(&operated.json(&["enforce", "on"]), &json!({"kept": false, "running": true}));
     assert_eq!(["shop.test", "blog.test", "news.test"].map(|host| operated.page(host)), [403; 3]);
     // If a source replaces another one, the site must keep its switch, whether off or on.
@@ -251,7 +254,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
     let accept = suggested(&status, "robotsd accept shop ");
     let typed = type_in(&accept).succeeded();
     assert_eq!(operated.robots(), SHUT, "not live once the command has ended");
-    assert_has(unfolded(&typed), &["is live; it waited because: ", "everyone is blocked"]);
+    assert_has(unfolded(&typed), &["is live; the gate had held it because: ", "everyone is blocked"]);
     let line = operated.wait_for_event("accept", |line| line["site"] == "shop");
     assert!(line["robots_hash"].is_string() && message(&line).contains("is live"), "{line}");
     assert_eq!((operated.site(0)["state"].clone(), operated.page("shop.test")), ("live".into(), 403));
@@ -332,8 +335,10 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
     folder.replace("robots.txt", SHUT);
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     let waiting = operated.waiting();
-    let want =
-        format!("; version {}, which was pending, is compared again when its source is read next", short(&waiting));
+    let want = format!(
+        "; the gate compares version {}, which was pending, again when its source is next read",
+        short(&waiting)
+    );
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
     // The result must be what the output said.
     assert_eq!(operated.robots(), OPEN);
@@ -353,7 +358,7 @@ fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
     operated.out(&["rollback", "shop"]);
     let waiting = operated.waiting();
     let want =
-        format!("; version {}, which was rolled back before, does not go live automatically either", short(&waiting));
+        format!("; version {}, which was rolled back before, also goes live only if you accept it", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
     // The result must be what the output said.
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
@@ -388,7 +393,10 @@ fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
     let shop = operated.site(0);
     assert_eq!(shop["state"], "last-good");
     let next = shop["next"][0]["what"].as_str().unwrap();
-    assert!(next.contains("robots.txt: there is no such file") && next.ends_with("goes live automatically"), "{next}");
+    assert!(
+        next.contains("robots.txt: the file does not exist") && next.ends_with("goes live automatically"),
+        "{next}"
+    );
     folder.replace("robots.txt", OPEN);
     operated.out(&["reload"]);
     let shop = operated.site(0);
@@ -409,13 +417,14 @@ fn an_impossible_command_suggests_a_possible_one() {
     let operated = Operated::start(&folder);
     let live = operated.site(0)["hash"].as_str().unwrap().to_owned();
     let wrong = "0123456789ab";
-    let unknown = "robotsd answered 404: there is no site \"b\"; there is \"shop\", \"the blog\"";
+    let unknown = "robotsd answered 404: there is no site \"b\": the sites are \"shop\", \"the blog\"";
     let nothing =
         format!("version {wrong} cannot be accepted: no version is pending; version {} is live", short(&live));
     let no_hash = "is not the hash of a version: write the 16 hex digits from the message about the version, or at least 12 of them";
     let none_before = "cannot roll back: no earlier accepted version is remembered";
-    let odd = "robotsd answered 404: there is no site \"\\u{1b}[2J\\n&site=shop\"; there is \"shop\", \"the blog\"";
-    let host = "robotsd answered 404: there is no site \"shop.test\"; it is a host of the site \"shop\"";
+    let odd =
+        "robotsd answered 404: there is no site \"\\u{1b}[2J\\n&site=shop\": the sites are \"shop\", \"the blog\"";
+    let host = "robotsd answered 404: there is no site \"shop.test\", but the site \"shop\" serves a host of this name";
     for (arguments, want) in [
         (&["accept", "b", wrong][..], unknown),
         (&["rollback", "b"], unknown),
@@ -584,7 +593,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     };
     assert!(done(&["accept", "shop", &hash]).starts_with("site \"shop\": version "));
     done(&["enforce", "off", "--site", "the blog"]);
-    failed(&["enforce", "off", "--site", "b"], "; there is no site \"b\"; there is \"shop\", \"the blog\"\n");
+    failed(&["enforce", "off", "--site", "b"], "; there is no site \"b\": the sites are \"shop\", \"the blog\"\n");
     failed(&["accept", "shop", "0123456789ab"], "no version is pending");
     failed(&["rollback", "b"], "there is no site \"b\"");
     let operated = Operated::start(&folder);
@@ -646,7 +655,7 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
         ["state/enforcement", "state/sites/shop/enforcement"].map(|path| folder.at(path).display().to_string());
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(1), "{said}");
-    let unreadable = "so nothing would be enforced for any site";
+    let unreadable = "so robotsd would enforce nothing for any site";
     let parts = [
         &format!("{of_all}: this is not a regular file; treated as \"off\", {unreadable}"),
         &format!("site \"shop\": {of_site}: this is neither \"on\" nor \"off\"; treated as \"off\", so nothing"),
@@ -718,8 +727,8 @@ fn the_check_reports_off_switches_and_a_pending_version() {
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(0), "{said}");
     let parts = [
-        "state: enforcement is switched off for every site: `robotsd enforce on` turns it on",
-        "`robotsd enforce on --site 'the blog'` turns it on",
+        "state: enforcement is switched off for every site: to switch it on, run `robotsd enforce on`",
+        "to switch it on, run `robotsd enforce on --site 'the blog'`",
         ", warnings: 2",
     ];
     assert_has(said, &parts);

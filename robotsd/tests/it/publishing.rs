@@ -30,7 +30,7 @@ fn site_status(folder: &Folder) -> Value {
 fn omitted_rules_of_a_list_for_every_crawler_are_reported() {
     let list = format!("{LIST}\nUser-agent: *\nDisallow: /shared/\n");
     let (folder, running) = config("[[site.robots.append]]\npath = \"ai.txt\"").file("ai.txt", &list).start();
-    let said = "the rules for User-agent: * in this list are not appended";
+    let said = "the rules for \"User-agent: *\" in this list are not appended";
     running.wait_for_event("append", |line| line["level"] == "warn" && message(line).contains(said));
     assert_has(folder.with_config(&["config", "check"]).error, &["ai.txt: ", said]);
     assert_has(folder.with_config(&["explain", "--user-agent", "bingbot", "/shared/"]).error, &["ai.txt: ", said]);
@@ -74,7 +74,8 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     folder.replace("ai.txt", "<!doctype html><title>Not found</title>");
     let event = running.wait_for_event("append", |line| line["level"] == "error");
     assert!(
-        message(&event).ends_with("this is an HTML page, not a robots.txt; the last good version stays in use"),
+        message(&event)
+            .ends_with("this is an HTML page, not a robots.txt; the last good version of the list stays in use"),
         "{event}"
     );
     assert_eq!(served(&running), before);
@@ -144,7 +145,7 @@ fn a_reload_fetches_lists_again_and_reports_their_state() {
     server.show(200, "<!doctype html><title>Not found</title>");
     assert_has(reload(1), &[&format!("shop: last-good: {url}: version "), "HTML page"]);
     folder.remove("ai.txt");
-    assert_has(reload(1), &["shop: last-good: ", "there is no such file"]);
+    assert_has(reload(1), &["shop: last-good: ", "the file does not exist"]);
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn a_source_that_cannot_be_used_leaves_the_one_before_until_it_can() {
     // The config names another file, which does not exist yet.
     folder.configure(config().tables("robots.path = \"other.txt\""));
     let kept = running.wait_for_message("config", "its previous source stays");
-    assert_has(message(&kept), &["other.txt: there is no such file"]);
+    assert_has(message(&kept), &["other.txt: the file does not exist"]);
     serves(REFUSES).unwrap();
     // An edit of the previous file must still go live.
     folder.replace("robots.txt", format!("# edited\n{REFUSES}"));
@@ -208,8 +208,8 @@ fn the_registry_and_the_expectations_are_followed() {
     running.event("registry");
     problems(0, well);
     folder.replace("expected.toml", "[[\n");
-    running.wait_for_event("gate", |line| message(line).ends_with("the previous expectations stay in use"));
-    problems(1, "; the previous expectations stay in use");
+    running.wait_for_event("gate", |line| message(line).ends_with("the gate still uses the previous expectations"));
+    problems(1, "; the gate still uses the previous expectations");
     folder.replace("expected.toml", expected("/shop/"));
     running.wait_for_event("gate", |line| message(line).contains("the gate uses the new content of"));
     problems(0, well);

@@ -57,7 +57,7 @@ impl Published {
 fn a_published_registry_is_in_force_and_outlives_the_process() {
     let published = Published::new(HOUSE);
     let running = published.start();
-    running.wait_for_event("registry", |line| message(line) == format!("{}: the registry is in force", published.url));
+    running.wait_for_event("registry", |line| message(line) == format!("{}: this registry is used now", published.url));
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
     let want = json!({"url": published.url, "origin": "fetched", "problem": null});
     assert_part(&published.status(), &want);
@@ -92,7 +92,10 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
     assert_has(message, &["the search engine \"Googlebot\" is gone; the previous version stays in force"]);
     let waiting = wait_for("what waits", || Some(published.status()["waiting"].clone()).filter(|it| !it.is_null()));
     let hash = &waiting["hash"].as_str().unwrap()["sha256:".len()..][..16];
-    assert!(message.ends_with(&format!("to use it, write registry_accept = [\"{hash}\"] in [agents]")), "{message}");
+    assert!(
+        message.ends_with(&format!("to use this version, write registry_accept = [\"{hash}\"] in [agents]")),
+        "{message}"
+    );
     let problems = || published.with_config(&["status", "--problems"]);
     assert_has(
         unfolded(&problems().ends_with(1).out),
@@ -113,16 +116,16 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
 fn a_reload_fetches_the_registry_and_reports_the_outcome() {
     let published = Published::new("[[crawler]]\nname = \"OtherBot\"\ncategory = \"seo\"\n");
     let running = published.start();
-    running.wait_for_event("registry", |line| message(line) == format!("{}: the registry is in force", published.url));
+    running.wait_for_event("registry", |line| message(line) == format!("{}: this registry is used now", published.url));
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 404);
     published.server.show(200, HOUSE);
     let said = published.with_config(&["reload"]).succeeded();
-    assert_has(said, &[&format!("registry: published: {}: the registry is in force", published.url)]);
+    assert_has(said, &[&format!("registry: published: {}: this registry is used now", published.url)]);
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
 
     published.server.show(503, "");
     let said = published.with_config(&["reload"]).ends_with(1).out;
-    assert_has(said, &["registry: kept: ", "; the version at its URL is not used: the answer is 503"]);
+    assert_has(said, &["registry: kept: ", "; the version at the URL of the registry is not used: the answer is 503"]);
     published.server.show(200, &format!("{HOUSE}{WITHOUT_GOOGLE}"));
     let said = published.with_config(&["reload"]).ends_with(1).out;
     assert_has(said, &["registry: kept: ", "waits to be accepted: ", "write registry_accept = ["]);

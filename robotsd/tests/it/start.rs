@@ -244,7 +244,7 @@ fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
         let on_missing_key = format!("robots.on_missing = \"{on_missing}\"");
         let (folder, running) = Config::refusing().upstream("a", &origin).tables(on_missing_key).start();
         let rejected = running.event("rejected");
-        let want = "robots.txt: there is no such file; nothing is live, so nothing is enforced";
+        let want = "robots.txt: the file does not exist; nothing is live, so nothing is enforced";
         assert!(message(&rejected).ends_with(want), "{rejected}");
         let answer = running.get("/robots.txt", GPTBOT);
         assert_eq!(answer.status, status, "{on_missing}");
@@ -263,7 +263,7 @@ fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
     for (config, arguments) in [(good(), &["--strict"][..]), (fail, &[])] {
         let error = run(config.folder().serve().args(arguments)).failed(2);
         assert!(error.starts_with("robotsd: site \"a\": "), "{error}");
-        assert_has(error, &["robots.txt: there is no such file"]);
+        assert_has(error, &["robots.txt: the file does not exist"]);
     }
 }
 
@@ -276,7 +276,7 @@ fn a_start_that_fails_publishes_no_site() {
         let config = Config::new().keys("state_dir = \"state\"").site("a", first);
         config.site("b", format!("root = \".\"\nrobots.path = \"missing.txt\"\n{later}"))
     };
-    let missing = "missing.txt: there is no such file";
+    let missing = "missing.txt: the file does not exist";
     for (config, arguments, why) in [
         (with(""), &["--strict"][..], missing),
         (with("robots.on_missing = \"fail\""), &[], missing),

@@ -191,7 +191,7 @@ fn an_upstream_that_is_up_and_answers_nothing_is_a_problem_until_it_answers() {
         assert_eq!(running.get("/page", FIREFOX).status, 504);
         let problems = folder.with_config(&["status", "--problems"]).ends_with(i32::from(count >= 3)).out;
         let why = format!("the last error: response-timeout: {origin}: no response in time");
-        let said = format!("none of the last {count} requests to an upstream was answered; {why}");
+        let said = format!("the upstreams answered none of the last {count} requests; {why}");
         assert_eq!(unfolded(&problems).contains(&said), count >= 3, "{problems}");
     }
     let site = folder.with_config(&["status", "--json"]).json()["sites"][0].take();

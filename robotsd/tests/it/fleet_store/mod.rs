@@ -270,7 +270,10 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         comes_to(|| fleet.says(&["fleet", "status"]), 0, &["an outage", "web-4: synced"]);
         assert_has(fleet.replicas[1].running.command(&["status"]).out, &["enforce on --fleet"]);
         let said = fleet.replicas[1].running.command(&["enforce", "on"]).out;
-        assert_has(unfolded(&said), &["; still off for the whole fleet: `robotsd enforce on --fleet`"]);
+        assert_has(
+            unfolded(&said),
+            &["; enforcement is still off for the whole fleet: to switch it on, run `robotsd enforce on --fleet`"],
+        );
         assert_has(fleet.switch("on"), &["off switches lifted: 1", " of 4 replicas synced"]);
         fleet.synced_are(4);
         fleet.all(false);
@@ -304,7 +307,7 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
         };
         assert_has(
             own(&["--site", "shop"]),
-            &["; still off for the whole fleet: `robotsd fleet status` shows the switch"],
+            &["; the fleet has still switched enforcement off for this site: `robotsd fleet status` shows the switch"],
         );
         assert_has(own(&[]), &["; `robotsd enforce on --site SITE --fleet`): \"shop\""]);
         assert_has(fleet.enforce("on").out, &["off switches lifted: 0; still off", "shop"]);
