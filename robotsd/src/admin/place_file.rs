@@ -144,8 +144,8 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
         }
     }
     Err(format!(
-        "{config}: no running robotsd uses this config: give its config with --config FILE, or its admin interface with \
-         --admin PLACE{notes}",
+        "{config}: no running robotsd uses this config: give the config of a running robotsd with --config FILE, or \
+        its admin interface with --admin PLACE{notes}",
         config = config.display()
     ))
 }

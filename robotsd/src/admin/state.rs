@@ -434,7 +434,10 @@ impl ConfigState {
             tried,
             why: why.to_owned(),
             held_back: changes,
-            next: vec![NextStep::command("to see every error", ["robotsd", "config", "check", &report.path])],
+            next: vec![NextStep::command(
+                "to see all errors of the config",
+                ["robotsd", "config", "check", &report.path],
+            )],
         });
         is_news
     }

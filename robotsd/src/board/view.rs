@@ -139,7 +139,8 @@ impl Board {
 /// answer.
 pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery, now: Second) -> BoardReport {
     let period = query.span.ending(now);
-    let none = answers.is_empty().then(|| "fleet.replicas in the config is empty".to_owned());
+    let none =
+        answers.is_empty().then(|| "no replica could be asked, because \"replicas\" in [fleet] is empty".to_owned());
     let (mut counted, mut missing) = (Vec::<ReplicaRows>::new(), Vec::from_iter(none));
     for ReplicaAnswer { replica, answer, error } in answers {
         missing.extend(error.map(|why| format!("{replica}: {why}")));
@@ -157,11 +158,15 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
     let known = counted.len() + missing.len().max(heard.len());
     let beside = heard.len().saturating_sub(missing.len());
     if missing.is_empty() {
-        missing.extend(heard.iter().map(|name| format!("{name}: no address in fleet.replicas answers for it")));
+        missing.extend(
+            heard
+                .iter()
+                .map(|name| format!("{name}: fleet.replicas contains no address at which this replica answers")),
+        );
     } else if beside > 0 {
         let names: Vec<_> = heard.iter().map(|name| name.as_str()).collect();
         missing.push(format!(
-            "{beside} of {names}: no address in fleet.replicas answers for them",
+            "{beside} of {names}: fleet.replicas contains no address at which they answer",
             names = names.join(", ")
         ));
     }

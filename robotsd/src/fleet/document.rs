@@ -145,7 +145,8 @@ impl Document {
         }
         if format > FORMAT {
             return Err(format!(
-                "the document has format {format}, but this robotsd can only read format {FORMAT}: update it"
+                "the document of the fleet has format {format}, but this robotsd can only read format {FORMAT}: \
+                update robotsd"
             ));
         }
         for field in ["epoch", "rev"].map(str::as_bytes).into_iter().filter(|field| !known.iter().any(|it| it == field))
@@ -170,13 +171,13 @@ impl Document {
     /// Returns an empty document that is marked as damaged. It represents a key in the store that
     /// is not a hash.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
-        let damage = Damage { value: None, why: format!("the key must have the type hash ({why})") };
+        let damage = Damage { value: None, why: format!("the key in the store must have the type hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
     }
 
     /// Parses one field. Ignores fields that only later versions of this program know.
     fn take(&mut self, field: &[u8], value: &[u8], format: &mut u64) -> Result<(), String> {
-        let field = str::from_utf8(field).map_err(|_| "its name is not UTF-8".to_owned())?;
+        let field = str::from_utf8(field).map_err(|_| "the name of the field is not UTF-8".to_owned())?;
         match field.split_once(':') {
             None if field == "epoch" => self.epoch = text(value).and_then(epoch)?,
             None if field == "rev" => self.rev = text(value).and_then(number)?,
@@ -184,7 +185,7 @@ impl Document {
             None if field == "format" => *format = text(value).and_then(number)?,
             Some(("off", name)) => {
                 let named = name.rsplit_once(':').filter(|(scope, id)| !scope.is_empty() && !id.is_empty());
-                let (scope, id) = named.ok_or("its name is not off:SCOPE:ID")?;
+                let (scope, id) = named.ok_or("the name of the field does not have the form off:SCOPE:ID")?;
                 let (stamp, readable) = stamp(value);
                 self.marks.insert(name.to_owned(), OffSwitch { scope: scope.to_owned(), id: id.to_owned(), stamp });
                 readable?;
@@ -242,7 +243,7 @@ pub(super) fn digest(marks: &BTreeMap<String, OffSwitch>, accepts: &BTreeMap<Str
 }
 
 fn text(value: &[u8]) -> Result<&str, String> {
-    str::from_utf8(value).map_err(|_| "its value is not UTF-8".to_owned())
+    str::from_utf8(value).map_err(|_| "the value of the field is not UTF-8".to_owned())
 }
 
 fn number(text: &str) -> Result<u64, String> {

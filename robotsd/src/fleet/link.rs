@@ -111,8 +111,9 @@ impl StoreLink {
         }
         if ["NOPERM", "NoPerm", "ACL failure"].iter().any(|mark| text.contains(mark)) {
             return LinkError::Failed(format!(
-                "{store}: its user may not {what} {key}: allow EVAL, EVALSHA, TIME, HGET, HMGET, HGETALL, HEXISTS, HSET, \
-                 HSETNX, HDEL, SET, GET and DEL for keys that begin with {prefix} ({text})",
+                "{store}: the user of the store may not {what} {key}: allow this user EVAL, EVALSHA, TIME, HGET, \
+                HMGET, HGETALL, HEXISTS, HSET, HSETNX, HDEL, SET, GET and DEL for keys that begin with {prefix} \
+                ({text})",
                 store = store.place(),
                 prefix = store.prefix
             ));

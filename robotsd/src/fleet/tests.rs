@@ -90,7 +90,7 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
     store = with_mark;
     read(&mut a, &mut store);
     let error = a.turn_off("m", "shop", by("alice")).unwrap_err();
-    assert_eq!(error, "the off switch m was already lifted by bob and cannot be used again: choose a new id");
+    assert_eq!(error, "bob has already removed the off switch m, so its id cannot be used again: choose a new id");
     assert!(!a.is_off("shop") && store.0.as_ref().unwrap().marks.is_empty());
 }
 

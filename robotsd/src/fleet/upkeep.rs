@@ -63,8 +63,8 @@ impl Fleet {
         let answers = self.ask(calls).await?;
         let written = answers.iter().filter(|answer| matches!(answer, WriteAnswer::Written(_))).count();
         Ok(match written {
-            0 => "nothing to restore: the store has all entries of this replica".to_owned(),
-            written => format!("number of entries of this replica that were written back to the store: {written}"),
+            0 => "there is nothing to restore: the store contains all entries of this replica".to_owned(),
+            written => format!("entries of this replica that were written back to the store: {written}"),
         })
     }
 
@@ -88,7 +88,8 @@ impl Fleet {
             None if !self.is_remembered() => new_epoch(),
             None => {
                 return Err(format!(
-                    "this replica has not read a document of fleet {name:?}: run the repair on a replica that has"
+                    "this replica has not read the document of fleet {name:?}: run the repair on a replica that has \
+                    read it"
                 ));
             }
         };

@@ -238,7 +238,7 @@ fn a_command_names_the_address_that_it_cannot_reach() {
     run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
     // This server is not robotsd.
     let error = run(robotsd().args(["status", "--admin", &Origin::start().to_string()])).failed(2);
-    assert_has(error, &["the response is not from robotsd"]);
+    assert_has(error, &["this response does not come from robotsd"]);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
     assert_eq!(fetching.get("/robots.txt", GPTBOT).status, 404);
     let refused = ask(admin, "GET /status", &format!("Host: {admin}\r\nUser-Agent: robotsd/0.1.0\r\n"));
     assert_eq!(refused.status, 403);
-    assert_has(refused.body, &["robotsd's own fetcher requested a robots.txt from the admin interface"]);
+    assert_has(refused.body, &["robotsd itself requested a robots.txt from its admin interface"]);
 }
 
 /// HTTP/1.0 requires no `Host`, and a relay that uses it drops the field. This must not give a web
@@ -304,8 +304,7 @@ fn a_read_only_listener_answers_queries_and_changes_nothing() {
     for path in ["/livez", "/readyz", "/status", "/metrics", "/history?site=a%20site"] {
         assert_eq!(status_of(reading, &format!("GET {path}")), 200, "{path}");
     }
-    let message = "this admin listener is read-only: use the socket or another address of [admin]; commands find them \
-                   with --config FILE";
+    let message = "this admin listener is read-only: use the socket or another address of [admin], which commands find with --config FILE";
     for path in ["/enforce?to=off", "/reload", "/rollback?site=a%20site", "/accept?site=a%20site&hash=sha256:00000000"]
     {
         let refused = admin_answer(reading, &format!("POST {path}"));

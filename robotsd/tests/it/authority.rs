@@ -490,7 +490,7 @@ fn commands_use_tls_with_a_token_and_known_authorities() {
             "robotsd answered 403: this request needs the role operate for every site, but reader has read",
         ),
         ("", "ca.pem", "robotsd answered 401: the request has no token"),
-        (&operator[1..], "ca.pem", "ROBOTSD_TOKEN: the value is not a token of robotsd, or is truncated"),
+        (&operator[1..], "ca.pem", "ROBOTSD_TOKEN: the value is not a complete token of robotsd"),
         (operator, "a.pem", "certificate"),
         (operator, "", "certificate"),
     ] {
@@ -528,7 +528,7 @@ fn a_client_without_existing_sites_is_told_so() {
     scene.folder.configure(scene.folder.read("robotsd.toml").replace("sites = [\"shop\"]", "sites = [\"shpo\"]"));
     wait_until("the config", || command(1, &["status"]).code == Some(1));
     let status = command(1, &["status", "--problems"]).ends_with(1).out;
-    assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", but there is no such site"]);
+    assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", but none of these sites exists"]);
     command(1, &["status", "--ready"]).succeeded();
     // If all sites that the client sees are off, this must not be shown as the switch for all
     // sites.
@@ -577,7 +577,10 @@ fn users_of_the_socket_are_identified_by_uid() {
     );
     as_user(4002, 4100, &["status"]).succeeded();
     assert_has(as_user(4002, 4100, &["enforce", "off", "--site", "shop"]).failed(2), &["uid 4002 has read"]);
-    assert_has(as_user(4003, 4003, &["status"]).failed(2), &["no [[admin.user]] has uid = 4003 or group = 4003"]);
+    assert_has(
+        as_user(4003, 4003, &["status"]).failed(2),
+        &["the user with uid 4003 and group 4003 may not use this socket"],
+    );
     let refused = running.wait_for_event("audit", |line| line["who"] == "uid 4002");
     assert_part(&refused, &json!({"how": "socket", "result": "refused"}));
     // If no users are configured any more, only the owner of the socket may use it.
@@ -622,7 +625,7 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
         let problems = || unfolded(&running.command(&["status", "--problems"]).out);
         assert_has(
             problems(),
-            &["problem: ", "; accept, rollback and `enforce on` are refused until the audit can be written"],
+            &["problem: ", "; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"],
         );
         running.command(&["reload"]).succeeded();
         running.command(&["enforce", "off", "--site", "shop"]).succeeded();

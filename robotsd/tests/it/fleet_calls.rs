@@ -118,7 +118,10 @@ fn a_replica_that_refuses_or_has_another_token_is_no_confirmation() {
         run(operator.robotsd().args(arguments).env("ROBOTSD_TOKEN", &mine))
     };
     let said = fleet(&["enforce", "off", "--reason", "an outage"]).ends_with(2).out;
-    assert_has(&said, &[": REFUSED: no [[admin.token]] has this token\n", "1 of 3 replicas confirmed\n"]);
+    assert_has(
+        &said,
+        &[": REFUSED: the token in the request belongs to no [[admin.token]]\n", "1 of 3 replicas confirmed\n"],
+    );
     assert_eq!(said.matches(": REFUSED: ").count(), 2, "{said}");
     assert_eq!((page(&full.1), page(&other.1), page(&read.1)), (404, 403, 403));
     let audit = full.0.with_config(&["audit", "--json"]).out;
@@ -296,7 +299,7 @@ fn a_response_of_another_robotsd_version_is_named_and_not_counted() {
             "1 disallowed",
             "Counted: 1 of 4 replicas.",
             &format!("Not counted: {}: REFUSED: there is nothing here.", earlier.address),
-            &format!("Not counted: {}: NOT REACHED: the response is not from robotsd: ", later.address),
+            &format!("Not counted: {}: NOT REACHED: this response does not come from robotsd: ", later.address),
             &format!("Not counted: {}: NOT REACHED: no answer: the body exceeds the size limit.", large.address),
         ],
     );

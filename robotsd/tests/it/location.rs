@@ -48,7 +48,9 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
         assert_eq!(output.json()["pid"], running.id());
     }
     if !Path::new("/etc/robotsd/robotsd.toml").exists() {
-        let wants = ["/etc/robotsd/robotsd.toml: no running robotsd uses this config: give its config with --config"];
+        let wants = [
+            "/etc/robotsd/robotsd.toml: no running robotsd uses this config: give the config of a running robotsd with --config",
+        ];
         assert_has(status(&[]).failed(2), &wants);
     }
     // After `su`, root still has the runtime folder of the other user, which must not be trusted.

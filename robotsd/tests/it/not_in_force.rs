@@ -223,14 +223,14 @@ const TABLE: &[Row] = &[
             problems: (1, "fleet: shop is unknown"),
             ready: "enforcement is OFF",
             metric: (&["robotsd_fleet_store_up{"], "0"),
-            log: ("fleet", "the last document stays in force"),
+            log: ("fleet", "the replica keeps using the document that it read last"),
         },
         later: Cells {
             config_check: SERVED,
             problems: (1, "fleet \"shop\" is stale: "),
             ready: READY,
             metric: (&["robotsd_fleet_store_up{"], "0"),
-            log: ("fleet", "the last document stays in force"),
+            log: ("fleet", "the replica keeps using the document that it read last"),
         },
         mended: Cells {
             config_check: SERVED,

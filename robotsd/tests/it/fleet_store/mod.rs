@@ -160,7 +160,7 @@ impl Fleet {
     /// Makes the fleet accept a version. If the store is slow, this may need two attempts.
     fn accepted(&self, hash: &str) {
         wait_until("that it is accepted", || {
-            self.says(&["accept", "shop", hash, "--fleet"]).out.contains("is accepted by the fleet")
+            self.says(&["accept", "shop", hash, "--fleet"]).out.contains("the fleet accepts version")
         });
     }
 
@@ -240,13 +240,16 @@ fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
         wait_until("the version of the second", || fleet.replicas[0].fleet()["replicas"][1]["sites"]["shop"] == short);
         let board = || fleet.says(&["board", "--fleet"]);
         fleet.reach(&[0, 1]);
-        let unasked = "Not counted: web-3: no address in fleet.replicas answers for it.";
+        let unasked = "Not counted: web-3: fleet.replicas contains no address at which this replica answers.";
         comes_to(board, 2, &["Counted: 2 of 3 replicas.", unasked]);
         fleet.reach(&[0, 1, 2]);
         comes_to(board, 0, &["Counted: 3 of 3 replicas."]);
         assert_has(fleet.replicas[0].running.ask_admin("GET /board").body, &[">All replicas</a>"]);
         let none = fleet.replicas[0].running.ask_admin("GET /board?fleet=1").body;
-        assert_has(unfolded(&none), &["Counted: 0 of 1 replica.", "fleet.replicas in the config is empty."]);
+        assert_has(
+            unfolded(&none),
+            &["Counted: 0 of 1 replica.", "no replica could be asked, because \"replicas\" in [fleet] is empty."],
+        );
     });
 }
 
@@ -261,7 +264,7 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         fleet.all(true);
         assert_has(
             telling,
-            &["every site is off for the whole fleet", " of 3 replicas synced", "1 reached directly, 0 not"],
+            &["every site is switched off for the whole fleet", " of 3 replicas synced", "1 reached directly, 0 not"],
         );
         fleet.synced_are(3);
         fleet.replicas.push(Replica::start("web-4", &store, ""));
@@ -274,7 +277,7 @@ fn off_reaches_every_replica_and_one_that_is_new() {
             unfolded(&said),
             &["; enforcement is still off for the whole fleet: to switch it on, run `robotsd enforce on --fleet`"],
         );
-        assert_has(fleet.switch("on"), &["off switches lifted: 1", " of 4 replicas synced"]);
+        assert_has(fleet.switch("on"), &["removed off switches: 1", " of 4 replicas synced"]);
         fleet.synced_are(4);
         fleet.all(false);
         let audit = fleet.replicas[0].folder.with_config(&["audit", "--json"]).succeeded();
@@ -309,8 +312,8 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
             own(&["--site", "shop"]),
             &["; the fleet has still switched enforcement off for this site: `robotsd fleet status` shows the switch"],
         );
-        assert_has(own(&[]), &["; `robotsd enforce on --site SITE --fleet`): \"shop\""]);
-        assert_has(fleet.enforce("on").out, &["off switches lifted: 0; still off", "shop"]);
+        assert_has(own(&[]), &["to switch on, run `robotsd enforce on --site SITE --fleet`): \"shop\""]);
+        assert_has(fleet.enforce("on").out, &["removed off switches: 0; still off", "shop"]);
         fleet.all(true);
         assert_has(fleet.says(&["enforce", "off", "--fleet", "--site", "shp"]).ends_with(2).out, &["there is no site"]);
         assert_eq!(store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old")), ":1");
@@ -355,7 +358,7 @@ fn an_operator_of_one_site_neither_lifts_nor_replaces_a_mark_of_every_site() {
         fleet.synced();
         fleet.all(true);
         fleet.stay_off();
-        assert_has(fleet.enforce("on").out, &["off switches lifted: 1"]);
+        assert_has(fleet.enforce("on").out, &["removed off switches: 1"]);
         fleet.all(false);
     });
 }
@@ -369,7 +372,7 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         store.kill();
         fleet.replicas[1].restart();
         fleet.stay_off();
-        fleet.replicas[1].running.wait_for_message("fleet", "the last document stays in force");
+        fleet.replicas[1].running.wait_for_message("fleet", "the replica keeps using the document that it read last");
         let page = fleet.replicas[1].running.command(&["fleet", "status"]).ends_with(1).out;
         assert_has(
             unfolded(&page),
@@ -385,9 +388,11 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         );
         let new = Replica::start("web-4", &store, "");
         assert!(new.is_off());
-        let unknown =
-            message(&new.running.wait_for_message("fleet", "nothing is enforced until the document is read from"))
-                .to_owned();
+        let unknown = message(&new.running.wait_for_message(
+            "fleet",
+            "nothing is enforced until this replica has read the document of the fleet from",
+        ))
+        .to_owned();
         let off = format!("enforcement of every site is switched off: {unknown}");
         assert_eq!(new.running.json(&["history", "shop"])["entries"][0]["message"], off);
         assert_eq!(new.fleet()["state"], "unknown");
@@ -473,7 +478,7 @@ fn no_accept_of_an_older_copy_is_taken() {
         store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
         // The command waits three seconds for the replicas, which may be too short on a busy
         // machine.
-        assert_has(fleet.says(&["rollback", "shop", "--fleet"]).out, &["is accepted by the fleet"]);
+        assert_has(fleet.says(&["rollback", "shop", "--fleet"]).out, &["the fleet accepts version"]);
         let live = wait_for("the version before", || {
             let live = fleet.replicas[0].site()["hash"].as_str().unwrap().to_owned();
             (!live.contains(&first)).then_some(live)
@@ -486,7 +491,7 @@ fn no_accept_of_an_older_copy_is_taken() {
         fleet.serves(&live);
         assert_has(
             fleet.says(&["accept", "shop", &first[..16], "--fleet"]).failed(2),
-            &["the entry in the store has changed"],
+            &["another replica has changed the entry in the store"],
         );
         fleet.says(&["fleet", "restore"]).succeeded();
         fleet.synced();
@@ -536,11 +541,11 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
         let hash = waits(&fleet.replicas[0]);
         waits(&fleet.replicas[1]);
         let said = fleet.says(&["accept", "shop", &hash, "--fleet"]).ends_with(1).out;
-        assert_has(said, &["is accepted by the fleet", &gone]);
+        assert_has(said, &["the fleet accepts version", &gone]);
         let live = |replica: &Replica| replica.site()["hash"].as_str().unwrap().contains(&hash);
         wait_until("the version", || fleet.replicas[..2].iter().all(live));
         let said = fleet.says(&["rollback", "shop", "--fleet"]).ends_with(1).out;
-        assert_has(said, &["is accepted by the fleet", &gone]);
+        assert_has(said, &["the fleet accepts version", &gone]);
         // It must start in the same state as the other replicas. From now on, it is asked at its
         // new address.
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
@@ -617,7 +622,7 @@ fn two_processes_with_one_name_are_a_problem_of_both() {
         for replica in [&fleet.replicas[1], &twin] {
             replica.becomes("doubled");
             let said = unfolded(&replica.running.command(&["status", "--problems"]).ends_with(1).out);
-            assert_has(said, &["another process uses the name of this replica: set a different `replica`"]);
+            assert_has(said, &["another process has the same replica name: set a different `replica`"]);
         }
         wait_until("the word of a third", || fleet.says(&["fleet", "status"]).code == Some(1));
         twin.running.kill();
@@ -657,14 +662,14 @@ fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_
         let keys = format!("store = \"{}\"\ncluster = true", cluster.0[0].url());
         let start = |name| Replica::start_at(name, Forwarder::start(cluster.0[0].address()), &keys, ROBOTS, "");
         let fleet = Fleet::of(["web-1", "web-2", "web-3"].map(start).into());
-        assert_has(fleet.enforce("off").out, &["every site is off for the whole fleet"]);
+        assert_has(fleet.enforce("off").out, &["every site is switched off for the whole fleet"]);
         fleet.all(true);
         fleet.synced();
         let slot = cluster.0[0].send(&format!("CLUSTER KEYSLOT {DOCUMENT}"));
         let owner = node_of(slot[1..].parse().unwrap());
         cluster.0[owner].kill();
         fleet.replicas.iter().for_each(|replica| {
-            replica.running.wait_for_message("fleet", "the last document stays in force");
+            replica.running.wait_for_message("fleet", "the replica keeps using the document that it read last");
         });
         fleet.stay_off();
         cluster.0[owner].start_again();
@@ -673,7 +678,7 @@ fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_
         assert_eq!(cluster.0[owner].send(&format!("EXISTS {DOCUMENT}:old")), ":0", "it serves its slots");
         wait_until("a fleet that is synced", || fleet.says(&["fleet", "status"]).code == Some(0));
         fleet.stay_off();
-        assert_has(fleet.enforce("on").out, &["off switches lifted: 1"]);
+        assert_has(fleet.enforce("on").out, &["removed off switches: 1"]);
         fleet.all(false);
         fleet.synced();
     });
@@ -716,12 +721,15 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.replicas[2].store.cut();
-        fleet.replicas[2].running.wait_for_message("fleet", "the last document stays in force");
+        fleet.replicas[2].running.wait_for_message("fleet", "the replica keeps using the document that it read last");
         // This replica no longer learns of the fleet's decisions.
         let problems = || fleet.replicas[2].running.command(&["status", "--problems"]);
         wait_until("a reading that fails", || problems().code == Some(1));
         let problem = "problem: fleet \"shop\" is stale: ";
-        assert_has(unfolded(&problems().out), &[problem, "; the last document stays in force", "robotsd fleet status"]);
+        assert_has(
+            unfolded(&problems().out),
+            &[problem, "; the replica keeps using the document that it read last", "robotsd fleet status"],
+        );
         fleet.reach(&[0]);
         fleet.enforce("off");
         wait_until("the others", || fleet.replicas[..2].iter().all(Replica::is_off));
@@ -732,7 +740,7 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         assert_has(said, &["3 reached directly, 0 not", "the change is not in the store yet"]);
         fleet.stay_off();
         wait_until("a replica that is missing", || fleet.replicas[0].fleet()["replicas"][2]["state"] == "missing");
-        comes_to(|| fleet.says(&["status", "--fleet"]), 1, &["web-3: missing: silent for"]);
+        comes_to(|| fleet.says(&["status", "--fleet"]), 1, &["web-3: missing: no sign of life for"]);
         fleet.replicas[2].store.lead_to(store.address());
         fleet.synced();
         fleet.switch("on");
@@ -763,7 +771,7 @@ fn nothing_is_taken_from_another_fleet_or_a_document_of_a_later_version() {
         let said = fleet.enforce("off").ends_with(1).out;
         assert_has(
             unfolded(&said),
-            &["foreign", "the document in the store belongs to another fleet, with epoch other"],
+            &["foreign", "the document in the store belongs to another fleet (its epoch is other)"],
         );
         fleet.stay_off();
         store.send(&format!("COPY {DOCUMENT}:old {DOCUMENT} REPLACE"));
