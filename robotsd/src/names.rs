@@ -81,7 +81,10 @@ impl<'n> UnknownName<'n> {
 
     /// Returns the message without the suggestion.
     pub(crate) fn fault(&self) -> String {
-        format!("no crawler of the registry and no group of the robots.txt is called {name:?}", name = self.name)
+        format!(
+            "the name {name:?} is neither that of a crawler in the registry nor that of a group in the robots.txt",
+            name = self.name
+        )
     }
 }
 
@@ -113,12 +116,12 @@ pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterato
 /// treats it …`.
 impl fmt::Display for UnknownName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";
+        let assumed = "as a crawler that obeys the group with this name, or otherwise the group for \"*\"";
         match self.hint() {
-            Some(hint) => write!(f, "{fault}: {hint} The answer treats it {assumed}", fault = self.fault()),
+            Some(hint) => write!(f, "{fault}: {hint} The name is treated {assumed}", fault = self.fault()),
             None => write!(
                 f,
-                "{fault}: the answer treats it {assumed}; `robotsd agents` lists the crawlers",
+                "{fault}: the name is treated {assumed}; `robotsd agents` lists the crawlers",
                 fault = self.fault()
             ),
         }

@@ -206,7 +206,7 @@ impl TemplateError {
 fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), TemplateError> {
     let line = text[start..].split('\n').next().unwrap_or_default();
     let Some(length) = line.find("}}") else {
-        let message = "this placeholder has no end: write }} after its name, or {{{{ for two braces";
+        let message = "the end of this placeholder is missing: write }} after its name, or {{{{ for two braces";
         return Err(TemplateError::new(start..start + 2, message));
     };
     let end = start + length + 2;
@@ -379,7 +379,7 @@ mod tests {
         use TemplateFormat::{Html, Text};
         for (text, format, at, message) in [
             ("hello {{agnet}}", Text, "{{agnet}}", "there is no placeholder \"agnet\": write one of agent, contact,"),
-            ("a\n{{agent\n}}", Text, "{{", "this placeholder has no end: write }} after its name"),
+            ("a\n{{agent\n}}", Text, "{{", "the end of this placeholder is missing: write }} after its name"),
             ("{{}}", Text, "{{}}", "there is no placeholder \"\""),
             ("{{ contact }}", Text, "{{ contact }}", "the site has no contact: set contact in [site.refusal]"),
             (" \n", Text, "", "the template is empty"),

@@ -155,7 +155,7 @@ impl Retriever {
                 return RetrievalChain { hops, last: hop, end: ChainEnd::Reached };
             };
             let to = match location.map(|location| hop.url.join(location)) {
-                None => Err("it has no Location".to_owned()),
+                None => Err("the redirect has no Location".to_owned()),
                 Some(Err(error)) => Err(error.to_string()),
                 Some(Ok(to)) => Ok(to),
             };
@@ -309,7 +309,8 @@ impl FromStr for ConnectTo {
         let parts = split(text);
         let [from_host, from_port, to_host, to_port] = *parts.as_slice() else {
             return Err(format!(
-                "{count} parts: write HOST:PORT:ADDRESS:PORT, such as \"example.com:443:192.0.2.7:443\"; IPv6 addresses in brackets",
+                "the value has {count} parts: write HOST:PORT:ADDRESS:PORT, such as \
+                \"example.com:443:192.0.2.7:443\", with IPv6 addresses in brackets",
                 count = parts.len()
             ));
         };

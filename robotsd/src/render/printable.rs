@@ -51,11 +51,11 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
 pub(crate) fn young_rules(rules: usize, end: &str) -> String {
     let what = match rules {
         // Without new rules, the new restriction is a crawl delay.
-        0 => "new restrictions only observe".to_owned(),
-        1 => "1 rule only observes".to_owned(),
-        rules => format!("{rules} rules only observe"),
+        0 => "new restrictions are".to_owned(),
+        1 => "1 rule is".to_owned(),
+        rules => format!("{rules} rules are"),
     };
-    format!("{what} until {end} at the latest")
+    format!("{what} in the grace period, and only observed until {end} at the latest")
 }
 
 /// Returns the first `most` characters of `text`, with an ellipsis if there are more.

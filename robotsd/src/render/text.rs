@@ -116,8 +116,8 @@ impl LineSnippet<'_> {
         let snippet = Snippet::source(excerpt).line_start(line).annotation(AnnotationKind::Primary.span(span));
         let fix = self.fix.map(|safety| {
             Level::HELP.with_name("fix").message(match safety {
-                Safety::Safe => "--fix corrects it without changing what any crawler that reads the line may fetch",
-                _ => "--fix --unsafe-fixes corrects it",
+                Safety::Safe => "--fix corrects the line, and changes nothing for crawlers that read the line",
+                _ => "--fix --unsafe-fixes corrects the line, and changes what some crawlers may fetch",
             })
         });
         let group = Group::with_title(title).element(snippet).elements(help).elements(fix);

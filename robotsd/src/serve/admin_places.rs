@@ -92,7 +92,8 @@ impl AdminPlaces {
             // served even if it cannot be opened.
             Err(error) if settings.is_usual => {
                 let message = format!(
-                    "{error}; commands cannot reach this process: set socket in [admin], or set enabled = false"
+                    "{error}; so commands such as `robotsd status` cannot reach this process: set \"socket\" in \
+                    [admin], or switch the admin interface off with enabled = false"
                 );
                 self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
             }
@@ -131,7 +132,7 @@ impl AdminPlaces {
                 // In that case, commands look for the token in the state directory.
                 if file != *preferred {
                     warn(format!(
-                        "{failures}; therefore, the token for changes is in {file}",
+                        "{failures}; therefore, the token for changes is stored in {file}",
                         failures = failures.join("; "),
                         file = file.display()
                     ));

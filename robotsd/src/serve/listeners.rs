@@ -121,7 +121,8 @@ impl ListenerPlan {
             if sockets.is_empty() {
                 if any_passed {
                     let address = listener.address;
-                    let message = format!("{address}: no socket was passed for this listener, so robotsd opens it");
+                    let message =
+                        format!("{address}: the supervisor passed no socket for this listener, so robotsd opens it");
                     log.say(LogEvent::Supervisor, message);
                 }
                 sockets.push(bind(listener.address, workers).map_err(cannot)?);

@@ -81,7 +81,9 @@ impl InheritedSockets {
             let (place, address) = match &socket {
                 InheritedSocket::Tcp(socket) => {
                     if socket2::SockRef::from(socket).peer_addr().is_ok() {
-                        return Err(format!("{what} is a connection, not a listening socket: write Accept=no"));
+                        return Err(format!(
+                            "{what} is a connection, not a listening socket: write Accept=no into the .socket unit"
+                        ));
                     }
                     let local = socket.local_addr().map_err(cannot)?;
                     (local.to_string(), Some(local))
@@ -171,8 +173,8 @@ impl InheritedSockets {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();
         Err(format!(
-            "{address}: the supervisor passed a socket for this address{called} but neither a [[listener]] nor [admin] has \
-             this address or name: add a listener, or remove the socket from the .socket unit",
+            "{address}: the supervisor passed a socket for this address{called}, but no [[listener]] and no [admin] \
+            address uses it: add a listener, or remove the socket from the .socket unit",
             address = socket.place
         ))
     }

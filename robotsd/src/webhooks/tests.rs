@@ -185,7 +185,7 @@ fn a_version_is_announced_once_with_its_headers_and_body() {
     assert!(server.requests()[1].contains("\r\nauthorization: Bearer other\r\n"));
     let shown = format!("{:?} {:?} {hooks:?}", said.lock(), hooks.status("shop", "shop"));
     assert!(!shown.contains("s3cr3t") && !shown.contains("p4th"), "{shown}");
-    assert!(shown.contains("version 0123456789abcdef: the request was answered with 200"), "{shown}");
+    assert!(shown.contains("version 0123456789abcdef: the receiver answered with status 200"), "{shown}");
 }
 
 #[test]

@@ -341,7 +341,7 @@ fn tokens_are_required_once_the_config_has_one() {
     // If the config now names another address, the previous one must not be open to everyone.
     folder.configure(of("").replace("[admin]\naddress = \"127.0.0.1:0\"", "[admin]\nsocket = \"admin.sock\""));
     running.wait_for_message("config", "admin.token[a]");
-    running.wait_for_message("config", "changes that need `robotsd upgrade` or a restart: admin");
+    running.wait_for_message("config", "take effect only after `robotsd upgrade` or a restart: admin");
     assert_eq!(with(""), [401; 2]);
     assert_eq!(status_of(further, "GET /status"), 401);
 }

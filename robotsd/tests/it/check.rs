@@ -77,7 +77,7 @@ fn a_finding_is_shown_with_the_line_of_the_file() {
     let output = checked(site().path(), &["bad.txt"]);
     let want = "error[path-without-slash]: \"private/\" begins with neither \"/\" nor \"*\": it matches no path\n \
                 --> bad.txt:2:11\n  |\n2 | Disallow: private/\n  |           ^^^^^^^^\n  |\n  = help: write \
-                \"/private/\"\n  = fix: --fix --unsafe-fixes corrects it\n\nthe front page, according to bad.txt:\n";
+                \"/private/\"\n  = fix: --fix --unsafe-fixes corrects the line, and changes what some crawlers may fetch\n\nthe front page, according to bad.txt:\n";
     assert!(output.out.starts_with(want) && output.out.ends_with("\n\n1 file checked: 1 error\n"), "{}", output.out);
     assert_eq!(output.error, "");
 }

@@ -118,8 +118,8 @@ fn every_format_says_what_can_be_fixed() {
     let of = |format: &str| run(&folder, &["--format", format, "robots.txt"], "").out;
     let text = of("text");
     let parts = [
-        "= fix: --fix corrects it without changing what any crawler that reads the line may fetch\n",
-        "= fix: --fix --unsafe-fixes corrects it\n",
+        "= fix: --fix corrects the line, and changes nothing for crawlers that read the line\n",
+        "= fix: --fix --unsafe-fixes corrects the line, and changes what some crawlers may fetch\n",
         "--fix corrects 1 of them, with --unsafe-fixes 1 more\n",
     ];
     assert_has(&text, &parts);

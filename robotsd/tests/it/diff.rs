@@ -219,8 +219,8 @@ fn a_guard_for_a_crawler_that_does_not_exist_is_an_error() {
         (output.code, output.error)
     };
     let (code, error) = diff("Googelbot:/products/");
-    let want = "robotsd: --forbid \"Googelbot:/products/\": no crawler of the registry and no group of the robots.txt is \
-                called \"Googelbot\": did you mean \"Googlebot\"? Write \"*:/products/\" for the crawlers that no group names\n";
+    let want = "robotsd: --forbid \"Googelbot:/products/\": the name \"Googelbot\" is neither that of a crawler \
+                in the registry nor that of a group in the robots.txt: did you mean \"Googlebot\"? Write \"*:/products/\" for the crawlers that no group names\n";
     assert_eq!((code, &*error), (Some(2), want));
     // Names in either file, headers, control tokens, and names that headers contain only together
     // with other words must all be accepted as crawlers.

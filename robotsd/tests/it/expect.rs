@@ -75,7 +75,7 @@ fn an_unknown_crawler_is_reported_with_its_position() {
     let Ended { code, out, error } = folder.run(["test", "e.toml", "--robots", "robots.txt"]);
     let last = "2 expected, all met; the name of a crawler is misspelled, so the expectations for it test nothing\n";
     assert!(code == Some(2) && out.ends_with(last), "{out}");
-    let want = "robotsd: e.toml:2:21: error: no crawler of the registry and no group of the robots.txt is called \"Googelbot\": \
+    let want = "robotsd: e.toml:2:21: error: the name \"Googelbot\" is neither that of a crawler in the registry nor that of a group in the robots.txt: \
                 did you mean \"Googlebot\"? ";
     assert!(error.starts_with(want) && error.lines().count() == 1, "{error}");
 }
@@ -86,7 +86,12 @@ fn unknown_names_and_patterns_are_reported_and_evaluated() {
                 [\"AdsBot-Google\"]\npaths = [\"/drafts/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
     let Ended { code, out, error } = folder.run(["test", "e.toml", "--robots", "robots.txt"]);
-    assert!(error.starts_with("robotsd: e.toml:2:11: warning: no crawler of the registry"), "{error}");
+    assert!(
+        error.starts_with(
+            "robotsd: e.toml:2:11: warning: the name \"HouseBot\" is neither that of a crawler in the registry"
+        ),
+        "{error}"
+    );
     assert_has(&error, &["\nrobotsd: e.toml:3:10: \"/drafts/*\" is read as a path, "]);
     let want =
         "e.toml:6:10: AdsBot-Google may fetch /drafts/: no group in robots.txt applies to it\n2 expected, 1 not met\n";

@@ -174,7 +174,7 @@ fn a_category_stands_for_its_crawlers() {
 #[test]
 fn an_unknown_crawler_is_reported_with_a_suggestion_and_the_assumption() {
     let folder = folder(&[("f", "User-agent: HouseBot\nDisallow: /x\n\nUser-agent: *\nDisallow: /a\n")]);
-    let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";
+    let assumed = "as a crawler that obeys the group with this name, or otherwise the group for \"*\"";
     for (option, name, want) in [
         ("--token", "Googelbot", Some("\"Googelbot\": did you mean \"Googlebot\"? The answer treats it")),
         ("--token", "Bing", Some("did you mean \"bingbot\"?")),
@@ -591,7 +591,9 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
         |more: &[&str]| folder.with_config(&[&["explain", "--user-agent", GPTBOT, "/new"], more].concat()).out;
     let policy = |text: &str| text.lines().last().unwrap().to_owned();
     assert_eq!(running.request("GET", "/new", &agent).status, 404);
-    let grace = format!("2 rules only observe until {end} at the latest");
+    let grace = format!(
+        "2 rules only observe in the grace period, and only observed in the grace period, and only observed until {end} at the latest"
+    );
     let want = format!("  policy: let pass, and record (the rule is new, and in its grace period: {grace})");
     assert_eq!(policy(&explain(&[])), want);
     let json: Value = serde_json::from_str(&explain(&["--json"])).unwrap();

@@ -116,7 +116,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
     assert_eq!(ready(&running, "?require=sites").0, 200);
     running.wait_for_message("config-rejected", "b.toml:1:");
     folder.replace("sites.d/b.toml", file("b").replace("private/b", "private/mended"));
-    running.wait_for_message("config", "b.toml: the file is not rejected any more");
+    running.wait_for_message("config", "b.toml: the included file is valid again");
     wait_until("the mended file", || is_of(&running, "b.example", "mended"));
     wait_until("that all is well", || folder.with_config(&["status"]).code == Some(0));
 }

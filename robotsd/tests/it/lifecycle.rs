@@ -96,7 +96,7 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     missing.configure(config().to_string().replace("[[listener]]", &first));
     let running = Running::spawn(&mut passing(&socket, "web", &missing.at("robotsd.toml")));
     running.wait_for_event("supervisor", |line| {
-        line["message"] == "127.0.0.1:0: no socket was passed for this listener, so robotsd opens it"
+        line["message"] == "127.0.0.1:0: the supervisor passed no socket for this listener, so robotsd opens it"
     });
     wait_until("both", || running.events("listening") == 2);
     drop(running);
@@ -105,7 +105,12 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(connection)));
     let error = ended(&mut command, b"").failed(2);
-    assert_has(error, &["(\"web\") is a connection, not a listening socket: write Accept=no"]);
+    assert_has(
+        error,
+        &[
+            "(\"web\") is a connection, not a listening socket: write Accept=no into the .socket unit into the .socket unit",
+        ],
+    );
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(UnixDatagram::unbound().unwrap())));
     assert_has(ended(&mut command, b"").failed(2), &["(\"web\") is not a stream socket"]);
@@ -148,7 +153,7 @@ fn a_supervisor_is_notified_of_the_state() {
     let stopping = hears_but_pulse();
     assert_eq!(
         stopping,
-        "STOPPING=1\nSTATUS=new connections are not accepted any more; requests in progress are finished\n"
+        "STOPPING=1\nSTATUS=robotsd accepts no new connections, and finishes the requests in progress\n"
     );
     assert!(running.wait_for_end().success());
 }

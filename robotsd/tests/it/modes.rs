@@ -213,7 +213,11 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     folder.configure(config("refuse"));
     assert_has(
         checked(),
-        &["note: site \"shop\": 3 rules only observe until 20", "Z at the latest: grace begins when", "robotsd.toml:"],
+        &[
+            "note: site \"shop\": 3 rules only observe in the grace period, and only observed in the grace period, and only observed until 20",
+            "Z at the latest: grace begins when",
+            "robotsd.toml:",
+        ],
     );
     assert_has(running.command(&["reload"]).succeeded(), &[said]);
     assert_eq!(running.get("/x", GPTBOT).status, 404);

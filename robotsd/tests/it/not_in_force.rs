@@ -104,10 +104,10 @@ const TABLE: &[Row] = &[
         },
         later: Cells {
             config_check: (2, "the key does not match the first certificate"),
-            problems: (1, "; the previous certificate stays in force, but a restart would fail"),
+            problems: (1, "; the previous certificate stays in use, but a restart would fail"),
             ready: READY,
             metric: (&["robotsd_tls_certificate_rejected{path="], "1"),
-            log: ("certificate-rejected", "; the previous certificate stays in force, but a restart would fail"),
+            log: ("certificate-rejected", "; the previous certificate stays in use, but a restart would fail"),
         },
         mended: Cells {
             config_check: SERVED,
@@ -165,7 +165,7 @@ const TABLE: &[Row] = &[
             problems: WELL,
             ready: READY,
             metric: (&["robotsd_publish_pending{site=\"shop\",target="], "0"),
-            log: ("on-publish", "the request was answered with 200"),
+            log: ("on-publish", "the receiver answered with status 200"),
         },
     },
     Row {

@@ -186,7 +186,10 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
     folder.configure(&config);
     let operated = Operated::start(&folder);
     let said = operated.out(&["enforce", "off"]);
-    assert!(said.ends_with("\nit is in effect until robotsd ends: its config has no state_dir\n"), "{said}");
+    assert!(
+        said.ends_with("\nthe change is in effect only until robotsd ends: the config has no state_dir\n"),
+        "{said}"
+    );
     assert_eq!(operated.pages(), [200, 200]);
     assert_eq!(operated.json(&["status"])["next"][0]["command"], json!(["robotsd", "enforce", "on"]));
     // A site that is added later must be off, too.
@@ -232,7 +235,7 @@ fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
     folder.write("state", "a file");
     for arguments in [&["enforce", "off"][..], &["enforce", "off", "--site", "shop"]] {
         let output = operated.command(arguments).ends_with(1);
-        assert_has(unfolded(&output.out), &["it is in effect until robotsd ends: ", "Not a directory"]);
+        assert_has(unfolded(&output.out), &["the change is in effect only until robotsd ends: ", "Not a directory"]);
         assert_eq!(operated.page("shop.test"), 200);
     }
     let site = operated.site(0);

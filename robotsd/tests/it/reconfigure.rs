@@ -116,7 +116,7 @@ fn a_bad_config_changes_nothing_and_says_where_it_is_bad() {
         folder.configure(config);
         let event = running.wait_for_message("config-rejected", want);
         let message = message(&event);
-        assert!(message.ends_with("; the previous config stays in force"), "{message}");
+        assert!(message.ends_with("; the previous config stays in use"), "{message}");
         if want.starts_with(':') {
             assert!(message.starts_with(&format!("{}{want}", path.display())), "{message}");
         }
@@ -229,7 +229,12 @@ fn unchangeable_settings_are_reported_and_limits_apply_to_new_connections() {
     let event = running.event("config");
     let message = message(&event);
     assert_has(message, &["the limits for new connections have changed"]);
-    assert!(message.ends_with("; changes that need `robotsd upgrade` or a restart: state_dir, workers"), "{message}");
+    assert!(
+        message.ends_with(
+            "; changes in these tables take effect only after `robotsd upgrade` or a restart: state_dir, workers"
+        ),
+        "{message}"
+    );
     assert_eq!(asked(running.address, "a.test", &long, FIREFOX).status, 414);
     assert_eq!(before.get(&long, FIREFOX).0, 404, "a connection has the limits it began with");
 }
@@ -259,7 +264,7 @@ fn the_status_names_settings_that_need_a_restart() {
             .lines()
             .next()
             .unwrap()
-            .ends_with("; changes that need `robotsd upgrade` or a restart: workers")
+            .ends_with("; changes in these tables take effect only after `robotsd upgrade` or a restart: workers")
     };
     assert!(waits() && waits(), "each reload says it, whatever was read last");
     folder.configure(&text);
@@ -280,7 +285,10 @@ fn commands_find_the_admin_interface_where_it_is_whatever_place_the_config_names
     ] {
         folder.configure(text.replace(setting, other));
         let said = reload(&folder).out;
-        assert_has(&said, &[&format!("; changes that need `robotsd upgrade` or a restart: {key}")]);
+        assert_has(
+            &said,
+            &[&format!("; changes in these tables take effect only after `robotsd upgrade` or a restart: {key}")],
+        );
         folder.with_config(&["enforce", "off"]).succeeded();
         folder.with_config(&["enforce", "on"]).succeeded();
         assert!(folder.at("admin.sock").exists() && !folder.at("other.sock").exists());
@@ -298,7 +306,13 @@ fn a_reload_names_the_grace_period_and_changing_it_does_not_restart_it() {
     running.wait_for_event("published", |line| line["reason"] == "start");
     folder.replace("robots.txt", REFUSES);
     let output = reload(&folder).out;
-    assert_has(&output, &["; 1 rule only observes until 20", "Z at the latest\n"]);
+    assert_has(
+        &output,
+        &[
+            "; 1 rule only observes in the grace period, and only observed in the grace period, and only observed until 20",
+            "Z at the latest\n",
+        ],
+    );
     folder.configure(config("2h"));
     running.wait_for_event("published", |line| line["reason"] == "config");
     assert_eq!(running.count("published", |line| line["reason"] == "start"), 1);

@@ -414,7 +414,7 @@ fn the_keys_of_json_lines_can_be_named() {
     assert_part(&output.json(), &json!({"timeless": 0, "totals": {"disallowed": 3}}));
     // A key that no line contains must be reported, even if the requests can be read without it.
     let output = replay.run("json", &[&keys[..], &["--json-keys", "address=req.ip"]].concat()).ends_with(0);
-    assert_eq!(output.error, "robotsd: --json-keys address=req.ip: no line of the logs has this key\n");
+    assert_eq!(output.error, "robotsd: --json-keys address=req.ip: no line of the logs contains this key\n");
     let output = replay.run("json", &["--json-keys", "ua=ua,method=req.verb,path=req.url"]).ends_with(2);
     assert_has(
         output.error,
@@ -521,7 +521,7 @@ fn an_undecidable_replay_fails() {
     let said = complaint("[[allow]]\nagents = [\"Googlebot\"]\npaths = [\"/cart\"]\n").failed(1);
     assert_eq!(said, "e.toml:3:10: Googlebot may not fetch /cart: robots.txt:2: disallow /cart\n");
     let said = complaint("[[allow]]\nagents = [\"Googelbot\"]\npaths = [\"/\"]\n").error;
-    assert!(said.starts_with("robotsd: e.toml:2:11: error: no crawler of the registry "), "{said}");
+    assert!(said.starts_with("robotsd: e.toml:2:11: error: the name \"Googelbot\" is neither "), "{said}");
     assert_has(said, &["\"Googlebot\"?"]);
 }
 

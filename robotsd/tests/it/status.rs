@@ -190,7 +190,7 @@ fn an_upstream_that_is_up_and_answers_nothing_is_a_problem_until_it_answers() {
     for count in 1..=4 {
         assert_eq!(running.get("/page", FIREFOX).status, 504);
         let problems = folder.with_config(&["status", "--problems"]).ends_with(i32::from(count >= 3)).out;
-        let why = format!("the last error: response-timeout: {origin}: no response in time");
+        let why = format!("the last error: response-timeout: {origin}: the server did not respond in time");
         let said = format!("the upstreams answered none of the last {count} requests; {why}");
         assert_eq!(unfolded(&problems).contains(&said), count >= 3, "{problems}");
     }

@@ -95,7 +95,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     let event = running.event("certificate-rejected");
     let message = message(&event);
     assert_has(message, &["a.key: the key does not match the first certificate"]);
-    assert!(message.ends_with("the previous certificate stays in force, but a restart would fail"), "{message}");
+    assert!(message.ends_with("the previous certificate stays in use, but a restart would fail"), "{message}");
     connect(&running, &second, "a.test").unwrap();
     // A good certificate again.
     let third = certify(folder.path(), &["a.test", "third.test"]);
@@ -122,7 +122,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     assert_eq!((metric().as_str(), problems()), ("0", json!([])));
     let key = fs::read_to_string(folder.at("a.key")).unwrap();
     let (_, other) = pair(&["other.test"]);
-    let said = "; the previous certificate stays in force, but a restart would fail";
+    let said = "; the previous certificate stays in use, but a restart would fail";
     for (text, why) in [
         (other.serialize_pem(), "a.key: the key does not match the first certificate"),
         ("no key\n".to_owned(), "a.key: no private key found"),
@@ -144,7 +144,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     put(&folder.at("a.key"), &key);
     wait_until("the end of the problem", || problems() == json!([]));
     assert_eq!(metric(), "0");
-    running.wait_for_message("certificate", "is in force as before");
+    running.wait_for_message("certificate", "the files contain the served certificate again");
     // A certificate is renewed.
     put(&folder.at("a.key"), "no key\n");
     wait_until("another problem", || metric() == "1");

@@ -35,7 +35,7 @@ fn a_dead_upstream_fails_no_request_and_is_ejected_once_for_all_workers() {
     assert_eq!(line["site"], "shop");
     let message = message(&line);
     assert!(
-        message.starts_with(&format!("{dead}: out of service for about 10m after 3 failures in a row: ")),
+        message.starts_with(&format!("{dead}: gets no requests for about 10m, because of: 3 failures in a row: ")),
         "{message}"
     );
     assert_eq!(running.events("upstream"), 1);

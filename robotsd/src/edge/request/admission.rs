@@ -56,7 +56,7 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     // interpret a backslash as a slash.
     let is_bad = |byte: u8| byte.is_ascii_control() || byte == b'\\';
     if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
-        return Err(RequestRefusal::bad_request("invalid byte in the path"));
+        return Err(RequestRefusal::bad_request("the path contains a byte that is not allowed"));
     }
     Ok(())
 }

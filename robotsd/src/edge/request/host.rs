@@ -45,7 +45,7 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     // HTTP/2, no honest client sends two different hosts, so the request is rejected.
     let differs = host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_bytes()));
     if differs && head.version == Version::HTTP_2 {
-        return Err(RequestRefusal::bad_request("Host differs from :authority"));
+        return Err(RequestRefusal::bad_request("the Host field differs from :authority"));
     }
     to_origin_form(head)
 }
@@ -77,7 +77,7 @@ pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), Re
     match head.headers.get(HOST).and_then(|host| host.to_str().ok()) {
         Some(host) if !secured.is_for(without_port(host)) => Err(RequestRefusal::new(
             StatusCode::MISDIRECTED_REQUEST,
-            "this connection is for another host: open a new connection",
+            "the certificate of this connection is for another host: open a new connection",
         )),
         _ => Ok(()),
     }

@@ -314,11 +314,11 @@ impl LiveCertificates {
                 events.push(CertificateEvent::new(
                     InForce,
                     paths,
-                    &format!("replaced, in force for {names}", names = after.pair),
+                    &format!("the certificate was replaced; the new one is used for {names}", names = after.pair),
                 ));
             }
             if is_back && report.rejection.is_some() {
-                events.push(CertificateEvent::new(InForce, paths, "is in force as before"));
+                events.push(CertificateEvent::new(InForce, paths, "the files contain the served certificate again"));
             }
             if is_back || after.is_some() {
                 report.rejection = None;
@@ -353,7 +353,7 @@ impl LiveCertificates {
             },
             Err(unusable) => unusable.to_string(),
         };
-        let rejection = format!("{rejection}; the previous certificate stays in force, but a restart would fail");
+        let rejection = format!("{rejection}; the previous certificate stays in use, but a restart would fail");
         if report.rejection.as_ref() != Some(&rejection) {
             events.push(CertificateEvent { kind: CertificateEventKind::Rejected, message: rejection.clone() });
             report.rejection = Some(rejection);

@@ -180,11 +180,11 @@ impl Successor {
                 }
                 Ok(Some(UpgradeMessage::Failed { why })) => why,
                 Ok(Some(_)) => continue,
-                Ok(None) => "the process ended before it served: check its output on stderr".to_owned(),
+                Ok(None) => "the new process ended before it could serve: see what it printed on stderr".to_owned(),
                 Err(_) => {
                     let _ = self.child.kill();
                     format!(
-                        "the process did not serve within {seconds} s, and was killed",
+                        "the new process was killed, because it could not serve within {seconds} s",
                         seconds = self.patience.as_secs_f64()
                     )
                 }

@@ -62,7 +62,7 @@ fn other_rules_at_another_name_are_found() {
         .map(|name| format!("{name}/robots.txt host-other-rules"));
     assert_eq!((findings_of(&checked), checked.exit()), (want.to_vec(), 0), "{}", checked.stderr());
     let messages: Vec<_> = checked.findings.iter().map(message).collect();
-    let want = "404 Not Found: crawlers take everything as allowed here, and go by the rules of the file at \
+    let want = "404 Not Found: crawlers treat everything as allowed here, and obey the rules of the file at \
                 https://example.com/robots.txt";
     assert_eq!(messages[0], want);
     assert_eq!(messages[1], "this file differs from the file at https://example.com/robots.txt");

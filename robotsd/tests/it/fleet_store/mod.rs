@@ -638,7 +638,7 @@ fn without_a_document_the_status_of_the_fleet_names_the_command_that_makes_it() 
     a_store(async |_, store| {
         let fleet = Fleet { replicas: vec![Replica::start("web-1", &store, "")], operator: folder(&[]) };
         fleet.reach(&[0]);
-        let next = "next: the fleet has no document yet, so nothing is enforced; to create it, once for all replicas: \
+        let next = "next: the fleet has no document yet, so nothing is enforced; to create the document, once for all replicas: \
                     robotsd fleet init --config robotsd.toml";
         for command in [["status", "--fleet"], ["fleet", "status"]] {
             comes_to(|| fleet.says(&command), 1, &["fleet shop is unknown", next]);

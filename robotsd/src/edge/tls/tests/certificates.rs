@@ -204,13 +204,16 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     put(&paths.chain, &chain);
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);
-    assert!(news.len() == 1 && news[0].message.contains("is in force as before"), "{news:?}");
+    assert!(news.len() == 1 && news[0].message.contains("the files contain the served certificate again"), "{news:?}");
     assert_eq!(certificates.rejections(), [(paths.chain.clone(), None)]);
     // The files are replaced with another valid pair.
     put(&paths.chain, &other.0);
     put(&paths.key, &other.1);
     let news = certificates.look(now, SETTLING);
-    assert!(news.len() == 1 && news[0].message.contains("replaced, in force for b.test"), "{news:?}");
+    assert!(
+        news.len() == 1 && news[0].message.contains("the certificate was replaced; the new one is used for b.test"),
+        "{news:?}"
+    );
     assert_eq!(in_force(), ["b.test"]);
 }
 
