@@ -184,7 +184,7 @@ mod tests {
         ] {
             let unknown = unknown(name).expect(name);
             assert_eq!(unknown.hint().as_deref(), want);
-            assert!(unknown.to_string().contains("the answer treats it as a crawler") || want.is_some(), "{unknown}");
+            assert!(unknown.to_string().contains("the name is treated as a crawler") || want.is_some(), "{unknown}");
         }
     }
 }

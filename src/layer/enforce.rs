@@ -123,8 +123,8 @@ impl Enforcer {
                 tracing::warn!(
                     target: "tower_robots::layer",
                     host = request.host(),
-                    "no site has the host of this request, so the request passes unjudged: if the host is yours, add \
-                     it to a site, or give a site the pattern \"*\""
+                    "no site has the host of a request, so the request passes without being judged: if the host is \
+                    yours, add it to a site, or give a site the pattern \"*\""
                 );
             });
             return Ok(Answer::pass());

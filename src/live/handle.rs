@@ -119,7 +119,7 @@ impl LiveRobots {
     /// let rejection = live.publish("<!doctype html>").await.expect_err("a page");
     /// assert_eq!(rejection.kind, RejectionKind::Html);
     /// let body = live.snapshot().content.as_ref().map(|content| content.body().clone());
-    /// assert!(body.is_some_and(|body| body.ends_with(b"/drafts/\n")), "the version before stays");
+    /// assert!(body.is_some_and(|body| body.ends_with(b"/drafts/\n")), "the previous version stays");
     /// # Ok(())
     /// # }
     /// ```

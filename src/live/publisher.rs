@@ -395,14 +395,14 @@ impl fmt::Display for NoSuchVersion {
             Self::Waiting { requested, pending: Some(pending) } => {
                 write!(
                     f,
-                    "version {requested:.16} cannot be accepted: the pending version is {pending}",
+                    "version {requested:.16} cannot be accepted, because another version is pending: {pending}",
                     pending = pending.short()
                 )
             }
             Self::Waiting { requested, pending: None } => {
-                write!(f, "version {requested:.16} cannot be accepted: no version is pending")
+                write!(f, "version {requested:.16} cannot be accepted, because no version is pending")
             }
-            Self::Before => f.write_str("cannot roll back: no earlier accepted version is remembered"),
+            Self::Before => f.write_str("the site cannot be rolled back, because no earlier accepted version is known"),
         }
     }
 }

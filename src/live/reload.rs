@@ -206,12 +206,12 @@ impl fmt::Display for Reload {
         match &self.outcome {
             ReloadOutcome::Published { hash, .. } => write!(f, "{}: version {} is live", self.origin, hash.short()),
             ReloadOutcome::Unchanged { hash, .. } => {
-                write!(f, "{origin}: version {version} is live already", origin = self.origin, version = hash.short())
+                write!(f, "{origin}: version {version} is already live", origin = self.origin, version = hash.short())
             }
             ReloadOutcome::Absent { status } => {
                 write!(
                     f,
-                    "{origin}: the answer is {status}, so there is no robots.txt and nothing is enforced",
+                    "{origin}: the server answered {status}, so the site has no robots.txt and nothing is enforced",
                     origin = self.origin
                 )
             }
@@ -219,7 +219,7 @@ impl fmt::Display for Reload {
                 write!(f, "{rejection}; version {} stays live", hash.short())
             }
             ReloadOutcome::Kept { rejection, live: None } => {
-                write!(f, "{rejection}; nothing is live, so nothing is enforced")
+                write!(f, "{rejection}; no version is live, so nothing is enforced")
             }
             ReloadOutcome::Gated { pending, live } => {
                 write!(
@@ -230,7 +230,7 @@ impl fmt::Display for Reload {
                 )?;
                 match live {
                     Some(hash) => write!(f, "version {} stays live", hash.short()),
-                    None => f.write_str("nothing is live, so nothing is enforced"),
+                    None => f.write_str("no version is live, so nothing is enforced"),
                 }
             }
         }?;
@@ -301,7 +301,7 @@ impl Notices {
 fn trace(reload: &Reload, snapshot: &Snapshot) {
     let (is_warning, hint) = match &reload.outcome {
         ReloadOutcome::Kept { .. } => (true, ""),
-        ReloadOutcome::Gated { .. } => (true, "; if it is intended, accept it with LiveRobots::accept"),
+        ReloadOutcome::Gated { .. } => (true, "; if the version is intended, accept it with LiveRobots::accept"),
         outcome => (outcome.report().is_some_and(|report| report.faults().next().is_some()), ""),
     };
     let (cause, mode) = (reload.cause.as_str(), &snapshot.policy.mode);
@@ -317,7 +317,7 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
 #[cfg(feature = "tracing")]
 pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let is_off = cause == Cause::Start && snapshot.enforcement() == Enforcement::Off;
-    let off = is_off.then(|| "enforcement is switched off: every request passes unjudged".to_owned());
+    let off = is_off.then(|| "enforcement is switched off: every request passes without being judged".to_owned());
     // Ended overrides are logged only when the site is opened or the policy changes. When an
     // override ends later, that is intended.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);

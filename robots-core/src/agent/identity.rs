@@ -248,7 +248,7 @@ mod with_serde {
                 let Parts { outcome, method, reason } = &parts;
                 let show = |part: &Option<Cow<'static, str>>| part.clone().unwrap_or(Cow::Borrowed("none"));
                 format!(
-                    "no identity has the outcome {outcome:?} with the method {method:?} and the reason {reason:?}",
+                    "the outcome {outcome:?} of a check cannot have the method {method:?} and the reason {reason:?}",
                     method = show(method),
                     reason = show(reason)
                 )

@@ -144,7 +144,8 @@ impl PolicyBuilder {
             if pattern.contains(&b'{') && pattern.contains(&b'}') {
                 return Err(ValueError::new(
                     String::from_utf8_lossy(pattern),
-                    "is a pattern of a router: write a pattern as in robots.txt, such as \"/api/*\", or %7B and %7D for braces in paths",
+                    "has braces like a pattern of a router: write a pattern as in robots.txt, such as \"/api/*\", or \
+                    %7B and %7D if the paths really contain braces",
                 ));
             }
             self.policy.exempt.patterns.push(PathPattern::parse(pattern)?);

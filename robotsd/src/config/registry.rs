@@ -336,7 +336,7 @@ mod tests {
             ("+colour = \"red\"\n", "4:1: [[crawler]] has no key \"colour\"; its keys are name, header"),
             (
                 "+crawl_delay = \"partial\"\n",
-                "2:8: \"partial\" is not allowed for a delay: write \"yes\", \"no\" or \"unknown\"",
+                "2:8: \"crawl_delay\" cannot be \"partial\": write \"yes\", \"no\" or \"unknown\"",
             ),
             ("+star = true\n", "4:8: \"star\" must be a string, not true or false; write star = \"true\""),
             ("+tokens = \"A\"\n", "4:10: \"tokens\" must be a list, not a string; write tokens = [\"A\"]"),
@@ -356,18 +356,18 @@ mod tests {
                 "\n[[crawler]]\nname = \"A\"\n",
                 "2:1: this [[crawler]] lacks the key \"category\"; write category = \"…\"",
             ),
-            ("[[crawler]]\nname = \"\"\ncategory = \"seo\"\n", "2:8: the name is empty: write one"),
+            ("[[crawler]]\nname = \"\"\ncategory = \"seo\"\n", "2:8: the name is empty: write the name of the crawler"),
             ("+header = [\"A\", \"!\"]\n", "4:10: \"!\" contains neither a letter nor a digit"),
             ("+tokens = [\" \"]\n", "4:10: \" \" is not a product token"),
-            ("+header = [\"A\"]\ncontrol = true\n", "4:10: a control token is never sent in a header"),
+            ("+header = [\"A\"]\ncontrol = true\n", "4:10: a control token never occurs in a header"),
             ("[[crawler]]\nname = \"Nothing\"\nremove = true\n", "2:8: there is no crawler \"Nothing\" to remove"),
             (
                 "+header = [\"googlebot\"]\n",
-                "4:10: the header name \"googlebot\" belongs to \"Googlebot\" and to \"A\": leave it to one of them",
+                "4:10: both \"Googlebot\" and \"A\" have the header name \"googlebot\": remove it from one of the two",
             ),
             (
                 "+\n[[crawler]]\nname = 'a'\ncategory = \"seo\"\n",
-                "6:8: two rows have the name \"a\": merge the two; the first of them is in line 1",
+                "6:8: two rows have the name \"a\": merge them into one row; the first of them is in line 1",
             ),
             (
                 "crawler = [{ name = \"A\", category = \"seo\" }, { name = \"B\", category = \"x\" }]",

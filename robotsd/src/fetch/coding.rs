@@ -183,7 +183,7 @@ mod tests {
         let error = decoded(&["gzip"], b"User-agent: *\n", 100).expect_err("no gzip");
         assert!(error.starts_with("the body is declared as gzip, but cannot be decoded: "), "{error}");
         let error = decoded(&["gzip"], &gzip(b"User-agent: *\n")[..20], 100).expect_err("half of it");
-        assert!(error.starts_with("it is declared as gzip"), "{error}");
+        assert!(error.starts_with("the body is declared as gzip"), "{error}");
         let error = decoded(&["zstd"], b"x", 100).expect_err("not accepted");
         assert_eq!(error, "the body is encoded as \"zstd\", which the request does not accept");
         for coding in ["gzip", "br"] {

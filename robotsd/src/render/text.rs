@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_finding_is_a_snippet_with_caret_and_help() {
-        let want = r#"error[path-without-slash]: "private/" begins with neither "/" nor "*": it matches no path
+        let want = r#"error[path-without-slash]: "private/" begins with neither "/" nor "*", so it matches no path
  --> robots.txt:2:12
   |
 2 | Disallow:  private/

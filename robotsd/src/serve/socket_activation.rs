@@ -244,7 +244,7 @@ mod tests {
         let (passed, places) = passed(&[Some("web")]);
         let message = passed.finish().unwrap_err();
         let start = format!(
-            "{}: the supervisor passed a socket for this address, called \"web\", but neither a [[listener]]",
+            "{}: the supervisor passed a socket for this address, called \"web\", but no [[listener]]",
             places[0]
         );
         assert!(message.starts_with(&start), "{message}");

@@ -185,7 +185,7 @@ impl DrySite<'_> {
         let (mut retriever, make) = (None, || Retriever::new(&RetrievalSettings::default()));
         walk.walk(sitemaps.iter().cloned(), |source| open_sitemap(source, &mut retriever, make).map(Some));
         if let Some(problem) = walk.problem() {
-            found.push(self.error(format!("sitemaps not read: {problem}")));
+            found.push(self.error(format!("the sitemaps cannot be read: {problem}")));
         }
         let listed = walk.listed();
         settings.pages.set_sitemaps(walk.into_pages(), listed);

@@ -466,7 +466,7 @@ mod tests {
                 "{{hosst}}",
                 "there is no placeholder \"hosst\": write one of site, host, version, url, urls, event, id, ",
             ),
-            ("{{host", "a placeholder has no end"),
+            ("{{host", "the end of a placeholder is missing"),
             (
                 "{\"version\": {{version}}}",
                 "the body begins like JSON, but is not valid JSON with its values filled in: ",

@@ -318,7 +318,7 @@ fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(server.requests().len(), 2, "{:?}", said.lock());
     let status = &hooks.status("shop", "shop/*.shop.test")[0].report;
-    assert!(status.problem.as_ref().is_some_and(|problem| problem.contains("for a host pattern")), "{status:?}");
+    assert!(status.problem.as_ref().is_some_and(|problem| problem.contains("for a pattern of hosts")), "{status:?}");
 }
 
 #[test]

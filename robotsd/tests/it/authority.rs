@@ -604,7 +604,7 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
         disk.fill();
         running.command(&["enforce", "off"]).succeeded();
         assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off");
-        running.wait_for_message("admin", "the audit cannot be written");
+        running.wait_for_message("admin", "the audit file cannot be written");
         for change in [
             &["enforce", "on"][..],
             &["enforce", "on", "--site", "shop"],
@@ -635,7 +635,7 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
             let lines = folder.with_config(&["audit", "--json"]).ends_with(0).json_lines();
             lines.last().is_some_and(|line| line["result"] == "done")
         });
-        assert_lacks(problems(), &["the audit cannot be written"]);
+        assert_lacks(problems(), &["the audit file cannot be written"]);
     });
 }
 
@@ -695,9 +695,9 @@ fn decisions_while_nothing_runs_are_in_the_audit_too() {
     fs::remove_file(folder.at("state/audit.jsonl")).unwrap();
     fs::create_dir(folder.at("state/audit.jsonl")).unwrap();
     let ended = folder.with_config(&["enforce", "off", "--site", "shop"]).ends_with(0);
-    assert_has(&ended.error, &["the audit cannot be written"]);
+    assert_has(&ended.error, &["the audit file cannot be written"]);
     assert_has(
         folder.with_config(&["enforce", "on"]).failed(2),
-        &["the audit cannot be written", "nothing was changed"],
+        &["the audit file cannot be written", "nothing was changed"],
     );
 }

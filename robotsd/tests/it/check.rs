@@ -75,7 +75,7 @@ fn markdown_begins_with_the_verdict() {
 #[test]
 fn a_finding_is_shown_with_the_line_of_the_file() {
     let output = checked(site().path(), &["bad.txt"]);
-    let want = "error[path-without-slash]: \"private/\" begins with neither \"/\" nor \"*\": it matches no path\n \
+    let want = "error[path-without-slash]: \"private/\" begins with neither \"/\" nor \"*\", so it matches no path\n \
                 --> bad.txt:2:11\n  |\n2 | Disallow: private/\n  |           ^^^^^^^^\n  |\n  = help: write \
                 \"/private/\"\n  = fix: --fix --unsafe-fixes corrects the line, and changes what some crawlers may fetch\n\nthe front page, according to bad.txt:\n";
     assert!(output.out.starts_with(want) && output.out.ends_with("\n\n1 file checked: 1 error\n"), "{}", output.out);
@@ -135,7 +135,7 @@ fn an_unreadable_file_does_not_stop_the_rest() {
     let output = checked(site().path(), &["missing.txt", "empty", "bad.txt"]).ends_with(2);
     assert!(output.out.ends_with("1 file checked: 1 error\n"), "{}", output.out);
     assert!(output.error.starts_with("robotsd: missing.txt: "), "{output:?}");
-    assert_has(output.error, &["robotsd: empty: the directory contains neither"]);
+    assert_has(output.error, &["robotsd: empty: the folder contains no file to check"]);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn several_files_are_shown_as_lines_and_a_table() {
     let shown = checked(site.path(), &["clean.txt", "bad.txt", "noisy.txt"]).out;
     assert_lacks(&shown, &["-->"]);
     let first =
-        "bad.txt:2:11: error: \"x/\" begins with neither \"/\" nor \"*\": it matches no path [path-without-slash]\n";
+        "bad.txt:2:11: error: \"x/\" begins with neither \"/\" nor \"*\", so it matches no path [path-without-slash]\n";
     assert!(shown.starts_with(first), "{shown}");
     let parts = [
         "[path-without-slash; 4 more, in lines 433, 434, 435, 436]\n",
@@ -230,7 +230,7 @@ fn programs_read_json_and_github_commands() {
     let lines = checked(site.path(), &["--format", "json", "good.txt", "bad.txt"]).json_lines();
     let want = json!({
         "file": "bad.txt", "code": "path-without-slash", "severity": "error", "line": 2, "column": 11,
-        "span": {"start": 24, "end": 32}, "message": "\"private/\" begins with neither \"/\" nor \"*\": it matches no path",
+        "span": {"start": 24, "end": 32}, "message": "\"private/\" begins with neither \"/\" nor \"*\", so it matches no path",
         "help": "write \"/private/\"",
         "url": "https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash",
         "fix": {"safety": "unsafe", "edits": [{"start": 24, "end": 24, "text": "/"}]},
@@ -290,7 +290,7 @@ fn standard_input_has_the_name_it_is_given() {
     let mut check = site.robotsd();
     check.args(["check", "--format", "concise", "--stdin-filename", "public/robots.txt", "-"]);
     let output = run_with(&mut check, b"User-agent: *\nDisallow: a\n").ends_with(1);
-    let want = "public/robots.txt:2:11: error: \"a\" begins with neither \"/\" nor \"*\": it matches no path [path-without-slash]\n";
+    let want = "public/robots.txt:2:11: error: \"a\" begins with neither \"/\" nor \"*\", so it matches no path [path-without-slash]\n";
     assert_eq!(output.out, want);
 }
 

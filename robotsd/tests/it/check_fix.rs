@@ -215,8 +215,8 @@ fn a_possible_loss_of_rules_is_an_error_that_no_fix_hides() {
     let half = "User-agent: *\nDisallow: /one\\nDisallow: /two\n".to_owned();
     let several = joined.into_iter().chain([half]).map(|file| (file, "one line contains several directives"));
     let others = [
-        ("User-agent: *\n", "no rule is in force"),
-        ("User-agent: *\nUser-agent: GPTBot", "no rule is in force"),
+        ("User-agent: *\n", "so it contains no rules"),
+        ("User-agent: *\nUser-agent: GPTBot", "so it contains no rules"),
         ("User-agent: *\nDisallow: /x\nDisal", "the file ends within a field"),
         ("User-agent: *\nDisallow: /x\nDisallow", "end the file with a line break"),
     ];

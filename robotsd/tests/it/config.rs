@@ -393,7 +393,12 @@ fn a_baseline_served_instead_of_a_file_is_called_a_baseline() {
         let files =
             [("robotsd.toml", &*config), ("robots.txt", "<html>"), ("base.txt", "User-agent: *\nDisallow: /x\n")];
         let error = folder(&files).configured(["config", "check"]).failed(1);
-        assert_has(&error, &["it is the baseline of the gate, and no version that was live before is recorded"]);
+        assert_has(
+            &error,
+            &[
+                "this version is the baseline of the gate, and the state directory contains no version that was live before",
+            ],
+        );
         assert_lacks(&error, &["was accepted", "may be older"]);
     }
 }

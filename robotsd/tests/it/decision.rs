@@ -111,7 +111,7 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
         }
         // An error that only the proxy's config can cause is reported as a problem. An error that a
         // client can cause is only counted.
-        let missing = format!("were {done} within the last hour (missing, 4 since the start)");
+        let missing = format!("were {done} (missing, 4 since the start)");
         assert_has(said(), &[&missing, "(unknown-preset, 2 since", "(unknown-site, 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
         let metrics = running.ask_admin("GET /metrics").body;
@@ -402,7 +402,7 @@ fn a_file_with_another_version_than_the_pending_one_is_reported() {
         format!("{own}, which is not this version if the proxy reads {file}"),
     );
     running.command(&["rollback", "shop"]).succeeded();
-    says(&[&this], &["instead of the pending one"]);
+    says(&[&this], &["not the pending version"]);
     running.command(&["rollback", "shop"]).succeeded();
     says(&[&format!("{file} now contains version {third}, not the pending version: "), "Googlebot", &that], &[&this]);
     folder.replace("robots.txt", "<!DOCTYPE html><html><body>Not found</body></html>\n");

@@ -164,8 +164,11 @@ fn a_line_that_crawlers_read_differently_is_reported() {
             "new:4:1: error: \"Disallow /a /b\" is neither a field nor a comment: crawlers ignore the line; ",
         ),
         ("Disallow /wiki/Special:Search", "find the value \"Search\"; write \"Disallow: /wiki/Special:Search\"\n"),
-        ("Disllow: /x", "new:4:1: warning: unknown directive \"Disllow\": crawlers ignore the line; did you mean"),
-        ("Disallow: x", "it matches no path; write \"/x\"\n"),
+        (
+            "Disllow: /x",
+            "new:4:1: warning: \"Disllow\" is not a known directive: crawlers ignore the line; did you mean",
+        ),
+        ("Disallow: x", "so it matches no path; write \"/x\"\n"),
     ] {
         let folder = folder(&[("old", old), ("new", &format!("{old}{line}\n"))]);
         let diff = |format: &str| folder.run(["diff", "old", "new", "--format", format]);

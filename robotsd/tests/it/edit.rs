@@ -109,7 +109,7 @@ fn selectors_are_written_as_in_a_config_and_a_misspelled_one_edits_nothing() {
             &["https://a.example/robots.txt", "--allow", "GPTBot"],
             "this command edits local files and cannot edit a URL",
         ),
-        (&["large.txt", "--disallow", "GPTBot"], "need not read more than 500 KiB"),
+        (&["large.txt", "--disallow", "GPTBot"], "crawlers need not read more than that"),
         (&[], "no crawlers are selected: add --disallow or --allow, such as --disallow category:ai-training"),
         (&["missing.txt", "--disallow", "GPTBot"], "missing.txt: "),
         (&["page.txt", "--disallow", "GPTBot"], "page.txt:1:1: "),

@@ -176,10 +176,10 @@ fn an_unknown_crawler_is_reported_with_a_suggestion_and_the_assumption() {
     let folder = folder(&[("f", "User-agent: HouseBot\nDisallow: /x\n\nUser-agent: *\nDisallow: /a\n")]);
     let assumed = "as a crawler that obeys the group with this name, or otherwise the group for \"*\"";
     for (option, name, want) in [
-        ("--token", "Googelbot", Some("\"Googelbot\": did you mean \"Googlebot\"? The answer treats it")),
+        ("--token", "Googelbot", Some("in the robots.txt: did you mean \"Googlebot\"? The name is treated")),
         ("--token", "Bing", Some("did you mean \"bingbot\"?")),
-        ("--token", "qqqqqqqq", Some("\"qqqqqqqq\": the answer treats it")),
-        ("--user-agent", "qqqqqqqq", Some("\"qqqqqqqq\": the answer treats it")),
+        ("--token", "qqqqqqqq", Some("in the robots.txt: the name is treated")),
+        ("--user-agent", "qqqqqqqq", Some("in the robots.txt: the name is treated")),
         ("--user-agent", "HouseBot", None),
         ("--token", "housebot", None),
         ("--token", "Yandex", None),
@@ -485,7 +485,7 @@ fn every_command_reports_that_a_file_is_not_text() {
             assert_eq!(output.out, "", "{arguments:?}");
             assert_has(output.error, &["robots.txt: the file is ", kind]);
         }
-        assert_has(folder.run(["check", "robots.txt"]).ends_with(1).out, &["crawlers find no rule in it"]);
+        assert_has(folder.run(["check", "robots.txt"]).ends_with(1).out, &["crawlers find no rules in it"]);
         let question = json!({"id": 1, "robots": folder.at("robots.txt"), "token": "x", "url": "/"});
         assert_has(batch(&question.to_string(), 2)[0]["error"].as_str().unwrap(), &[kind]);
     }

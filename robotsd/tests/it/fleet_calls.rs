@@ -209,7 +209,7 @@ fn without_replicas_the_missing_setting_is_named() {
         &["\"replicas\" in [fleet] is empty, so the command cannot find the replicas of the fleet"],
     );
     folder.configure("[fleet]\nreplicas = [\"127.0.0.1:1\", \"http://web\"]\n");
-    assert_has(fleet(&folder, &["enforce", "off"]).failed(2), &["robotsd.toml:2:28: \"http://web\" is not an address"]);
+    assert_has(fleet(&folder, &["enforce", "off"]).failed(2), &["robotsd.toml:2:28: \"http://web\" is not the place"]);
     folder.configure("[fleet]\nreplicas = [\"no-such-name.invalid:9145\"]\n");
     let said = fleet(&folder, &["enforce", "off"]).ends_with(2).out;
     assert_has(said, &["no-such-name.invalid:9145: NOT REACHED: ", "0 of 1 replica confirmed"]);

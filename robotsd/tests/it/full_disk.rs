@@ -74,7 +74,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         wait_for_robots(&running, THIRD);
         assert!(problems(&running).is_empty(), "{:?}", problems(&running));
         running.wait_for_event("rejected", |line| {
-            message(line).ends_with(" and was live before, as far as the state directory shows")
+            message(line).ends_with("and according to the state directory, it was live before the restart")
         });
         wait_until("what was left to be removed", || !left.iter().any(|path| path.exists()));
 
@@ -86,7 +86,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         site.replace("robots.txt", "{\"error\": \"not found\"}\n");
         let running = site.start();
         wait_for_robots(&running, THIRD);
-        let older = "is older than the version before the restart: ";
+        let older = "is older than the version before the restart (";
         let behind = wait_for("what is behind", || problems(&running).into_iter().find(|text| text.contains(older)));
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {behind}"));
         running.wait_for_message("rejected", older);

@@ -179,10 +179,10 @@ fn a_version_that_lost_its_rules_waits_unless_it_opens_the_site_explicitly() {
         assert_eq!(running.get("/robots.txt", GPTBOT).body, good);
     }
     let said = running.all("gated").iter().map(|line| message(line).to_owned()).collect::<Vec<_>>();
-    assert_has(&said[0], &["no rule is in force any more (before: 2): line 1 contains several directives"]);
+    assert_has(&said[0], &["the file no longer contains any rule (before: 2): line 1 contains several directives"]);
     assert_has(
         &said[joined.len()],
-        &["no rule is in force any more (before: 2)", "write \"User-agent: *\" with an empty \"Disallow:\""],
+        &["the file no longer contains any rule (before: 2)", "write \"User-agent: *\" with an empty \"Disallow:\""],
     );
     let open = "User-agent: *\nDisallow:\n";
     folder.replace("robots.txt", open);

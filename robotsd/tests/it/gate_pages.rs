@@ -67,7 +67,7 @@ fn goes_live(folder: &Folder, running: &Running, text: &str) {
 /// Waits until a version is pending, and returns the message about it.
 fn waits(running: &Running) -> String {
     let event = running.event("gated");
-    assert_eq!(live(running), OPEN, "the version before stays");
+    assert_eq!(live(running), OPEN, "the previous version stays");
     message(&event).to_owned()
 }
 
@@ -130,9 +130,12 @@ fn unreadable_sitemaps_hold_nothing_and_known_ones_still_count() {
     watches(&running, "of the sitemaps", 30);
     running.command(&["reload"]).succeeded();
     let note = warning(&running);
-    assert_has(&note, &["shop: sitemaps not read: https://shop.test/sitemap.xml: "]);
-    assert!(note.ends_with("the gate watches the 30 known pages"), "{note}");
-    assert_has(running.command(&["status"]).out, &["gate: sitemaps not read", "watches 30 pages of the sitemaps"]);
+    assert_has(&note, &["shop: the sitemaps cannot be read: https://shop.test/sitemap.xml: "]);
+    assert!(note.ends_with("the gate continues to watch the 30 pages that it knows"), "{note}");
+    assert_has(
+        running.command(&["status"]).out,
+        &["gate: the sitemaps cannot be read", "watches 30 pages of the sitemaps"],
+    );
     goes_live(&folder, &running, EDIT);
     goes_live(&folder, &running, OPEN);
     folder.replace("robots.txt", ACCIDENT);
@@ -339,7 +342,7 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     assert_has(waits.error, &parts);
     let sitemap = ["--sitemap", "sitemap.xml"];
     assert_has(check(&sitemap).error, &["lose 400 of 400 pages of the sitemaps (100 %)", "and 390 more of them"]);
-    assert_has(check(&["--sitemap", "/none.xml"]).failed(1), &["sitemaps not read: /none.xml"]);
+    assert_has(check(&["--sitemap", "/none.xml"]).failed(1), &["the sitemaps cannot be read: /none.xml"]);
     // The operator accepts the version by committing it.
     folder.write("robots.accepted.txt", ACCIDENT);
     check(&sitemap).succeeded();

@@ -129,7 +129,7 @@ const TABLE: &[Row] = &[
         later: Cells {
             config_check: (
                 1,
-                "the part \"ai.txt\" to be appended was not read yet; without it, crawlers named in it would pass",
+                "the appended list \"ai.txt\" has not been read yet; without the list, the crawlers that it names would be allowed",
             ),
             problems: (1, "this is an HTML page, not a robots.txt; the last good version of the list is appended"),
             ready: READY,
@@ -148,14 +148,14 @@ const TABLE: &[Row] = &[
         key: "on_publish",
         at_start: Cells {
             config_check: SERVED,
-            problems: (1, "it is tried again"),
+            problems: (1, "robotsd will send the request again"),
             ready: READY,
             metric: (&["robotsd_publish_pending{site=\"shop\",target="], "1"),
             log: ("on-publish", "; next attempt in "),
         },
         later: Cells {
             config_check: SERVED,
-            problems: (1, "it is tried again"),
+            problems: (1, "robotsd will send the request again"),
             ready: READY,
             metric: (&["robotsd_publish_pending{site=\"shop\",target="], "1"),
             log: ("on-publish", "; next attempt in "),
@@ -172,10 +172,10 @@ const TABLE: &[Row] = &[
         key: "gate.sitemaps",
         at_start: Cells {
             config_check: SERVED,
-            problems: (1, "gate: sitemaps not read: https://shop.test/sitemap.xml: "),
+            problems: (1, "gate: the sitemaps cannot be read: https://shop.test/sitemap.xml: "),
             ready: READY,
             metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "1"),
-            log: ("gate", "shop: sitemaps not read: https://shop.test/sitemap.xml: "),
+            log: ("gate", "shop: the sitemaps cannot be read: https://shop.test/sitemap.xml: "),
         },
         later: Cells {
             config_check: SERVED,
@@ -189,7 +189,7 @@ const TABLE: &[Row] = &[
             problems: WELL,
             ready: READY,
             metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "0"),
-            log: ("gate", "shop: resolved: sitemaps not read: "),
+            log: ("gate", "shop: resolved: the sitemaps cannot be read: "),
         },
     },
     Row {

@@ -276,7 +276,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
     let operated = Operated::start(&folder);
     assert_eq!(operated.robots(), OPEN);
     let parts = [
-        "it was rolled back gate: watches no pages:",
+        "this version was rolled back before gate: watches no pages:",
         "next: to make it live again:",
         "another version that passes the gate goes live automatically",
     ];
@@ -422,9 +422,9 @@ fn an_impossible_command_suggests_a_possible_one() {
     let wrong = "0123456789ab";
     let unknown = "robotsd answered 404: there is no site \"b\": the sites are \"shop\", \"the blog\"";
     let nothing =
-        format!("version {wrong} cannot be accepted: no version is pending; version {} is live", short(&live));
+        format!("version {wrong} cannot be accepted, because no version is pending; version {} is live", short(&live));
     let no_hash = "is not the hash of a version: write the 16 hex digits from the message about the version, or at least 12 of them";
-    let none_before = "cannot roll back: no earlier accepted version is remembered";
+    let none_before = "the site cannot be rolled back, because no earlier accepted version is known";
     let odd =
         "robotsd answered 404: there is no site \"\\u{1b}[2J\\n&site=shop\": the sites are \"shop\", \"the blog\"";
     let host = "robotsd answered 404: there is no site \"shop.test\", but the site \"shop\" serves a host of this name";
@@ -449,7 +449,10 @@ fn an_impossible_command_suggests_a_possible_one() {
     folder.replace("robots.txt", SHUT);
     operated.event("gated");
     let output = operated.command(&["accept", "shop", wrong]);
-    let want = format!("version {wrong} cannot be accepted: the pending version is {}\n", short(&operated.waiting()));
+    let want = format!(
+        "version {wrong} cannot be accepted, because another version is pending: {}\n",
+        short(&operated.waiting())
+    );
     assert!(output.error.ends_with(&want), "{output:?}");
     assert_eq!(operated.robots(), OPEN);
     for event in ["accept", "rollback", "enforcement"] {
@@ -476,7 +479,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     let in_use = format!(
-        "{}: process {} has the state directory open: stop it, or give each process a state directory of its own",
+        "{}: process {} has the state directory open: stop that process, or give each process its own state directory",
         folder.at("state").display(),
         operated.id()
     );
@@ -525,7 +528,7 @@ fn a_rollback_preview_changes_nothing() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     let shown = || operated.command(&["rollback", "shop", "--diff"]);
-    assert_has(shown().failed(2), &["cannot roll back: no earlier accepted version"]);
+    assert_has(shown().failed(2), &["the site cannot be rolled back, because no earlier accepted version"]);
     let more = format!("{OPEN}Disallow: /more/\n");
     folder.replace("robots.txt", &more);
     operated.out(&["reload", "--site", "shop"]);
@@ -661,7 +664,9 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
     let unreadable = "so robotsd would enforce nothing for any site";
     let parts = [
         &format!("{of_all}: this is not a regular file; treated as \"off\", {unreadable}"),
-        &format!("site \"shop\": {of_site}: this is neither \"on\" nor \"off\"; treated as \"off\", so nothing"),
+        &format!(
+            "site \"shop\": {of_site}: the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\", so nothing"
+        ),
         "state_dir = \"state\"",
         "can be served, but a kill switch cannot be read, so rules would not be enforced; listeners: ",
     ];
@@ -708,7 +713,7 @@ fn entries_dated_in_the_future_are_in_the_log_and_the_status() {
     fs::write(&path, format!("{text}{entry}\n")).unwrap();
     let operated = Operated::start(&folder);
     let line = operated.event("clock");
-    let said = "but state_dir has entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong now or was wrong then";
+    let said = "but the state directory contains entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong now, or was wrong then";
     assert_eq!(line["level"], "warn");
     assert_has(message(&line), &["the clock shows ", said]);
     assert_has(unfolded(&operated.command(&["status", "--problems"]).ends_with(1).out), &[said]);

@@ -171,7 +171,7 @@ fn a_source_that_cannot_be_used_leaves_the_one_before_until_it_can() {
     serves(REFUSES).unwrap();
     // The config names another file, which does not exist yet.
     folder.configure(config().tables("robots.path = \"other.txt\""));
-    let kept = running.wait_for_message("config", "its previous source stays");
+    let kept = running.wait_for_message("config", "the site keeps its previous source");
     assert_has(message(&kept), &["other.txt: the file does not exist"]);
     serves(REFUSES).unwrap();
     // An edit of the previous file must still go live.

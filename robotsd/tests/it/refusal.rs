@@ -95,7 +95,7 @@ fn errors_in_a_refusal_template_are_reported_with_their_position() {
         ("file = \"no.html\"", "", "robotsd.toml:9:8", "no.html: No such file"),
         ("file = \"robots.json\"", "", "robotsd.toml:9:8", "its name must end in .html or .txt"),
         ("file = \".\"", "", "robotsd.toml:9:8", "its name must end in .html or .txt"),
-        ("contact = \"me\"", "", "robotsd.toml:9:11", "\"language\" and \"contact\" require \"file\""),
+        ("contact = \"me\"", "", "robotsd.toml:9:11", "\"language\" and \"contact\" have an effect only with \"file\""),
         (&format!("{html}\nlanguage = \"en GB\""), "<p>", "robotsd.toml:10:12", "\"en GB\" is not a language tag"),
         (
             html,

@@ -75,10 +75,7 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
     let line = running.event("registry-rejected");
     let message = message(&line);
-    assert!(
-        message.starts_with(&published.url) && message.ends_with("the previous version stays in force"),
-        "{message}"
-    );
+    assert!(message.starts_with(&published.url) && message.ends_with("the previous version stays in use"), "{message}");
     assert_eq!(published.status()["origin"], "saved");
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
 }
@@ -89,7 +86,10 @@ fn a_large_registry_change_is_held_until_the_config_accepts_it() {
     let running = published.start();
     let line = running.event("registry-gated");
     let message = message(&line);
-    assert_has(message, &["the search engine \"Googlebot\" is gone; the previous version stays in force"]);
+    assert_has(
+        message,
+        &["the search engine \"Googlebot\" is missing in the new registry; the previous version stays in use"],
+    );
     let waiting = wait_for("what waits", || Some(published.status()["waiting"].clone()).filter(|it| !it.is_null()));
     let hash = &waiting["hash"].as_str().unwrap()["sha256:".len()..][..16];
     assert!(

@@ -323,7 +323,7 @@ fn an_unreadable_saved_list_is_reported_and_the_next_copy_counts() {
     site.save(GOOGLE_LIST, NOON, &["<html>"]);
     let log = [line("66.249.66.1", NOON, "/", GOOGLEBOT), line("9.9.9.9", NOON, "/", GPTBOT)];
     let (report, said, _) = site.report(&log, &[]);
-    assert!(said.starts_with(&format!("robotsd: the saved copy of the list {GOOGLE_LIST}: ")), "{said}");
+    assert!(said.starts_with(&format!("robotsd: the saved copy of the list {GOOGLE_LIST} cannot be used: ")), "{said}");
     assert_eq!((split(&report, "Googlebot"), &impostors(&report, "GPTBot")["requests"]), ([1, 0, 0], &json!(1)));
 }
 

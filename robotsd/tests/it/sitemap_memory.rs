@@ -56,7 +56,7 @@ fn read_sitemaps(running: &Running) {
 fn note(running: &Running, site: usize) -> Option<String> {
     let lines = running.all("gate");
     let mut notes = lines.iter().filter(|line| line["level"] == "warn");
-    let of_site = format!("s{site}: sitemaps not read: ");
+    let of_site = format!("s{site}: the sitemaps cannot be read: ");
     notes.find_map(|note| Some(message(note).split_once(&of_site)?.1.to_owned()))
 }
 

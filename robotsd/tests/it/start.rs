@@ -168,7 +168,7 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         (listener("on_error = \"pass\""), "3:12: \"on_error\" requires kind = \"decision\""),
         (
             Config::new().listener(deciding).site("a", "robots.text = \"# a\"").to_string(),
-            "5:16: \"agent_header\" requires kind = \"proxy\"",
+            "5:16: \"agent_header\" has an effect only with kind = \"proxy\"",
         ),
     ];
     let bad_sites = BAD_SITES.replace(" =>\n    ", " => ");
@@ -244,7 +244,7 @@ fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
         let on_missing_key = format!("robots.on_missing = \"{on_missing}\"");
         let (folder, running) = Config::refusing().upstream("a", &origin).tables(on_missing_key).start();
         let rejected = running.event("rejected");
-        let want = "robots.txt: the file does not exist; nothing is live, so nothing is enforced";
+        let want = "robots.txt: the file does not exist; no version is live, so nothing is enforced";
         assert!(message(&rejected).ends_with(want), "{rejected}");
         let answer = running.get("/robots.txt", GPTBOT);
         assert_eq!(answer.status, status, "{on_missing}");

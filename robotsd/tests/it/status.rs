@@ -64,7 +64,7 @@ fn the_way_to_give_a_gate_pages_is_shown_once() {
 /// each file has its own rules.
 #[test]
 fn an_override_without_its_rule_is_reported() {
-    let idle = "the override for pattern \"/private\" has no effect, because no Disallow line has this pattern";
+    let idle = "the override for pattern \"/private\" has no effect, because no Disallow line of the robots.txt has this pattern";
     for (pattern, is_idle) in [("/private", true), ("/private/", false)] {
         let modes = format!("[site.modes]\n\"pattern:{pattern}\" = \"observe\"");
         let folder = Config::refusing().admin_socket().files_of("shop").tables(modes).robots(ROBOTS).folder();

@@ -71,7 +71,7 @@ fn a_site_is_served_and_crawlers_refused_over_tls() {
     let listening = running.event("listening");
     assert!(message(&listening).starts_with("https://"), "{listening}");
     let event = running.event("certificate");
-    assert!(message(&event).contains("a.pem: in force for a.test, until"), "{event}");
+    assert!(message(&event).contains("a.pem: used for a.test, until"), "{event}");
     let mut kept = connect(&running, &certificate, "a.test").unwrap();
     assert_eq!(kept.get("/page.html", FIREFOX).1, "hello");
     assert_eq!(kept.get("/robots.txt", GPTBOT).1, ROBOTS);
@@ -236,7 +236,7 @@ fn a_ca_certificate_causes_a_clear_warning() {
     assert_has(
         &said,
         &[
-            "it belongs to a certificate authority, not to a server; create a server certificate with basicConstraints=CA:FALSE",
+            "it is the certificate of an authority, not of a server; create a server certificate with basicConstraints=CA:FALSE",
         ],
     );
     assert_lacks(&said, &["Other", "EndEntity"]);
@@ -254,7 +254,7 @@ fn an_expired_certificate_is_reported_by_the_check_and_the_status() {
     for (begin, end, said) in [
         (past.0, past.1, Some(expired)),
         (past.0, in_days(5), Some(", in 5 days: renew it")),
-        (in_days(5), in_days(90), Some("GMT: either it is new or the clock is wrong here")),
+        (in_days(5), in_days(90), Some("GMT: either the certificate is new, or the clock of this machine is wrong")),
         (past.0, in_days(15), None),
     ] {
         // Both listeners have the certificate.

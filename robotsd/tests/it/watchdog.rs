@@ -61,7 +61,7 @@ fn a_worker_that_stands_still_is_named_until_it_goes_on() {
     assert_eq!((status.code, &running.json(&["status"])["stalled"]), (Some(1), &json!(["robotsd-1"])));
     // When `strace` ends, the call continues.
     drop(strace);
-    running.wait_for_message("stalled", "the thread robotsd-1 continues after ");
+    running.wait_for_message("stalled", "the thread robotsd-1 works again, after ");
     assert_eq!((running.ask_admin("GET /livez").status, stalled()), (200, [false, false]));
     assert_eq!(running.command(&["status"]).code, Some(0));
 }

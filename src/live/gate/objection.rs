@@ -67,7 +67,7 @@ impl Objection {
     }
 
     pub(in crate::live) fn rolled_back() -> Self {
-        Self::new(ObjectionKind::RolledBack, "it was rolled back".to_owned())
+        Self::new(ObjectionKind::RolledBack, "this version was rolled back before".to_owned())
     }
 
     pub(super) fn drastic_change(drastic_change: &DrasticChange) -> Self {
@@ -95,14 +95,17 @@ impl Objection {
         };
         Self::new(
             kind,
-            format!("{of} contains {name:?}, but no crawler and no group has this name: did you mean {meant}?"),
+            format!(
+                "{of} contains the unknown name {name:?}, which neither a crawler nor a group has: did you mean \
+                {meant}?"
+            ),
         )
     }
 
     pub(super) fn breach(breach: &Breach) -> Self {
         let change = &breach.change;
         let text = format!(
-            "the guard {guard:?} is broken: {path:?} is now {changed}",
+            "the gate guards {guard:?} against changes, but {path:?} is now {changed}",
             guard = breach.guard.to_string(),
             path = change.path,
             changed = participle(change.access)

@@ -176,7 +176,8 @@ impl Disk {
         let cause = written.err()?;
         let folder = folder.display();
         Some(format!(
-            "{folder}: cannot be written, so a restart would forget every change from now on: {cause}; the write is retried"
+            "{folder}: the state directory cannot be written, so a restart would forget every change from now on: \
+            {cause}; robotsd retries the write"
         ))
     }
 

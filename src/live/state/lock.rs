@@ -209,7 +209,10 @@ fn this_process() -> &'static str {
 }
 
 fn problem(path: &Path, cause: &io::Error) -> String {
-    format!("{file}: cannot be locked, so another process could write here, too: {cause}", file = path.display())
+    format!(
+        "{file}: the file cannot be locked, so another process could write to the state directory, too: {cause}",
+        file = path.display()
+    )
 }
 
 #[cfg(test)]

@@ -163,7 +163,7 @@ impl ListCopy {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
         let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url.to_string())? else { return Ok(None) };
         let list = RangeList::parse(&saved.octets)
-            .map_err(|error| FollowError::new(format!("the saved copy of the list {url}: {error}")))?;
+            .map_err(|error| FollowError::new(format!("the saved copy of the list {url} cannot be used: {error}")))?;
         let confirmed = Some(saved.confirmed);
         Ok(Some(Self { list, origin: SAVED, confirmed, fetched: None }))
     }
@@ -218,7 +218,7 @@ fn check_text(octets: &[u8]) -> Result<&str, String> {
         format!("line {line} is not UTF-8")
     })?;
     if text.trim_start().starts_with('<') {
-        return Err("it is an HTML or XML page, not a registry".to_owned());
+        return Err("the document is an HTML or XML page, not a registry".to_owned());
     }
     Ok(text)
 }
@@ -228,7 +228,7 @@ fn check_text(octets: &[u8]) -> Result<&str, String> {
 fn check_use(registry: &Registry) -> Result<(), String> {
     let rows = registry.crawlers().len();
     if rows > MAX_CRAWLERS {
-        return Err(format!("it has {rows} crawlers, more than {MAX_CRAWLERS}"));
+        return Err(format!("the registry has {rows} crawlers, but at most {MAX_CRAWLERS} are allowed"));
     }
     registry.crawlers().try_for_each(row)?;
     VerificationPlan::of(registry, &[]).map_err(|error| error.to_string())?;
@@ -405,7 +405,10 @@ mod tests {
         assert_eq!((saved.list.prefixes, saved.confirmed), (1, Some(confirmed)));
         save(b"<html>");
         let error = ListCopy::saved(&lists, URL).expect_err("no list").to_string();
-        assert!(error.starts_with("the saved copy of the list https://lists.test/one.json: "), "{error}");
+        assert!(
+            error.starts_with("the saved copy of the list https://lists.test/one.json cannot be used: "),
+            "{error}"
+        );
         assert!(ListCopy::saved(&lists, "ftp://lists.test/").is_err());
     }
 }

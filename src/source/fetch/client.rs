@@ -254,7 +254,7 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
     let packed = head.headers.get_all(CONTENT_ENCODING).into_iter().find(|coding| !is_plain(coding));
     if let (true, Some(coding)) = (head.status.is_success(), packed) {
         let coding = String::from_utf8_lossy(coding.as_bytes()).chars().take(64).collect::<String>();
-        let cause = format!("it is encoded as {coding:?}, which the request does not accept");
+        let cause = format!("the body is encoded as {coding:?}, which the request does not accept");
         return Err(FetchError::with_cause(FetchErrorKind::BadResponse, cause));
     }
     let mut answer = FetchOutcome::of(head.status, &head.headers, body, SystemTime::now());

@@ -52,7 +52,10 @@ impl Tls {
         let name = name.map_err(|error| FetchError::with_cause(FetchErrorKind::Tls, error))?;
         match timeout(within, connector.connect(name, socket)).await {
             Ok(stream) => Ok(Box::new(stream.map_err(failed)?)),
-            Err(_) => Err(FetchError::with_cause(FetchErrorKind::Timeout, format!("no TLS session within {within:?}"))),
+            Err(_) => Err(FetchError::with_cause(
+                FetchErrorKind::Timeout,
+                format!("no TLS session could be established within {within:?}"),
+            )),
         }
     }
 
@@ -122,7 +125,7 @@ const NAMES: usize = 3;
 fn fault(error: &io::Error) -> Option<String> {
     match error.get_ref()?.downcast_ref()? {
         rustls::Error::InvalidCertificate(fault) => Some(certificate_fault(fault)),
-        rustls::Error::InvalidMessage(_) => Some("the server does not speak TLS at this port".to_owned()),
+        rustls::Error::InvalidMessage(_) => Some("the server does not use TLS at this port".to_owned()),
         _ => None,
     }
 }
@@ -139,7 +142,10 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
         }
         CertificateError::NotValidYetContext { not_before, .. } => {
             let from = date(not_before);
-            format!("the certificate is not valid before {from}: either it is new or the clock is wrong here")
+            format!(
+                "the certificate is not valid before {from}: either the certificate is new, or the clock of this \
+                machine is wrong"
+            )
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let name = |text: &String| format!("{:?}", text.split('"').nth(1).unwrap_or(text));
@@ -163,15 +169,17 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let name = text.split(" {").next().unwrap_or(&text);
             let mended = match name {
                 "CaUsedAsEndEntity" => {
-                    ": it belongs to a certificate authority, not to a server; make one with basicConstraints=CA:FALSE"
+                    ": it is the certificate of an authority, not of a server; create a server certificate with basicConstraints=CA:FALSE"
                 }
-                "InvalidPurposeContext" => ": it is not for servers; make one with extendedKeyUsage=serverAuth",
+                "InvalidPurposeContext" => {
+                    ": it is not allowed for servers; create a certificate with extendedKeyUsage=serverAuth"
+                }
                 _ => "",
             };
             let separated =
                 name.chars().flat_map(|char| [char.is_uppercase().then_some(' '), char.to_lowercase().next()]);
             let words: String = separated.flatten().collect();
-            format!("the certificate cannot be used ({problem}){mended}", problem = words.trim_start())
+            format!("the certificate of the server cannot be used ({problem}){mended}", problem = words.trim_start())
         }
     }
 }
@@ -188,7 +196,7 @@ mod tests {
         for (fault, said) in [
             (
                 other("CaUsedAsEndEntity"),
-                "(ca used as end entity): it belongs to a certificate authority, not to a server",
+                "(ca used as end entity): it is the certificate of an authority, not of a server",
             ),
             (other("MalformedExtensions"), "(malformed extensions)"),
             (CertificateError::Revoked, "(revoked)"),

@@ -390,7 +390,7 @@ impl<D: Document> Followed<D> {
             };
             let is_saved = octets.map_or(Ok(()), |octets| saved.save(&url, &octets, now, &self.validators()));
             if let Err(error) = is_saved {
-                self.progress.lock().problem = Some(format!("it could not be saved: {error}").into());
+                self.progress.lock().problem = Some(format!("the document could not be saved: {error}").into());
             }
         }
         if let Some(event) = self.news() {
@@ -516,16 +516,16 @@ fn restore<D: Document>(
 impl<D> fmt::Display for DocumentEvent<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Changed(_, hash) => write!(f, "version {version} is in force", version = hash.short()),
+            Self::Changed(_, hash) => write!(f, "version {version} is used now", version = hash.short()),
             Self::Waiting { hash, changes } => {
                 write!(
                     f,
-                    "version {version} waits to be accepted: {changes}; the previous version stays in force",
+                    "version {version} waits to be accepted: {changes}; the previous version stays in use",
                     version = hash.short()
                 )
             }
-            Self::Failed(problem) => write!(f, "{problem}; the previous version stays in force"),
-            Self::Recovered => f.write_str("the document can be fetched again and has not changed"),
+            Self::Failed(problem) => write!(f, "{problem}; the previous version stays in use"),
+            Self::Recovered => f.write_str("the document can be fetched again; its content has not changed"),
         }
     }
 }

@@ -194,7 +194,7 @@ fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, Fol
 
 fn problem(folder: &Path, error: &dyn std::fmt::Display) -> String {
     format!(
-        "{folder}: cannot watch for file events, so changes are found only by polling: {error}",
+        "{folder}: the system cannot report file events, so changes are found only by polling: {error}",
         folder = folder.display()
     )
 }

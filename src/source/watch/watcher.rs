@@ -221,7 +221,7 @@ mod tests {
             let live = builder.open().expect("a robots.txt");
             let problem = live.status().watch_problem.expect("it is reported");
             assert!(
-                problem.contains("cannot watch for file events, so changes are found only by polling"),
+                problem.contains("the system cannot report file events, so changes are found only by polling"),
                 "{problem}"
             );
             assert!(problem.contains(reason), "{problem}");

@@ -112,7 +112,7 @@ impl RangeList {
             return Ok(());
         }
         let message = format!(
-            "the list lacks more than half of the previous list's addresses, so its {count} prefixes are not used",
+            "the new list lacks more than half of the addresses in the previous list, so the new list ({count} prefixes) is not used",
             count = self.prefixes
         );
         Err(DocumentError::new(DocumentErrorKind::Shrunk, message))
@@ -134,8 +134,9 @@ fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
         let message = format!("the list is not JSON: {problem}", problem = without_place(&error));
         DocumentError::new(DocumentErrorKind::InvalidJson, message).at(error.line(), error.column())
     })?;
-    let object =
-        value.as_object().ok_or_else(|| no_prefixes("it is not an object", "it is an array or a single value"))?;
+    let object = value
+        .as_object()
+        .ok_or_else(|| no_prefixes("not an object with prefixes", "the document is an array or a single value"))?;
     if let Some(version) = object.get("formatVersion") {
         check_version(&version.as_str().map_or_else(|| version.to_string(), str::to_owned))?;
     }
@@ -171,7 +172,7 @@ fn prefix(entry: &Map<String, Value>) -> Option<Network> {
 }
 
 fn no_prefixes(wanted: &str, found: &str) -> DocumentError {
-    let message = format!("the list is JSON, but {wanted}: {found}; {CONVERT}");
+    let message = format!("the list is JSON, but {wanted} ({found}): {CONVERT}");
     DocumentError::new(DocumentErrorKind::NoPrefixes, message)
 }
 
@@ -311,7 +312,7 @@ mod tests {
         }
         assert_eq!(error("{\"prefixes\":\n  [}").to_string(), "2:4: the list is not JSON: expected value");
         let moved = error(r#"{"Action needed":"update"}"#).to_string();
-        let want = "the list is JSON, but it has no `prefixes` array: its keys are [\"Action needed\"]; ";
+        let want = "the list is JSON, but without an array `prefixes` (its keys are [\"Action needed\"]): ";
         assert!(moved.starts_with(want), "{moved}");
         // This list is as deeply nested as the size limit allows.
         let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));

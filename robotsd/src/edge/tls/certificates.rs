@@ -256,7 +256,7 @@ impl LiveCertificates {
         for ((paths, shown), report) in
             self.0.paths.iter().zip(self.current().certificates.iter()).zip(reports.iter_mut())
         {
-            events.push(CertificateEvent::new(InForce, paths, &format!("in force for {}", shown.pair)));
+            events.push(CertificateEvent::new(InForce, paths, &format!("used for {}", shown.pair)));
             report.report_warning(paths, &shown.pair, now, &mut events);
         }
         events

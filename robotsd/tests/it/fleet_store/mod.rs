@@ -838,7 +838,7 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
         fleet.all(true);
         assert_eq!(enforce("to=on&site=shop&mark=m2").status, 200);
         fleet.all(false);
-        used("to=off&site=shop&mark=m1", "was already lifted by");
+        used("to=off&site=shop&mark=m1", "has already removed the off switch");
         assert!(!fleet.replicas[0].is_off());
         assert_eq!(enforce("to=off&mark=m2").status, 200);
         fleet.all(true);

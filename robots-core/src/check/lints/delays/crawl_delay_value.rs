@@ -18,7 +18,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if crawl_delay(field.value).is_none() {
         sink.report(
             field.value_or_name(),
-            format_args!("{value} is not a number of seconds", value = Quoted(field.value)),
+            format_args!("the Crawl-delay {value} is not a number of seconds", value = Quoted(field.value)),
         )
         .help("write a number, such as \"10\"");
     }

@@ -21,7 +21,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         Some(_) => (LINT.severity, "few crawlers read Request-rate, and no large search engine does".to_owned()),
         None => (
             Severity::Warning,
-            format!("{value} is not a number of pages, a slash and a time", value = Quoted(field.value)),
+            format!(
+                "{value} is not a valid Request-rate, which is a number of pages, a slash and a time",
+                value = Quoted(field.value)
+            ),
         ),
     };
     sink.report_at(severity, field.range(), message).help("write \"Crawl-delay\" with a number of seconds");

@@ -34,7 +34,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         sink.report(
             field.value_range.clone(),
             format_args!(
-                "{path} shows every reader of the file the path of something secret",
+                "{path} tells every reader of this public file where something secret is",
                 path = Quoted(field.value)
             ),
         )

@@ -27,8 +27,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             Severity::Error,
             field.name_range.clone(),
             format_args!(
-                "lenient crawlers, including Google, and servers that enforce the file read {name} as the rule \
-                 \"{spelling}\"; others ignore it",
+                "lenient crawlers (including Google) and servers that enforce the file read {name} as the rule \
+                \"{spelling}\"; other crawlers ignore the line",
                 name = Quoted(field.name)
             ),
         )
@@ -41,7 +41,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     sink.report(
         field.name_range.clone(),
         format_args!(
-            "{name} is read as \"{spelling}\" by lenient crawlers and ignored by others",
+            "lenient crawlers read {name} as \"{spelling}\"; other crawlers ignore the line",
             name = Quoted(field.name)
         ),
     )

@@ -10,7 +10,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Error,
     summary: "a line that is neither a field nor a comment",
     why: "Each line must consist of name, colon and value, or be a comment that begins with \"#\" (RFC 9309, section \
-          2.2). Crawlers silently ignore other lines, so rules on such lines are not in force.",
+        2.2). Crawlers silently ignore other lines, so rules on such lines have no effect.",
     bad: Example::new(b"User-agent: *\nKeep out of the drafts\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\n# Keep out of the drafts\nDisallow: /drafts/\n"),
     pass: Pass::Line(run),
@@ -46,7 +46,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     if let [b':', value @ ..] = text {
         sink.report(
             line.content(),
-            format_args!("there is no name before the colon of {text}: crawlers ignore the line", text = Quoted(text)),
+            format_args!("the line {text} has no name before the colon: crawlers ignore the line", text = Quoted(text)),
         )
         .help(format_args!(
             "write a directive before the colon, for example {example}",

@@ -36,7 +36,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
     let draft = sink.report(
         field.name_range.clone(),
-        format_args!("unknown directive {name}: crawlers ignore the line", name = Quoted(name)),
+        format_args!("{name} is not a known directive: crawlers ignore the line", name = Quoted(name)),
     );
     draft.help_with(|| guess(field));
 }

@@ -22,7 +22,7 @@ fn run(file: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
             sink.report(
                 name.range(),
                 format_args!(
-                    "{crawler} does not obey robots.txt: only enforcement can block it",
+                    "{crawler} does not obey robots.txt: only a server that enforces the file can block it",
                     crawler = Quoted(name.value())
                 ),
             )

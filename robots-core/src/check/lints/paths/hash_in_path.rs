@@ -21,7 +21,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
     sink.report(
         end..end + 1,
-        format_args!("the \"#\" begins a comment: the pattern is {pattern}", pattern = Quoted(field.value)),
+        format_args!("the \"#\" begins a comment, so the pattern is only {pattern}", pattern = Quoted(field.value)),
     )
     .help("put a space before a comment, and write \"%23\" for a \"#\" in a path");
 }

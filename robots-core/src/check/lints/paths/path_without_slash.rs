@@ -35,7 +35,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
     let draft = sink.report(
         field.value_range.clone(),
-        format_args!("{pattern} begins with neither \"/\" nor \"*\": it matches no path", pattern = Quoted(path)),
+        format_args!("{pattern} begins with neither \"/\" nor \"*\", so it matches no path", pattern = Quoted(path)),
     );
     draft.help_with(|| Some(Meaning::of(path, file.own_host()).to_string()));
 }

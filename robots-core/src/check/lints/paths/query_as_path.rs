@@ -47,7 +47,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let place = if is_home { "the home page alone" } else { "paths that begin with it" };
         sink.report(
             rule.value_range,
-            format_args!("{pattern} matches {place}, not the parameter on other pages", pattern = Quoted(rule.value)),
+            format_args!(
+                "{pattern} matches only {place}, not the parameter on other pages",
+                pattern = Quoted(rule.value)
+            ),
         )
         .help(format_args!(
             "write {pattern} for the parameter on every page",

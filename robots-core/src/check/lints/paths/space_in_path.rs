@@ -28,7 +28,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let draft = sink.report(
         start..start + 1,
         format_args!(
-            "{pattern} contains a space, but requests contain \"%20\": some crawlers do not treat them as equal",
+            "{pattern} contains a space, but requests contain \"%20\", and some crawlers do not treat the two as \
+            equal",
             pattern = Quoted(pattern)
         ),
     );

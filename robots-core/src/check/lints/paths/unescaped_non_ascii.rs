@@ -35,7 +35,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     sink.report(
         start..start + char.len_utf8(),
         format_args!(
-            "{letter} is not escaped, and not every crawler escapes it itself",
+            "{letter} is not escaped, and not every crawler escapes it before comparing",
             letter = Quoted(char.to_string().as_bytes())
         ),
     )

@@ -56,9 +56,9 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     let (line, pattern) = (allow.line(), Quoted(allow.pattern()));
     sink.report(
         rule.range(),
-        format_args!("line {line}{place} allows {pattern}: if patterns are equally long, the allow rule decides"),
+        format_args!("line {line}{place} allows {pattern}: of two equally long patterns, the Allow rule decides"),
     )
-    .help("remove the rule that is not intended");
+    .help("remove the rule that you do not want");
 }
 
 /// Returns the indexes of the groups that a crawler combines, with the name that these groups

@@ -28,7 +28,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         sink.report(
             field.value_range.clone(),
             format_args!(
-                "{pattern} is about paths that are exempt: the rule is not enforced",
+                "{pattern} matches only paths that are exempt from enforcement, so the rule is not enforced",
                 pattern = Quoted(pattern)
             ),
         );

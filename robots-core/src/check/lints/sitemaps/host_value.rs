@@ -32,7 +32,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             Severity::Note,
             field.value_range.clone(),
             format_args!(
-                "{host} has no scheme, which means http, but a sitemap on this host uses https",
+                "{host} has no scheme, so it means http, but a sitemap on this host uses https",
                 host = Quoted(value)
             ),
         )

@@ -240,7 +240,7 @@ fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
     let certificates = live(&[&paths]);
     let news = certificates.report_all(at("2026-02-01T00:00:00Z"));
     assert_eq!(news.len(), 1, "{news:?}");
-    assert!(news[0].message.ends_with("a.pem: in force for a.test, until 2026-04-01"), "{news:?}");
+    assert!(news[0].message.ends_with("a.pem: used for a.test, until 2026-04-01"), "{news:?}");
     // A warning is repeated at most once a day.
     for (now, warnings) in [
         ("2026-03-01T00:00:00Z", 0),
