@@ -39,7 +39,7 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<SystemTime>,
 
-    /// Write JSON, one object per line
+    /// Print the entries as JSON, one object per line
     #[arg(long)]
     json: bool,
 }

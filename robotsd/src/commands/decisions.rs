@@ -254,7 +254,7 @@ pub(crate) struct EnforceArgs {
     /// Whether disallowed requests are refused, tagged and logged
     to: To,
 
-    /// Only this site
+    /// Switch only this site [default: every site]
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 

@@ -8,7 +8,7 @@
 //!
 //! - 0 if the file is now as requested;
 //! - 1 if --diff shows a necessary edit;
-//! - 2 if the file could not be read or written, or the edit is not proved.
+//! - 2 if the file could not be read or written, or if the effect of the edit could not be proved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

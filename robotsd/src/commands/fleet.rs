@@ -121,7 +121,7 @@ pub(crate) enum FleetCommand {
     /// Create the document of a fleet, once, before its replicas enforce
     #[command(after_help = "Exit status: 0 if the document was created, 2 if not.")]
     Init(Running),
-    /// Write what a replica knows of the document into a store that has lost the document or has an
+    /// Write the entries of a replica into a store that has lost the document of the fleet, or has an
     /// older one
     #[command(after_help = "Exit status: 0 if the document was written, 2 if not.")]
     Restore {

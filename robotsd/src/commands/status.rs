@@ -35,11 +35,11 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     running: Running,
 
-    /// Only this site, by its name or one of its hosts, in full detail
+    /// Show only this site, by its name or one of its hosts, in full detail
     #[arg(long, value_name = "HOST")]
     site: Option<String>,
 
-    /// Only the sites that need attention, in full detail
+    /// Show only the sites that need attention, in full detail
     #[arg(long, conflicts_with_all = ["site", "json"])]
     problems: bool,
 

@@ -114,7 +114,7 @@ const TABLE: &[Row] = &[
             problems: WELL,
             ready: READY,
             metric: (&["robotsd_tls_certificate_rejected{path="], "0"),
-            log: ("certificate", "in force"),
+            log: ("certificate", "used for"),
         },
     },
     Row {

@@ -76,11 +76,11 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["batch", "token"])]
     address: Option<IpAddr>,
 
-    /// The method of the request
+    /// The HTTP method of the request: rules for * apply only to some methods
     #[arg(long, default_value = "GET")]
     method: String,
 
-    /// How the file is read
+    /// The way to interpret the file
     #[arg(long, value_parser = readings(), default_value = "standard")]
     reading: Reading,
 
@@ -104,9 +104,9 @@ enum ExplainFormat {
 
 fn readings() -> impl TypedValueParser<Value = Reading> {
     let words = [
-        PossibleValue::new("standard").help("RFC 9309 from the perspective of a server"),
-        PossibleValue::new("reference").help("As the reference parser reads it"),
-        PossibleValue::new("legacy").help("As older specification pages read it"),
+        PossibleValue::new("standard").help("As RFC 9309 requires, from the perspective of a server"),
+        PossibleValue::new("reference").help("As Google's reference parser (google/robotstxt) reads the file"),
+        PossibleValue::new("legacy").help("As older descriptions of robots.txt define it"),
     ];
     PossibleValuesParser::new(words).try_map(|word| word.parse::<Reading>())
 }
