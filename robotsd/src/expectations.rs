@@ -110,7 +110,7 @@ impl ExpectationsFile {
             .map(|(_, table)| table.get_ref().agents.get_ref().len() * table.get_ref().paths.get_ref().len());
         if pairs.sum::<usize>() > MAX_PAIRS {
             let fault = format!("the file has more than {MAX_PAIRS} combinations of agents and paths");
-            return Err(at(vec![Fault::new(0..0, fault).help("split it into several files".to_owned())]));
+            return Err(at(vec![Fault::new(0..0, fault).help("split the file into several files".to_owned())]));
         }
         let places = Places::of(text);
         let word =
@@ -145,7 +145,7 @@ fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
         );
     }
     for agent in agents.iter().filter(|agent| agent.get_ref().trim().is_empty()) {
-        let fault = Fault::new(agent.span(), "the agent is empty");
+        let fault = Fault::new(agent.span(), "the name of the agent is empty");
         faults.push(fault.help("write \"*\" for a crawler that no group names".to_owned()));
     }
     for path in paths {
@@ -182,7 +182,7 @@ mod tests {
             ),
             (
                 "[[allow]]\nagents = [\"a\"]\npaths = [\"x\"]\n",
-                "e.toml:3:10: \"x\" is neither a path nor a URL: write \"/x\" for the path, or \"https://HOST/x\" for a URL",
+                "e.toml:3:10: \"x\" is neither a path nor a URL: write \"/x\" if you mean the path, or \"https://HOST/x\" if you mean a URL",
             ),
             (
                 "[[allow]]\nagents = [\" \"]\npaths = [\"/\"]\n",

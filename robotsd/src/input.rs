@@ -139,7 +139,7 @@ pub(crate) struct AtMost<R> {
 
 /// Error: the input is larger than the limit.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("larger than the limit")]
+#[error("the input is larger than the limit")]
 pub(crate) struct TooManyOctets;
 
 impl<R> AtMost<R> {

@@ -66,7 +66,7 @@ impl<'n> UnknownName<'n> {
         let of_files = groups().map(|group| String::from_utf8_lossy(group.value()).into_owned());
         let hint = match name.contains(':') {
             true => Some(
-                "write the name of each crawler; `robotsd agents` lists the crawlers of a category or an operator."
+                "write the name of each crawler; `robotsd agents` lists the crawlers of a category or of an operator."
                     .to_owned(),
             ),
             false => crawler_hint(name.trim(), recognizer.registry(), of_files),

@@ -227,13 +227,15 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
         HtmlContext::Text => Ok(()),
         HtmlContext::Attribute { .. } if placeholder.is_trusted() => Ok(()),
         HtmlContext::Attribute { .. } => Err(format!(
-            "{{{{{name}}}}} contains text from others, which is unsafe in an attribute: use it between tags only"
+            "{{{{{name}}}}} contains text that clients sent, which is unsafe in an attribute: use the placeholder only between tags"
         )),
-        HtmlContext::Tag { .. } => Err(format!("{{{{{name}}}}} is inside a tag: use it between tags, or in quotes")),
-        HtmlContext::Raw { name: element } => {
-            Err(format!("{{{{{name}}}}} is inside <{element}>, and values cannot be escaped there: use it outside"))
-        }
-        HtmlContext::Comment => Err(format!("{{{{{name}}}}} is inside a comment: use it outside")),
+        HtmlContext::Tag { .. } => Err(format!(
+            "{{{{{name}}}}} is inside a tag: use the placeholder between tags, or in the quotes of an attribute"
+        )),
+        HtmlContext::Raw { name: element } => Err(format!(
+            "{{{{{name}}}}} is inside <{element}>, where its value cannot be escaped: use the placeholder outside of this element"
+        )),
+        HtmlContext::Comment => Err(format!("{{{{{name}}}}} is inside a comment: use the placeholder outside of it")),
     }
 }
 
@@ -387,15 +389,20 @@ mod tests {
                 "<a href=\"{{path}}\">",
                 Html,
                 "{{path}}",
-                "{{path}} contains text from others, which is unsafe in an attribute",
+                "{{path}} contains text that clients sent, which is unsafe in an attribute",
             ),
-            ("<p {{line}}>", Html, "{{line}}", "{{line}} is inside a tag: use it between tags, or in quotes"),
+            (
+                "<p {{line}}>",
+                Html,
+                "{{line}}",
+                "{{line}} is inside a tag: use the placeholder between tags, or in the quotes",
+            ),
             ("<{{agent}}>", Html, "{{agent}}", "{{agent}} is inside a tag"),
             (
                 "<script>x=\"{{line}}\"",
                 Html,
                 "{{line}}",
-                "{{line}} is inside <script>, and values cannot be escaped there",
+                "{{line}} is inside <script>, where its value cannot be escaped",
             ),
             ("<style>{{agent}}", Html, "{{agent}}", "{{agent}} is inside <style>"),
             ("<!-- {{agent}} -->", Html, "{{agent}}", "{{agent}} is inside a comment"),

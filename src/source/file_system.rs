@@ -131,7 +131,7 @@ pub(super) mod hanging {
             // access them, too.
             folders().iter_mut().for_each(|folder| folder.hangs = None);
             CHANGED.notify_all();
-            panic!("{what} waits for a file system that hangs: {error}")
+            panic!("{what} waits for a file system that does not respond: {error}")
         })
     }
 

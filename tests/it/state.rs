@@ -620,7 +620,10 @@ fn an_unreadable_switch_is_reported_until_it_is_set() {
     fs::write(site.path().join("enforcement"), "offf").unwrap();
     let state = site.state();
     let problem = state.switch_problem().unwrap();
-    assert!(problem.ends_with("the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\""), "{problem}");
+    assert!(
+        problem.ends_with("the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\""),
+        "{problem}"
+    );
     assert_eq!((state.enforcement(), state.problems()), (Enforcement::Off, vec![problem]));
     state.set_enforcement(Enforcement::On).unwrap();
     assert_eq!((state.switch_problem(), state.problems()), (None, Vec::new()));

@@ -156,7 +156,8 @@ fn a_lock_without_a_number_belongs_to_another_process() {
         fs::write(path.join("lock"), text).unwrap();
         let error = StateDir::open(&path).unwrap_err();
         assert_eq!(error.process(), None, "{text:?}");
-        let want = format!("{}: another process has the state directory open: stop that process, or give", path.display());
+        let want =
+            format!("{}: another process has the state directory open: stop that process, or give", path.display());
         assert!(error.to_string().starts_with(&want), "{error}");
     };
     at_once(&[&|| refused(""), &|| refused("99999999999999999999 1\n")]);

@@ -180,14 +180,15 @@ impl Retriever {
             request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_CODINGS));
         }
         let answer = match self.requests.fetch_add(1, Ordering::Relaxed) {
-            MAX_REQUESTS.. => {
-                failed(FetchErrorKind::Stopped, format!("the limit of {MAX_REQUESTS} requests per run is reached"))
-            }
+            MAX_REQUESTS.. => failed(
+                FetchErrorKind::Stopped,
+                format!("this command has sent {MAX_REQUESTS} requests, which is its limit"),
+            ),
             _ => match timeout_at(self.over.into(), self.fetcher.exchange(request)).await {
                 Ok(answer) => answer,
                 Err(_) => {
                     let whole = humantime::format_duration(self.whole);
-                    let cause = format!("the time limit for all requests, {whole}, is reached");
+                    let cause = format!("the time limit for all requests of this command ({whole}) is reached");
                     failed(FetchErrorKind::Stopped, cause)
                 }
             },

@@ -90,7 +90,7 @@ impl StoreLink {
                     // An address is skipped only if its server hangs. Other errors are ignored
                     // here, because the actual command will fail with the same error and report it.
                     match connection.query::<redis::Value>(&command).await {
-                        Err(error) if error.is_timeout() => Err("no answer in time".to_owned()),
+                        Err(error) if error.is_timeout() => Err("the store did not answer in time".to_owned()),
                         _ => Ok(()),
                     }
                 }

@@ -50,7 +50,8 @@ impl<'a> SitemapText<'a> {
         let octets: Box<dyn Read + 'a> = match head[..] {
             [0x1F, 0x8B] => {
                 let octets = MultiGzDecoder::new(Cursor::new(head).chain(octets));
-                let named = |error| SitemapFault::of_document(&format_args!("it cannot be decompressed: {error}"));
+                let named =
+                    |error| SitemapFault::of_document(&format_args!("the sitemap cannot be decompressed: {error}"));
                 Box::new(AtMost::new(Unpacked { octets, named }, MAX_BYTES))
             }
             _ => Box::new(Cursor::new(head).chain(octets)),
@@ -61,7 +62,7 @@ impl<'a> SitemapText<'a> {
             // UTF-16 is recognized with or without a byte order mark: UTF-8 text contains no zero
             // byte.
             [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..] | [0, ..] | [_, 0, ..] => {
-                return Err(SitemapFault::of_document(&"the sitemap is UTF-16: write it as UTF-8"));
+                return Err(SitemapFault::of_document(&"the sitemap is UTF-16: save it as UTF-8"));
             }
             _ => {}
         }
@@ -197,7 +198,7 @@ const MAX_SHOWN_LENGTH: usize = 160;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SitemapFault {
     /// The sitemap is larger than allowed.
-    #[error("it is larger than {limit} MiB", limit = MAX_BYTES >> 20)]
+    #[error("the sitemap is larger than {limit} MiB", limit = MAX_BYTES >> 20)]
     TooLarge,
     /// The document is broken, or is not a sitemap. `place` is `None` if the error concerns the
     /// whole document.

@@ -326,7 +326,7 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
     steps.extend(ended.map(|over| NextStep::say(format!("{over}: {ENDED}"))));
     let errors = snapshot.content.as_ref().map_or(0, |content| content.report().count(Severity::Error));
     if let (Some(path), true) = (&file, errors > 0) {
-        steps.push(NextStep::command("to see the errors that the check finds", ["robotsd", "check", path]));
+        steps.push(NextStep::command("to see the errors in the robots.txt", ["robotsd", "check", path]));
     }
     let is_wrong = |kind| status.state_problem(kind).is_some();
     if [ProblemKind::Save, ProblemKind::Switch, ProblemKind::History].into_iter().any(is_wrong) {

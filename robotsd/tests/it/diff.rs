@@ -11,7 +11,7 @@ fn one_file_is_compared_with_that_of_the_folder() {
     let both = folder.run(["diff", "robots.txt", "new.txt"]).succeeded();
     let output = folder.run(["diff", "new.txt"]);
     assert_eq!(output.out, both);
-    assert_has(&output.error, &["OLD is the robots.txt in this folder"]);
+    assert_has(&output.error, &["OLD is not given, so it is the robots.txt in this folder"]);
     for (one, said) in [
         (
             "./robots.txt",
@@ -19,7 +19,7 @@ fn one_file_is_compared_with_that_of_the_folder() {
         ),
         (
             "https://example.com",
-            "NEW must be the file that will be served next: write robotsd diff https://example.com robots.txt",
+            "NEW is the file that will be served next, so it cannot be a URL: to compare the served file with the local one, write robotsd diff https://example.com robots.txt",
         ),
     ] {
         assert_has(folder.run(["diff", one]).failed(2), &[said]);
@@ -33,7 +33,7 @@ fn an_empty_old_file_from_standard_input_is_reported() {
     let diff =
         |old: &str| run_with(robotsd().current_dir(folder.path()).args(["diff", "-", "new.txt"]), old.as_bytes());
     let ended = diff("").ends_with(0);
-    assert_has(ended.error, &["OLD, from standard input, is empty: it allows everything\n"]);
+    assert_has(ended.error, &["OLD, which was read from standard input, is empty and therefore allows everything\n"]);
     assert_lacks(diff(OLD).ends_with(0).error, &["is empty"]);
 }
 

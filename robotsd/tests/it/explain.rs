@@ -215,7 +215,7 @@ fn a_missing_argument_is_reported_with_every_way_to_name_it() {
     for (arguments, want) in [
         (
             &["f", "--user-agent", "GPTBot", "/"][..],
-            "\"f\" is a file, not a URL: if it is the robots.txt, write --robots f",
+            "\"f\" is a file, not a URL: if this file is the robots.txt, write --robots f",
         ),
         (&["--user-agent", "GPTBot", "/"], usual),
         (&["--robots", "f", "/"], "name one with --user-agent NAME, or with --token TOKEN"),
@@ -267,8 +267,7 @@ fn a_registered_token_has_the_further_groups_of_its_crawler() {
             "Googlebot-Image",
             "/g",
             "reference",
-            "Googlebot-Image may fetch /g: no rule in the group for every other crawler (`*`) matches\n  agent:  the token \
-             Googlebot-Image, used as given\n",
+            "Googlebot-Image may fetch /g: no rule in the group for every other crawler (`*`) matches\n  agent:  the token Googlebot-Image, which the registry does not contain\n",
         ),
     ] {
         let (out, _) = explain(&folder, &["--token", token, "--reading", reading, url]);
@@ -333,9 +332,9 @@ f --user-agent GPTBOT /drafts/x
 f --user-agent GPTBOT /drafts/open
     GPTBot may fetch /drafts/open: line 4, `Allow: /drafts/open`, in the group for GPTBot
 f --user-agent GPTBOT /a
-    GPTBot may fetch /a: no rule in the group for GPTBot matches; `*` would have disallowed it, line 7
+    GPTBot may fetch /a: no rule in the group for GPTBot matches; the group for `*` would have disallowed the path (line 7)
 f --user-agent GPTBOT /b/../a
-    GPTBot may fetch /b/../a: no rule in the group for GPTBot matches; `*` would have disallowed it, line 7
+    GPTBot may fetch /b/../a: no rule in the group for GPTBot matches; the group for `*` would have disallowed the path (line 7)
 f --user-agent GPTBOT /b
     GPTBot may fetch /b: no rule in the group for GPTBot matches
 f --user-agent GPTBOT --method POST /a
@@ -345,7 +344,7 @@ f --token CCBot /drafts/
 f --token foobot /a
     foobot may not fetch /a: line 7, `Disallow: /a`, in the group for every other crawler (`*`)
 f --token foobot /x/../a
-    foobot may not fetch /x/../a: line 7, `Disallow: /a`, in the group for every other crawler (`*`); servers may read the path as /a
+    foobot may not fetch /x/../a: line 7, `Disallow: /a`, in the group for every other crawler (`*`); servers may read this path as /a
 f --user-agent FIREFOX /a
     A browser may fetch /a: no group names it, and the group for `*` does not apply to it
 named --token foobot /a
@@ -497,8 +496,7 @@ fn a_word_without_a_scheme_or_a_slash_is_not_guessed() {
     let gptbot = ["explain", "--robots", "f", "--user-agent", "GPTBot"];
     // Nothing may be answered, not even about the arguments that are valid.
     let output = folder.run(gptbot.into_iter().chain(["/", "drafts/x"])).ends_with(2);
-    let want = "robotsd: \"drafts/x\" is neither a path nor a URL: write \"/drafts/x\" for the path, or \
-                \"https://HOST/drafts/x\" for a URL\n";
+    let want = "robotsd: \"drafts/x\" is neither a path nor a URL: write \"/drafts/x\" if you mean the path, or \"https://HOST/drafts/x\" if you mean a URL\n";
     assert_eq!((&*output.out, &*output.error), ("", want));
     for word in ["/drafts/x", "https://shop.test/drafts/x", "HTTP://user:pw@shop.test:80/drafts/x"] {
         let host = if word.starts_with('/') { "any that serves this robots.txt" } else { "shop.test" };

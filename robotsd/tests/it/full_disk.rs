@@ -165,7 +165,7 @@ fn lost_access_log_lines_are_a_problem_until_it_is_writable() {
             running.get("/robots.txt", FIREFOX);
             told
         };
-        let want = "access.log cannot be written: No space left on device (os error 28); lines are lost";
+        let want = "access.log cannot be written, so lines of the log are lost: No space left on device (os error 28)";
         wait_until("a problem", || asked(told().contains(want)));
         assert_has(running.command(&["status", "--problems"]).ends_with(1).out, &["problem:"]);
         disk.free();
@@ -191,7 +191,8 @@ fn events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_writt
             folder.with_config(&["enforce", "on"]);
             folder.with_config(&["status", "--json"]).json()["problems"].to_string()
         };
-        let want = "standard output cannot be written: No space left on device (os error 28); lines are lost";
+        let want =
+            "standard output cannot be written, so lines of the log are lost: No space left on device (os error 28)";
         wait_until("a problem", || told().contains(want));
         assert_has(unfolded(&folder.with_config(&["status", "--problems"]).ends_with(1).out), &[want]);
         disk.free();

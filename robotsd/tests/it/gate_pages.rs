@@ -155,7 +155,7 @@ fn broken_sitemaps_are_named_and_delay_nothing() {
     let note = running.event("gate");
     assert_has(
         message(&note),
-        &["own.xml: all of its pages are on other hosts", "sitemap.xml: the document is not a sitemap"],
+        &["own.xml: all pages in this list are on other hosts", "sitemap.xml: the document is not a sitemap"],
     );
     goes_live(&folder, &running, ACCIDENT);
 }

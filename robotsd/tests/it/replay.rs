@@ -257,16 +257,16 @@ fn a_report_begins_with_the_crawlers_and_the_effect_of_refusing() {
     let replay = Replay::of(log());
     let said =
         ["\nwith mode = \"refuse\", 1 of these would be refused; 1 would be only tagged, as for search engines that \
-                 people use\n  Googlebot: 33 % disallowed, by /cart; none of these verified\n  \
-                 GPTBot: 50 % disallowed, by /drafts/; none of these verified\n"];
+                 people use\n  Googlebot: 33 % disallowed, by /cart; none of these requests is verified\n  \
+                 GPTBot: 50 % disallowed, by /drafts/; none of these requests is verified\n"];
     assert_has(replay.text(&[]), &said);
-    let lead = "<ul class=\"lead\"><li>Googlebot: 33 % disallowed, by /cart; none of these verified</li>\n<li>GPTBot";
+    let lead = "<ul class=\"lead\"><li>Googlebot: 33 % disallowed, by /cart; none of these requests is verified</li>\n<li>GPTBot";
     let figure = "<span>Refused by mode = &quot;refuse&quot;</span><b>1</b><small>1 of search engines only tagged: \
      allowed, but marked</small>";
     assert_has(replay.html(&[]), &[lead, figure]);
     assert_has(
         replay.text(&["--against", "new.txt"]),
-        &["\n  Googlebot: 33 % newly disallowed, by /drafts/; none of these verified\n"],
+        &["\n  Googlebot: 33 % newly disallowed, by /drafts/; none of these requests is verified\n"],
     );
     // The policy of a site may refuse search engines, too.
     let config = Config::new().files_of("shop").tables("[site.modes]\n\"index\" = \"refuse\"");
@@ -550,7 +550,7 @@ fn fields_missing_in_a_log_are_reported() {
         let is_nameless = !log.contains(GPTBOT);
         let replay = Replay::by("User-agent: *\nDisallow: /cart\n", log);
         let output = replay.run(form, &[]).ends_with(if is_nameless { 2 } else { 0 });
-        let says_nothing = "no request in the logs has a User-Agent, so the report cannot tell anything about crawlers";
+        let says_nothing = "no request in the logs has a User-Agent, so crawlers cannot be recognised";
         assert_eq!(output.error.contains(says_nothing), is_nameless, "{output:?}");
         output.out
     };
@@ -570,7 +570,7 @@ fn fields_missing_in_a_log_are_reported() {
 
     let timeless =
         format!("{{\"remote_addr\":\"-\",\"request\":\"GET /a HTTP/1.1\",\"http_user_agent\":\"{GPTBOT}\"}}\n");
-    let want = "all requests have no readable time, so it is unknown which came before --effective-from\n";
+    let want = "all requests have no readable time, so it is not known whether they came before --effective-from\n";
     assert_has(say(&timeless.repeat(7), "text"), &[want]);
     let unaddressed = line("-", 4, "/a", "-", GPTBOT).repeat(7);
     assert_has(say(&(timeless + &unaddressed), "text"), &["\n1 request has no readable time, so "]);
@@ -797,7 +797,7 @@ fn the_order_of_commits_counts_whatever_their_dates_and_user_settings() {
     commit(7);
     let report = replay("site/pages");
     assert_eq!(since(&report), ["2026-11-07T00:00:00Z"]);
-    assert_has(report["history"]["left_out"].to_string(), &["the file is a link in that version"]);
+    assert_has(report["history"]["left_out"].to_string(), &["in that version, the file is a symbolic link"]);
 
     folder.write("site/pages/robots.txt", NEW);
     commit(8);
@@ -829,7 +829,7 @@ fn the_newest_versions_of_a_long_history_count_and_the_report_says_so() {
     let report = ended.json();
     assert_eq!(since(&report).len(), 512);
     assert_eq!(since(&report).last(), Some(&"2023-11-14T22:21:54Z"));
-    assert_has(report["history"]["left_out"].to_string(), &["are left out: at most 512 versions are read"]);
+    assert_has(report["history"]["left_out"].to_string(), &["are left out: only 512 versions are read"]);
 }
 
 #[test]
@@ -837,7 +837,8 @@ fn an_invalid_history_is_refused_with_the_expected_form() {
     let page = "<!DOCTYPE html><html><body>User-agent: *</body></html>";
     let files = [("old/one.txt", ROBOTS), ("pages/2026-10-01.html", page), ("robots-2026-10-01.txt", NEW)];
     let folder = folder(&[&files[..], &[("log", &log())]].concat());
-    for (path, want) in [("old", "no file in it has a date in its name"), ("pages", "pages/2026-10-01.html:1")] {
+    for (path, want) in [("old", "no file in this folder has a date in its name"), ("pages", "pages/2026-10-01.html:1")]
+    {
         let said = folder.run(["replay", "log", "--history", path]).failed(2);
         assert_has(
             said,
@@ -865,7 +866,7 @@ fn a_report_with_a_history_begins_with_the_judgements() {
     );
     assert_has(&text, &["\n  2 names not judged (not verified: anyone could have sent these requests): "]);
     let requests = text.find("6 requests").unwrap();
-    let note = "robots-2026-10-01.txt); the counts below use one robots.txt for all requests\n";
+    let note = "robots-2026-10-01.txt); the counts below use a single robots.txt for all requests\n";
     assert!(text.find(note).unwrap() < requests, "{text}");
     let page = folder.run([&history[..], &["--format", "html"]].concat()).out;
     assert!(page.find("no crawler is judged").unwrap() < page.find("6 requests").unwrap());
@@ -922,7 +923,10 @@ fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
         let mut command = folder.robotsd();
         run(command.args(["replay", "log", "--history"]).args(arguments).env("PATH", "")).failed(2)
     };
-    assert_has(without(&["site/pages"]), &["the command git is missing", "install git, or name dated files"]);
+    assert_has(
+        without(&["site/pages"]),
+        &["the command git is not installed", "install git, or name files with a date"],
+    );
     assert_has(without(&["site/none.txt"]), &["site/none.txt: No such file"]);
     // Files with dates in their names need no git.
     folder.write("old/robots-2026-10-01.txt", ROBOTS);

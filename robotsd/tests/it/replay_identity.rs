@@ -161,19 +161,19 @@ fn impostors_have_a_section_in_text_and_page() {
         line("1.2.3.4", NOON, "/", MYBOT),
     ];
     let parts = [
-        "\nby the lists of 2026-11-20:\n           1  came from addresses that their operators publish (0 disallowed)\n           1  could be \
-         anyone's (0 disallowed)\n           1  came from addresses that do not belong to their operators (1 disallowed)\n",
+        "\nby the lists of 2026-11-20:\n           1  came from addresses that the operators of the crawlers publish (0 disallowed)\n           1  could be \
+         anyone's (0 disallowed)\n           1  came from addresses that do not belong to the operators of the crawlers (1 disallowed)\n",
         "\nGooglebot           1         1           0      0 %  ",
         "\nMyBot               1         -           0      0 %  ",
         "\nimpostors of                requests  disallowed  from\n",
         "\nGooglebot                          1           1  198.51.100.0/24 (1)\n",
         "\nimpostors of Googlebot: what is disallowed, by rule and path\n           1  robots.txt:2: disallow /cart\n",
-        "\nwhy requests could be anyone's\n           1  the operator publishes no complete list of addresses",
+        "\nwhy requests could be anyone's\n           1  the operators publish no complete lists of addresses",
     ];
     assert_has(site.replay(&log, "text", &[]).out, &parts);
     let parts = [
         "<h2>Who sent them</h2>",
-        "<span class=\"name\">1 came from addresses that do not belong to their operators</span>",
+        "<span class=\"name\">1 came from addresses that do not belong to the operators of the crawlers</span>",
         "<h3>Impostors <small>1 request, 100 % disallowed</small></h3>",
         "<b>Impostors of Googlebot</b>",
         "<dt>From</dt><dd>198.51.100.0/24 (1)</dd>",
@@ -196,12 +196,18 @@ fn a_headline_names_unverified_requests_and_puts_them_last() {
         lines.collect::<Vec<_>>()
     };
     let mybot = "MyBot: 100 % disallowed, by /cart".to_owned();
-    assert_eq!(lead(&log), [mybot.clone(), "Googlebot: 20 % disallowed, by /cart; none of these verified".to_owned()]);
+    assert_eq!(
+        lead(&log),
+        [mybot.clone(), "Googlebot: 20 % disallowed, by /cart; none of these requests is verified".to_owned()]
+    );
     log.push(line("66.249.66.1", NOON, "/cart", GOOGLEBOT));
-    assert_eq!(lead(&log), ["Googlebot: 33 % disallowed, by /cart; 1 of these 2 not verified".to_owned(), mybot]);
+    assert_eq!(
+        lead(&log),
+        ["Googlebot: 33 % disallowed, by /cart; 1 of these 2 requests are not verified".to_owned(), mybot]
+    );
     assert_has(
         site.replay(&log, "html", &[]).out,
-        &["<li>Googlebot: 33 % disallowed, by /cart; 1 of these 2 not verified</li>"],
+        &["<li>Googlebot: 33 % disallowed, by /cart; 1 of these 2 requests are not verified</li>"],
     );
 }
 
@@ -449,7 +455,7 @@ fn name_lookups_require_files_and_resolvers() {
     let site = Site::new();
     site.write("log", "");
     let say = |arguments: &[&str]| site.with_config(&[&["replay"], arguments].concat());
-    let want = "robotsd: --rdns reads the logs twice, but - can be read only once: save it as a file\n";
+    let want = "robotsd: --rdns reads the logs twice, but - can be read only once: save this log as a file\n";
     assert_eq!(say(&["-", "--rdns"]).failed(2), want);
     let error = say(&["log", "--rdns", "--resolver", "dns.example"]).failed(2);
     assert_has(error, &["write an address, such as 192.0.2.53 or [2001:db8::53]:5353"]);
@@ -470,5 +476,5 @@ fn an_interrupt_ends_the_look_ups_and_not_the_report() {
     assert!(signal("INT", child.id()));
     let output = Ended::from(child.wait_with_output().unwrap()).ends_with(0);
     assert_eq!(split(&output.json(), "YandexBot"), [0, 200, 0]);
-    assert_has(output.error, &[" addresses were not looked up, and count as claimed"]);
+    assert_has(output.error, &[" addresses were not looked up, so their requests count as claimed"]);
 }

@@ -129,7 +129,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
 
 #[test]
 fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
-    const SIZE: &str = ": it is larger than 50 MiB";
+    const SIZE: &str = ": the sitemap is larger than 50 MiB";
     let mib = |begin: &str, octet: u8| {
         let mut octets = begin.as_bytes().to_vec();
         octets.resize(1 << 20, octet);
@@ -142,8 +142,8 @@ fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
     let mut bursting: Vec<(Vec<u8>, &str)> = vec![
         (of("", b' '), SIZE),
         ([gzip(good.as_bytes()), gzip(b"").repeat(10_000), gzip(b"<")].concat(), ":1:45: syntax error"),
-        (gzip(good.as_bytes())[..30].to_vec(), ": it cannot be decompressed: "),
-        ([gzip(good.as_bytes()), b"garbage".to_vec()].concat(), ": it cannot be decompressed: "),
+        (gzip(good.as_bytes())[..30].to_vec(), ": the sitemap cannot be decompressed: "),
+        ([gzip(good.as_bytes()), b"garbage".to_vec()].concat(), ": the sitemap cannot be decompressed: "),
         (gzip("<a>".repeat(1 << 20).as_bytes()), ":1:100: elements are nested more than 32 levels deep"),
         (of("<urlset><a b=\"", b'x'), long),
         (of("<urlset><url><loc>", b'x'), long),
@@ -153,7 +153,7 @@ fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
         (of("<urlset><", b'n'), long),
         (of("<urlset>&", b'n'), long),
         (of("https://a.test/", b'n'), long),
-        (b"\xFF\xFE<\0u\0r\0l\0".to_vec(), ": the sitemap is UTF-16: write it as UTF-8"),
+        (b"\xFF\xFE<\0u\0r\0l\0".to_vec(), ": the sitemap is UTF-16: save it as UTF-8"),
     ];
     if is_long() {
         // Millions of empty gzip members. If decompressing them is slow, the time limit must apply.

@@ -134,7 +134,7 @@ fn some_of(kind: ObjectionKind, count: usize, texts: impl Iterator<Item = String
     let mut objections: Vec<_> = texts.take(SHOWN).map(|text| Objection::new(kind, text)).collect();
     if count > objections.len() {
         let more = count - objections.len();
-        objections.push(Objection::new(kind, format!("{more} more of this kind")));
+        objections.push(Objection::new(kind, format!("{more} more objections of this kind")));
     }
     objections
 }

@@ -193,6 +193,10 @@ mod tests {
         fs::write(folder.path().join(SWITCH), "o\0\0").expect("written");
         let (enforcement, problem) = Disk::default().read_switch(folder.path());
         assert_eq!(enforcement, Enforcement::Off);
-        assert!(problem.expect("a problem").ends_with("the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\""));
+        assert!(
+            problem
+                .expect("a problem")
+                .ends_with("the file contains neither \"on\" nor \"off\", so enforcement counts as \"off\"")
+        );
     }
 }

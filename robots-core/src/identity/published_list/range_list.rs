@@ -142,7 +142,7 @@ fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
     }
     let entries = object.get("prefixes").and_then(Value::as_array).ok_or_else(|| {
         let keys: Vec<_> = object.keys().take(4).map(|key| key.chars().take(32).collect::<String>()).collect();
-        no_prefixes("it has no `prefixes` array", &format!("its keys are {keys:?}"))
+        no_prefixes("without an array `prefixes`", &format!("its keys are {keys:?}"))
     })?;
     if entries.len() > MAX_PREFIXES {
         let message =

@@ -122,7 +122,9 @@ fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let (questions, was) = if failed == 1 { ("question", "was") } else { ("questions", "were") };
-    complain(&format_args!("{failed} {questions} {was} not answered: see \"error\" in the output"));
+    complain(&format_args!(
+        "{failed} {questions} {was} not answered: the field \"error\" in the output contains the reason"
+    ));
     Ok(ExitCode::from(FAILED))
 }
 
@@ -213,7 +215,9 @@ impl ExplainArgs {
         let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
         if let Some(file) = self.urls.iter().find(is_file).filter(|_| self.robots.is_none() && !self.site.has_config())
         {
-            return Err(format!("{file:?} is a file, not a URL: if it is the robots.txt, write --robots {file}"));
+            return Err(format!(
+                "{file:?} is a file, not a URL: if this file is the robots.txt, write --robots {file}"
+            ));
         }
         if self.user_agent.is_empty() && self.token.is_empty() {
             let fault = "no crawler is named: name one with --user-agent NAME, or with --token TOKEN to explain only \
@@ -265,15 +269,15 @@ impl ExplainArgs {
 fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<()> {
     for name in user_agents {
         let shown = printable(name);
-        let token = "use --token to explain the file for this name";
+        let token = "use --token to explain what the file means for this name";
         let unknown = evaluator.unknown_name(name, None);
         if let Some((unknown, hint)) = unknown.as_ref().and_then(|unknown| Some((unknown, unknown.hint()?))) {
             return Err(io::Error::other(format!("--user-agent {shown:?}: {}: {hint} Or {token}", unknown.fault())));
         }
         if evaluator.is_word_of_no_crawler(name) && evaluator.resolve(name).1.first().class() == Class::NonBrowser {
             return Err(io::Error::other(format!(
-                "--user-agent {shown:?}: it is neither the name of a crawler nor a whole header: write the \
-                 header as sent, or {token}"
+                "--user-agent {shown:?}: this is neither the name of a crawler nor a whole User-Agent header: write \
+                the whole header, or {token}"
             )));
         }
     }

@@ -36,7 +36,9 @@ impl ExplainedRequest<'_> {
                 let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
                 Some(format!("the token of {crawler}; obeys {tokens}", tokens = tokens.join(", then ")))
             }
-            Requester::Token { name, crawler: None, .. } => Some(format!("the token {name}, used as given")),
+            Requester::Token { name, crawler: None, .. } => {
+                Some(format!("the token {name}, which the registry does not contain"))
+            }
             Requester::Agents { .. } => self.explanation.agent().map(|agent| agent.to_string()),
         }
     }
@@ -100,7 +102,9 @@ impl ExplainedRequest<'_> {
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);
-        star.map_or_else(String::new, |rule| format!("; `*` would have disallowed it, line {line}", line = rule.line()))
+        star.map_or_else(String::new, |rule| {
+            format!("; the group for `*` would have disallowed the path (line {line})", line = rule.line())
+        })
     }
 
     fn without_group(&self) -> String {
@@ -116,7 +120,7 @@ impl ExplainedRequest<'_> {
                 // the message contains the rule of that group.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
-                        format!(", though {rule}, is for every crawler without a group", rule = rule_line(rule))
+                        format!(", although {rule}, is for every crawler without a group", rule = rule_line(rule))
                     });
                     let who = if self.site.is_configured() { "the config" } else { "robotsd by default" };
                     format!("no group names it, and {who} does not apply `*` to {category} agents{though}")
@@ -211,7 +215,7 @@ fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
         return String::new();
     }
     match trace.and_then(Trace::deciding) {
-        Some(deciding) => format!("; servers may read the path as {path}", path = printable(&deciding.path)),
+        Some(deciding) => format!("; servers may read this path as {path}", path = printable(&deciding.path)),
         None => String::new(),
     }
 }

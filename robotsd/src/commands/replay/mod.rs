@@ -73,7 +73,7 @@ const NO_LINE: &str = "no line of the logs could be read as a request. Supported
                        forward them; if the format is not detected, name it with --log-format";
 
 /// Error message for logs without any User-Agent.
-const NO_AGENT: &str = "no request in the logs has a User-Agent, so the report cannot tell anything about crawlers";
+const NO_AGENT: &str = "no request in the logs has a User-Agent, so crawlers cannot be recognised";
 
 /// Error message for logs whose lines are those of a server's error log.
 const ERROR_LOG: &str = "these are error logs, which contain few requests and no User-Agent: name the server's \
@@ -320,7 +320,7 @@ impl ReplayArgs {
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(
-                "--rdns reads the logs twice, but {log} can be read only once: save it as a file",
+                "--rdns reads the logs twice, but {log} can be read only once: save this log as a file",
                 log = printable_path(log)
             )));
         }

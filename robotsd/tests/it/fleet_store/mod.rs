@@ -376,7 +376,11 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         let page = fleet.replicas[1].running.command(&["fleet", "status"]).ends_with(1).out;
         assert_has(
             unfolded(&page),
-            &["not since the start of the replica: its own copy of the document is used", "stale since its start", "shop is stale"],
+            &[
+                "not since the start of the replica: its own copy of the document is used",
+                "stale since its start",
+                "shop is stale",
+            ],
         );
         // The other replicas must be shown as they were at the last successful read.
         fleet.replicas[0].becomes("stale");
