@@ -298,7 +298,7 @@ pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     let refused =
         |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", folder.display())));
     if !found.is_dir() {
-        return refused("the runtime folder is not a folder");
+        return refused("the path of the runtime folder is not a folder");
     }
     if found.uid() != 0 && found.uid() != rustix::process::geteuid().as_raw() {
         return refused("the runtime folder belongs to another user");

@@ -286,7 +286,10 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
 /// Starts a new process that replaces this one, and waits for the outcome.
 async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
-    let report = state.upgrade().await.ok_or_else(|| AdminReply::unavailable("this process is starting or ending"))?;
+    let report = state
+        .upgrade()
+        .await
+        .ok_or_else(|| AdminReply::unavailable("this process is starting or ending: try again"))?;
     let mut reply = AdminReply::json(&report);
     reply.error = (report.state == "failed").then_some(report.message);
     Ok(reply)

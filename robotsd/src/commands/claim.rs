@@ -98,7 +98,7 @@ impl NotedEvidence<'_> {
     fn shown_origin(&self, url: &str, copy: &ListCopy) -> String {
         match (copy.confirmed, copy.fetched, self.places.own_copy(url)) {
             (Some(confirmed), _, _) => format!("saved, confirmed {}", rfc3339(confirmed)),
-            (_, Some(day), _) => format!("the embedded copy of {day}"),
+            (_, Some(day), _) => format!("the copy of {day} that is built into robotsd"),
             (_, _, Some(path)) => format!("the copy {}", path.display()),
             _ => copy.origin.to_owned(),
         }

@@ -89,7 +89,9 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         return conclude(&report, None, running);
     }
     match rested {
-        Ok(report) => conclude(&report, Some(&format!("{unreachable}; this takes effect at the next start")), running),
+        Ok(report) => {
+            conclude(&report, Some(&format!("{unreachable}; the change takes effect at the next start")), running)
+        }
         Err(message) if unreachable.contains(&message) => Err(refusal(unreachable)),
         Err(message) => Err(refusal(format_args!("{unreachable}; {message}"))),
     }

@@ -134,8 +134,8 @@ fn blocking_the_whole_site_is_not_reported_as_one_path() {
         (
             "Disallow:",
             "Disallow: /\nAllow: /$",
-            "- disallowed now  all that no other rule allows  new:2: disallow /; was no rule",
-            "all but the exceptions is disallowed now",
+            "- disallowed now  all paths that no other rule allows  new:2: disallow /; was no rule",
+            "the site except for some paths is disallowed now",
         ),
     ] {
         let [old, new] = [old, new].map(|rules| format!("User-agent: *\n{rules}\n"));

@@ -393,7 +393,7 @@ fn many_crawlers_and_urls_are_a_table() {
         folder.run(fixed.into_iter().chain(agents.split(' ')))
     };
     let headers = "--user-agent GPTBot --user-agent Googlebot";
-    let want = "GPTBot     Googlebot  URL\nno (3)     yes        /drafts/x\nyes        no (6)     /a,b\nno (N): line N of f disallows it\n";
+    let want = "GPTBot     Googlebot  URL\nno (3)     yes        /drafts/x\nyes        no (6)     /a,b\nno (N): line N of f disallows the URL\n";
     assert_eq!(table("matrix", headers).succeeded(), want);
     let both = table("csv", &format!("{headers} --token =cmd"));
     assert_eq!((both.code, &*both.out), (Some(2), ""), "crawlers are named by headers or by tokens");

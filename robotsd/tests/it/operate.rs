@@ -590,7 +590,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     let command = |arguments: &[&str]| folder.configured([arguments, &["--config"]].concat());
     let done = |arguments: &[&str]| {
         let said = unfolded(&command(arguments).succeeded());
-        assert_has(&said, &["no running robotsd uses this config", "this takes effect at the next start"]);
+        assert_has(&said, &["no running robotsd uses this config", "the change takes effect at the next start"]);
         said
     };
     let failed = |arguments: &[&str], want: &str| {

@@ -160,8 +160,8 @@ fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
 fn what(change: &Change, style: NameStyle) -> String {
     match (change.breadth, change.access) {
         (Breadth::Site, _) => "the whole site".to_owned(),
-        (Breadth::Rest, Access::Disallow) => "all that no other rule allows".to_owned(),
-        (Breadth::Rest, Access::Allow) => "all that no other rule disallows".to_owned(),
+        (Breadth::Rest, Access::Disallow) => "all paths that no other rule allows".to_owned(),
+        (Breadth::Rest, Access::Allow) => "all paths that no other rule disallows".to_owned(),
         _ => style(&change.path),
     }
 }
@@ -210,7 +210,7 @@ fn totals(effects: &[Effect]) -> String {
         .collect();
     let mut parts: Vec<String> = Vec::new();
     for (access, state) in [(Access::Disallow, "disallowed"), (Access::Allow, "allowed")] {
-        for (breadth, site) in [(Breadth::Site, "the whole site"), (Breadth::Rest, "all but the exceptions")] {
+        for (breadth, site) in [(Breadth::Site, "the whole site"), (Breadth::Rest, "the site except for some paths")] {
             let is_one = |change: &Change| change.access == access && change.breadth == breadth;
             let affected: Vec<_> = effects.iter().filter(|effect| effect.changes.iter().any(is_one)).collect();
             if affected.is_empty() {

@@ -202,7 +202,7 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
         }
     }
     if format == ExplainFormat::Matrix {
-        writeln!(out, "no (N): line N of {file} disallows it", file = printable(&file))?;
+        writeln!(out, "no (N): line N of {file} disallows the URL", file = printable(&file))?;
     }
     out.flush()?;
     Ok(if rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })

@@ -21,7 +21,10 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         return Err(RequestRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"));
     }
     if head.headers.len() > limits.fields {
-        return Err(RequestRefusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many header fields"));
+        return Err(RequestRefusal::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "the request has too many header fields",
+        ));
     }
     check_target(head, limits)?;
     // Most requests have none of the four fields that are checked below, so one pass over the names

@@ -18,7 +18,7 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     let mut named = head.headers.get_all(HOST).iter();
     let host = named.next();
     if named.next().is_some() {
-        return Err(RequestRefusal::bad_request("more than one Host field"));
+        return Err(RequestRefusal::bad_request("the request has more than one Host field"));
     }
     if host.is_some_and(|host| !is_valid(host.as_bytes())) {
         return Err(RequestRefusal::bad_request("invalid Host"));
@@ -35,7 +35,7 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
         };
     };
     if !head.uri.scheme_str().is_some_and(|scheme| matches!(scheme, "http" | "https")) {
-        return Err(RequestRefusal::bad_request("the target is not an http URL"));
+        return Err(RequestRefusal::bad_request("the request target is not an http URL"));
     }
     let authority = authority.as_str();
     if !is_valid(authority.as_bytes()) {
