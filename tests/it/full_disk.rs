@@ -179,7 +179,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert_eq!(status.state_problems.iter().map(|problem| &*problem.text).collect::<Vec<_>>(), [save, history]);
         // The events have the same wording. The history may have been reported when one entry waited.
         site.wait_for_report(&format!("shop: {save}"));
-        let of_first = history.replace("2 entries are", "1 entry is");
+        let of_first = history.replace("2 entries of the history are", "1 entry of the history is");
         site.wait_for_one_of([history, &of_first].map(|text| format!("shop: {text}")).each_ref().map(String::as_str));
         let written = fs::read_to_string(site.own().join("state.json")).unwrap();
         assert!(!written.contains(&VersionHash::of(THIRD.as_bytes()).to_string()));

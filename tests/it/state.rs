@@ -561,7 +561,7 @@ fn an_unwritable_record_is_reported_and_the_state_is_not_rewritten_for_it() {
     assert!(matches!(outcome, ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{outcome:?}");
     assert!(!state.flush());
     let problem = live.status().state_problem(ProblemKind::Save).unwrap().to_owned();
-    let want = format!("{}: cannot be written: ", record.display());
+    let want = format!("{}: the file cannot be written: ", record.display());
     assert!(problem.starts_with(&want), "{problem}");
     let effect = "; if later versions cannot be saved, either, a restart forgets them; the write is retried";
     assert!(problem.ends_with(effect), "{problem}");

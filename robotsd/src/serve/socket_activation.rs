@@ -173,7 +173,7 @@ impl InheritedSockets {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();
         Err(format!(
-            "{address}: the supervisor passed a socket for this address{called}, but no [[listener]] and no [admin] \
+            "{address}: the supervisor passed a socket for this address{called} but no [[listener]] and no [admin] \
             address uses it: add a listener, or remove the socket from the .socket unit",
             address = socket.place
         ))
