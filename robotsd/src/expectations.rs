@@ -182,7 +182,7 @@ mod tests {
             ),
             (
                 "[[allow]]\nagents = [\"a\"]\npaths = [\"x\"]\n",
-                "e.toml:3:10: \"x\" is neither a path nor a URL: write \"/x\" if you mean the path, or \"https://HOST/x\" if you mean a URL",
+                "e.toml:3:10: \"x\" could be a path or a URL: write \"/x\" if you mean the path, or \"https://HOST/x\" if you mean a URL",
             ),
             (
                 "[[allow]]\nagents = [\" \"]\npaths = [\"/\"]\n",

@@ -233,7 +233,7 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
             "{{{{{name}}}}} is inside a tag: use the placeholder between tags, or in the quotes of an attribute"
         )),
         HtmlContext::Raw { name: element } => Err(format!(
-            "{{{{{name}}}}} is inside <{element}>, where its value cannot be escaped: use the placeholder outside of this element"
+            "{{{{{name}}}}} is inside <{element}>, and values cannot be escaped in this element: use the placeholder outside of it"
         )),
         HtmlContext::Comment => Err(format!("{{{{{name}}}}} is inside a comment: use the placeholder outside of it")),
     }
@@ -402,7 +402,7 @@ mod tests {
                 "<script>x=\"{{line}}\"",
                 Html,
                 "{{line}}",
-                "{{line}} is inside <script>, where its value cannot be escaped",
+                "{{line}} is inside <script>, and values cannot be escaped in this element",
             ),
             ("<style>{{agent}}", Html, "{{agent}}", "{{agent}} is inside <style>"),
             ("<!-- {{agent}} -->", Html, "{{agent}}", "{{agent}} is inside a comment"),

@@ -118,11 +118,11 @@ fn without_scheme(word: &str) -> String {
     if begins_with_host(word) {
         let url = format!("https://{word}");
         return format!(
-            "{word:?} is neither a path nor a URL: write {url:?} if you mean the URL, or {path:?} if you mean a path"
+            "{word:?} could be a path or a URL: write {url:?} if you mean the URL, or {path:?} if you mean a path"
         );
     }
     let url = format!("https://HOST/{word}");
-    format!("{word:?} is neither a path nor a URL: write {path:?} if you mean the path, or {url:?} if you mean a URL")
+    format!("{word:?} could be a path or a URL: write {path:?} if you mean the path, or {url:?} if you mean a URL")
 }
 
 #[cfg(test)]

@@ -159,14 +159,12 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
     let beside = heard.len().saturating_sub(missing.len());
     if missing.is_empty() {
         missing.extend(
-            heard
-                .iter()
-                .map(|name| format!("{name}: fleet.replicas contains no address at which this replica answers")),
+            heard.iter().map(|name| format!("{name}: this replica does not answer at any address in fleet.replicas")),
         );
     } else if beside > 0 {
         let names: Vec<_> = heard.iter().map(|name| name.as_str()).collect();
         missing.push(format!(
-            "{beside} of {names}: fleet.replicas contains no address at which they answer",
+            "{beside} of {names}: these replicas do not answer at any address in fleet.replicas",
             names = names.join(", ")
         ));
     }

@@ -165,8 +165,8 @@ impl EvaluatedExpectations<'_> {
                 has_slips |= is_slip;
             } else if evaluator.is_word_of_no_crawler(text) {
                 complain(&format_args!(
-                    "{path}:{line}:{column}: {text:?} is not a crawler's name and is read as a User-Agent header, to \
-                    which no group applies: write the name of a crawler, or \"*\" for a crawler that no group names",
+                    "{path}:{line}:{column}: {text:?} is not a crawler's name and is read as a User-Agent header, so \
+                    no group applies: write the name of a crawler, or \"*\" for a crawler that no group names",
                     text = text.trim()
                 ));
             }

@@ -104,8 +104,8 @@ impl IncludePattern {
     fn of(written: &Spanned<PathBuf>, config: &Path) -> Result<Self, Fault> {
         let wrong = || {
             written.fault(
-                "this is not a valid pattern for files: write a folder and a file name, with \"*\" only in \
-                the file name, such as \"sites.d/*.toml\"",
+                "this is not a valid pattern for files: write folder and file name, with \"*\" only in the file \
+                name, such as \"sites.d/*.toml\"",
             )
         };
         let path = written.get_ref();

@@ -192,9 +192,9 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
             Some(written.fault(message).help(format!("chmod o= {shown}")))
         }
         Ok(_) => None,
-        Err(why) => Some(
-            written.fault(format!("{shown}: {why}; the file contains {what}, without which the request is not sent")),
-        ),
+        Err(why) => Some(written.fault(format!(
+            "{shown}: {why}; robotsd needs this file for {what}, and does not send the request without it"
+        ))),
     }
 }
 
@@ -304,7 +304,7 @@ fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fau
         if !path.is_dir() {
             return Some(root.fault(format!("the folder {shown} does not exist")));
         }
-        let help = "list only folders in which every file may be published".to_owned();
+        let help = "list only folders that contain nothing but files that may be published".to_owned();
         let fault = || {
             root.fault(format!(
                 "{shown} contains this config, so every included file could use the secrets of the config"

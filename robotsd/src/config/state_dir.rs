@@ -52,7 +52,7 @@ fn unusable(path: &Path) -> Option<String> {
         return Some(format!("{shown} is mounted read-only"));
     }
     is_of_kernel(there).then(|| {
-        format!("{shown} is on a file system of the kernel, such as /proc, in which programs cannot create files")
+        format!("{shown} is on a file system of the kernel, such as /proc, and programs cannot create files there")
     })
 }
 

@@ -44,7 +44,7 @@ impl DocumentState {
             Self::WentBack(entries) => (
                 ReplicaState::WentBack,
                 format!(
-                    "the store was reset to an earlier state, in which these entries are older or missing: {entries}",
+                    "the store was reset to an earlier state, so these entries are older or missing there: {entries}",
                     entries = entries.join(", ")
                 ),
             ),

@@ -195,7 +195,7 @@ impl HookScope {
 }
 
 fn is_admin(place: &str) -> String {
-    format!("{place} is an admin interface of robotsd, to which hooks must not send requests: write another url")
+    format!("{place} is an admin interface of robotsd, and hooks must not send requests to it: write another url")
 }
 
 /// Reports whether a connection to the address `to` may be accepted by the listener.

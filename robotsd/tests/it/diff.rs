@@ -344,7 +344,7 @@ fn an_unreadable_list_fails_and_is_named() {
         (["--sitemap", "page.html"], "page.html: the document is not a sitemap"),
         (["--sitemap", "none.xml"], "none.xml: No such file"),
         (["--sitemap", "ftp://a.example/1.xml"], "use http or https"),
-        (["--urls", "bad.txt"], "bad.txt:2:1: \"news/today\" is neither a path nor a URL"),
+        (["--urls", "bad.txt"], "bad.txt:2:1: \"news/today\" could be a path or a URL"),
         (["--log", "new.txt"], "no line of the logs is a request"),
         (["--log", "none.log"], "none.log: No such file"),
     ] {

@@ -200,7 +200,7 @@ fn an_unknown_crawler_is_reported_with_a_suggestion_and_the_assumption() {
         ("Bing", "did you mean \"bingbot\"? Or use --token"),
         ("Googelbot", "did you mean \"Googlebot\"?"),
         ("HuoseBot", "did you mean \"HouseBot\"?"),
-        ("Firefox", "neither the name of a crawler nor a whole header"),
+        ("Firefox", "neither the name of a crawler nor a whole User-Agent header"),
     ] {
         let ended = folder.run(["explain", "--robots", "f", "--user-agent", name, "/a"]);
         assert_eq!(ended.out, "", "{name}");
@@ -496,7 +496,7 @@ fn a_word_without_a_scheme_or_a_slash_is_not_guessed() {
     let gptbot = ["explain", "--robots", "f", "--user-agent", "GPTBot"];
     // Nothing may be answered, not even about the arguments that are valid.
     let output = folder.run(gptbot.into_iter().chain(["/", "drafts/x"])).ends_with(2);
-    let want = "robotsd: \"drafts/x\" is neither a path nor a URL: write \"/drafts/x\" if you mean the path, or \"https://HOST/drafts/x\" if you mean a URL\n";
+    let want = "robotsd: \"drafts/x\" could be a path or a URL: write \"/drafts/x\" if you mean the path, or \"https://HOST/drafts/x\" if you mean a URL\n";
     assert_eq!((&*output.out, &*output.error), ("", want));
     for word in ["/drafts/x", "https://shop.test/drafts/x", "HTTP://user:pw@shop.test:80/drafts/x"] {
         let host = if word.starts_with('/') { "any that serves this robots.txt" } else { "shop.test" };

@@ -490,7 +490,7 @@ fn an_unmatched_pattern_is_a_warning_and_an_invalid_one_an_error() {
     let said = folder.configured(["config", "check"]).failed(2);
     assert_has(
         said,
-        &["error: this is not a valid pattern for files: write a folder and a file name", "robotsd.toml:1:12"],
+        &["error: this is not a valid pattern for files: write folder and file name", "robotsd.toml:1:12"],
     );
     // A missing folder must not be treated like an empty folder.
     folder.configure(format!("{}{}", HEAD.replace("sites.d", "gone"), file("own")));

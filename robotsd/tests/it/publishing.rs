@@ -368,7 +368,7 @@ fn no_hook_reaches_the_admin_interface() {
     // This is known without resolving names, so it is reported before anything is served.
     let checked = folder.with_config(&["config", "check"]).ends_with(2);
     let said =
-        format!("127.0.0.1:{} is an admin interface of robotsd, to which hooks must not send requests", admin.port());
+        format!("127.0.0.1:{} is an admin interface of robotsd, and hooks must not send requests to it", admin.port());
     assert_has(&checked.error, &[&said, "team.toml:7:7", "robotsd.toml:"]);
     assert_eq!(checked.error.matches("is an admin interface of robotsd").count(), hosts.len() + 1 + replicas.len());
 

@@ -95,10 +95,7 @@ impl Objection {
         };
         Self::new(
             kind,
-            format!(
-                "{of} contains the unknown name {name:?}, which neither a crawler nor a group has: did you mean \
-                {meant}?"
-            ),
+            format!("{of} contains the name {name:?}, but no crawler and no group is called so: did you mean {meant}?"),
         )
     }
 

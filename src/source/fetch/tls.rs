@@ -167,7 +167,7 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
                 fault => format!("{fault:?}"),
             };
             let name = text.split(" {").next().unwrap_or(&text);
-            let mended = match name {
+            let remedy = match name {
                 "CaUsedAsEndEntity" => {
                     ": it is the certificate of an authority, not of a server; create a server certificate with basicConstraints=CA:FALSE"
                 }
@@ -179,7 +179,7 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let separated =
                 name.chars().flat_map(|char| [char.is_uppercase().then_some(' '), char.to_lowercase().next()]);
             let words: String = separated.flatten().collect();
-            format!("the certificate of the server cannot be used ({problem}){mended}", problem = words.trim_start())
+            format!("the certificate of the server cannot be used ({problem}){remedy}", problem = words.trim_start())
         }
     }
 }

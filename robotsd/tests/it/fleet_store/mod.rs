@@ -240,7 +240,7 @@ fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
         wait_until("the version of the second", || fleet.replicas[0].fleet()["replicas"][1]["sites"]["shop"] == short);
         let board = || fleet.says(&["board", "--fleet"]);
         fleet.reach(&[0, 1]);
-        let unasked = "Not counted: web-3: fleet.replicas contains no address at which this replica answers.";
+        let unasked = "Not counted: web-3: this replica does not answer at any address in fleet.replicas.";
         comes_to(board, 2, &["Counted: 2 of 3 replicas.", unasked]);
         fleet.reach(&[0, 1, 2]);
         comes_to(board, 0, &["Counted: 3 of 3 replicas."]);

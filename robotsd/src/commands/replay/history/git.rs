@@ -162,8 +162,8 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
     size.ok_or_else(|| {
         io::Error::other(format!(
             "the repository does not contain the file of commit {commit}: the repository is damaged, or a partial \
-            clone, for which robotsd fetches nothing. `git fsck` reports damage; if you trust the repository, `git \
-            log --patch -- FILE` fetches the versions"
+            clone (robotsd fetches nothing for it). `git fsck` reports damage; if you trust the repository, `git log \
+            --patch -- FILE` fetches the versions"
         ))
     })
 }

@@ -108,8 +108,8 @@ impl PastJudgements {
         let versions = newest.map(|newest| {
             let versions = counted(self.versions.len() as u64, "version");
             format!(
-                "each request was judged by one of {versions}, the newest of which is {newest} of {since} \
-                ({source}); the counts below use a single robots.txt for all requests",
+                "each request was judged by one of {versions} (the newest: {newest} of {since}, {source}); the \
+                counts below use a single robots.txt for all requests",
                 newest = newest.version,
                 since = newest.since,
                 source = newest.source
