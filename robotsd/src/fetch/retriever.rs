@@ -155,7 +155,7 @@ impl Retriever {
                 return RetrievalChain { hops, last: hop, end: ChainEnd::Reached };
             };
             let to = match location.map(|location| hop.url.join(location)) {
-                None => Err("the redirect has no Location".to_owned()),
+                None => Err("the response has no Location".to_owned()),
                 Some(Err(error)) => Err(error.to_string()),
                 Some(Ok(to)) => Ok(to),
             };
