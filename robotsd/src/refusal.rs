@@ -227,13 +227,15 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
         HtmlContext::Text => Ok(()),
         HtmlContext::Attribute { .. } if placeholder.is_trusted() => Ok(()),
         HtmlContext::Attribute { .. } => Err(format!(
-            "{{{{{name}}}}} contains text that clients sent, which is unsafe in an attribute: use the placeholder only between tags"
+            "{{{{{name}}}}} contains text that clients sent, which is unsafe in an attribute: use the placeholder \
+             only between tags"
         )),
         HtmlContext::Tag { .. } => Err(format!(
             "{{{{{name}}}}} is inside a tag: use the placeholder between tags, or in the quotes of an attribute"
         )),
         HtmlContext::Raw { name: element } => Err(format!(
-            "{{{{{name}}}}} is inside <{element}>, and values cannot be escaped in this element: use the placeholder outside of it"
+            "{{{{{name}}}}} is inside <{element}>, and values cannot be escaped in this element: use the \
+             placeholder outside of it"
         )),
         HtmlContext::Comment => Err(format!("{{{{{name}}}}} is inside a comment: use the placeholder outside of it")),
     }

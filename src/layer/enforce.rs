@@ -124,7 +124,7 @@ impl Enforcer {
                     target: "tower_robots::layer",
                     host = request.host(),
                     "no site has the host of a request, so the request passes without being judged: if the host is \
-                    yours, add it to a site, or give a site the pattern \"*\""
+                     yours, add it to a site, or give a site the pattern \"*\""
                 );
             });
             return Ok(Answer::pass());

@@ -149,7 +149,7 @@ impl Enforcer {
             None => "give the layer RobotsLayer::address_from, or use RobotsLayer::for_axum08",
             Some(None) => {
                 "the function of RobotsLayer::address_from returned None; serve an axum app with \
-                into_make_service_with_connect_info::<SocketAddr>()"
+                 into_make_service_with_connect_info::<SocketAddr>()"
             }
             Some(Some(_)) => {
                 "a proxy of RobotsLayer::forwarded_for did not forward the client's address; configure it to send X-Forwarded-For"

@@ -164,7 +164,7 @@ impl Rejection {
             let name = String::from_utf8_lossy(name);
             let why = format!(
                 "line {number} ({name:?}) is only part of a field name; complete the line, and end the \
-                file with a line break"
+                 file with a line break"
             );
             return Some(Self::because(RejectionKind::Cut, why, origin));
         }
@@ -242,12 +242,12 @@ impl fmt::Display for Rejection {
             }
             RejectionKind::NotInline => f.write_str(
                 "this robots.txt is read from a source, so published text cannot replace it: change the source, or \
-                open the site with LiveRobots::text to publish text",
+                 open the site with LiveRobots::text to publish text",
             ),
             RejectionKind::NotAppended => write!(
                 f,
                 "the appended list {part:?} has not been read yet; without the list, the crawlers that it names \
-                would be allowed",
+                 would be allowed",
                 part = self.why.as_deref().unwrap_or_default()
             ),
             RejectionKind::Interrupted => {

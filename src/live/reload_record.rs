@@ -130,20 +130,20 @@ impl Restoration {
             WasLive::Current => (
                 format!(
                     "this version was accepted {when}, and according to the state directory, it was live before \
-                    the restart"
+                     the restart"
                 ),
                 false,
             ),
             WasLive::Baseline => (
                 "this version is the baseline of the gate, and the state directory contains no version that was \
-                    live before"
+                 live before"
                     .to_owned(),
                 false,
             ),
             WasLive::Unknown => (
                 format!(
                     "this version was accepted {when}, and may be older than the version before the restart, which \
-                    the state directory does not contain"
+                     the state directory does not contain"
                 ),
                 true,
             ),
@@ -151,7 +151,7 @@ impl Restoration {
                 let (hash, since) = (hash.short(), clock::shown(since));
                 let text = format!(
                     "this version was accepted {when}, and is older than the version before the restart ({hash}, \
-                    accepted {since}), which the state directory does not contain"
+                     accepted {since}), which the state directory does not contain"
                 );
                 (text, true)
             }

@@ -136,7 +136,7 @@ impl Crawler {
         if let Some(host) = self.referers.iter().find(|host| !is_host(host)) {
             let message = format!(
                 "\"{host}\" is not a host: write a host such as \"chatgpt.com\", a host with its subdomains as \
-                \".bing.com\", or a host in all countries as \"google.*\""
+                 \".bing.com\", or a host in all countries as \"google.*\""
             );
             return wrong("referers", &message);
         }

@@ -106,7 +106,7 @@ fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> R
         let still = match access {
             _ if edited.bytes().len() > Reading::STANDARD_LIMIT => {
                 "cannot be edited safely, because the file would be larger than 500 KiB, and crawlers need not read \
-                more than that"
+                 more than that"
             }
             Access::Allow => "would still be blocked from most of the site",
             Access::Disallow => "would still be allowed",

@@ -145,7 +145,7 @@ impl PolicyBuilder {
                 return Err(ValueError::new(
                     String::from_utf8_lossy(pattern),
                     "has braces like a pattern of a router: write a pattern as in robots.txt, such as \"/api/*\", or \
-                    %7B and %7D if the paths really contain braces",
+                     %7B and %7D if the paths really contain braces",
                 ));
             }
             self.policy.exempt.patterns.push(PathPattern::parse(pattern)?);

@@ -101,7 +101,7 @@ impl AccessRule {
         if let Some(name) = forwarding.filter(|_| self.proxy().is_none()) {
             return refuse(&format!(
                 "the request has the field {name}, so it came through a proxy, but this admin listener is not \
-                configured for a proxy"
+                 configured for a proxy"
             ));
         }
         let is_fetcher = |agent: &HeaderValue| {
@@ -110,7 +110,7 @@ impl AccessRule {
         if head.headers.get_all(USER_AGENT).iter().any(is_fetcher) {
             return refuse(
                 "robotsd itself requested a robots.txt from its admin interface: check the url or the upstreams of \
-                the site, and their redirects",
+                 the site, and their redirects",
             );
         }
         let Self::Address(peer, terms) = self else { return Ok(()) };
@@ -139,7 +139,7 @@ impl AccessRule {
             Self::Address(_, terms) if terms.config.access == Some(AdminAccess::Read) => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,
                 "this admin listener is read-only: use the socket or another address of [admin], which commands find \
-                with --config FILE",
+                 with --config FILE",
             )),
             Self::Address(..) if !said => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,

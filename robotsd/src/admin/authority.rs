@@ -79,8 +79,8 @@ impl AccessRule {
                 Err(AdminReply::unauthorized(&match rights.local_token() {
                     Some(LocalToken { file, token: Ok(_) }) => format!(
                         "a change over this address needs the token in {file}: run the command as root or as the \
-                        user of robotsd, use the Unix socket, or set ROBOTSD_TOKEN_FILE to the path of a copy of \
-                        this file",
+                         user of robotsd, use the Unix socket, or set ROBOTSD_TOKEN_FILE to the path of a copy of \
+                         this file",
                         file = file.display()
                     ),
                     Some(LocalToken { token: Err(why), .. }) => {
@@ -112,7 +112,7 @@ impl SocketPeer {
             let Self { uid, group, .. } = self;
             refused(&format!(
                 "the user with uid {uid} and group {group} may not use this socket: add an [[admin.user]] with this \
-                uid or group, or run the command as the owner of the socket or as root"
+                 uid or group, or run the command as the owner of the socket or as root"
             ))
         };
         grant.map(|grant| AdminClient { who, how: "socket", grant }).ok_or_else(unknown)
@@ -175,14 +175,14 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
     if terms.config.certificates.is_none() && !peer.local.to_canonical().is_loopback() {
         return Err(AdminReply::unauthorized(
             "this token was sent without encryption, so others may know it: create a new token, and send it only \
-            over TLS or to a loopback address",
+             over TLS or to a loopback address",
         ));
     }
     let unknown = || match rights.local_token() {
         None => AdminReply::unauthorized("the token in the request belongs to no [[admin.token]]"),
         Some(local) => AdminReply::unauthorized(&format!(
             "the token in the request is not the one in {file}: check ROBOTSD_TOKEN and ROBOTSD_TOKEN_FILE, which \
-            commands use if they are set",
+             commands use if they are set",
             file = local.file.display()
         )),
     };

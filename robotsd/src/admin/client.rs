@@ -74,7 +74,7 @@ pub(crate) enum AskError {
     /// No process listens at the address.
     #[error(
         "{0}: no process listens there: robotsd does not run, its admin interface is off, or the admin interface has \
-        another address (give that address with --admin PLACE)"
+         another address (give that address with --admin PLACE)"
     )]
     NotRunning(AdminPlace),
     /// robotsd refused the request; contains the status and the message.
@@ -255,7 +255,7 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
                 let known_by = |error| {
                     format!(
                         "{error} (to trust another certificate authority, set {AUTHORITIES} to the path \
-                        of its certificate)"
+                         of its certificate)"
                     )
                 };
                 let stream = secured(trust.as_ref(), name, stream).await.map_err(|error| broken(&known_by(error)))?;

@@ -93,7 +93,7 @@ pub(super) async fn enforce(
         (Enforcement::On, lifted, off) => {
             format!(
                 "the fleet no longer switches enforcement of {of} off; removed off switches: {lifted}; still off \
-                because of other switches: {still_off}",
+                 because of other switches: {still_off}",
                 still_off = off.join(", ")
             )
         }
@@ -127,7 +127,7 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     stored.map_err(|why| conflict(&format!("site {site:?}: the fleet does not accept {hash}: {why}")))?;
     let message = format!(
         "site {site:?}: the fleet accepts version {hash}, which goes live on each replica whose source contains this \
-        version"
+         version"
     );
     let report = ChangeReport { site: Some(site.to_owned()), running: true, kept: true, ..ChangeReport::new(message) };
     let mut reply = AdminReply::json(&report);

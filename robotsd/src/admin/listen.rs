@@ -139,7 +139,7 @@ impl AddressSocket {
         if is_passed && local != address && address.port() != 0 {
             return Err(format!(
                 "the socket that the supervisor passed for [admin] listens on {local}, but [admin] has address = \
-                \"{address}\""
+                 \"{address}\""
             ));
         }
         Ok(Self { socket, local })

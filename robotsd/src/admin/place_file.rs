@@ -145,7 +145,7 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     }
     Err(format!(
         "{config}: no running robotsd uses this config: give the config of a running robotsd with --config FILE, or \
-        its admin interface with --admin PLACE{notes}",
+         its admin interface with --admin PLACE{notes}",
         config = config.display()
     ))
 }

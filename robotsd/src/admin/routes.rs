@@ -384,7 +384,7 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
         report.state = ReplicaState::Stale;
         let late = format!(
             "{store}: the store did not respond within {limit} ms, so this report shows the state that was read \
-            before",
+             before",
             store = report.store,
             limit = FRESH.as_millis()
         );

@@ -106,7 +106,7 @@ impl Watchdog {
             let panics = self.panics.load(Ordering::Relaxed);
             format!(
                 "panics since the start: {panics}; a panic is a bug of robotsd: report it, with the output on \
-                stderr. The last panic: {last}"
+                 stderr. The last panic: {last}"
             )
         });
         self.loops().filter(|watched| watched.is_stalled()).map(EventLoop::problem).chain(panic)
@@ -162,7 +162,7 @@ impl EventLoop {
     fn problem(&self) -> String {
         format!(
             "the thread {thread} has been stalled for {seconds} s, and its connections get no answers: if it does \
-            not continue, restart robotsd, or let WatchdogSec= or a probe of /livez restart robotsd automatically",
+             not continue, restart robotsd, or let WatchdogSec= or a probe of /livez restart robotsd automatically",
             thread = self.thread,
             seconds = self.seconds()
         )

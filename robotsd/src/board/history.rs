@@ -213,7 +213,7 @@ impl History {
                     let most = retention.size;
                     let why = format!(
                         "the files of today alone have {size} bytes, which exceeds size = {most} in [board], but \
-                        files of today are never removed"
+                         files of today are never removed"
                     );
                     failed = failed.and(Err(io::Error::other(why)));
                 }

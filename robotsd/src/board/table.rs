@@ -330,7 +330,7 @@ impl Board {
                 Ok(Added::WithoutEvidence(error)) => {
                     format!(
                         "the board of site {site:?}: a file is damaged, and its copy (.jsonl.damaged) could not be \
-                        written: {error}"
+                         written: {error}"
                     )
                 }
                 Err(error) => {

@@ -340,7 +340,7 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     };
     Some(format!(
         "{header:?} is read as a whole User-Agent header; as a crawler's name, as in `explain --user-agent`, \
-        {header:?} means {crawler}"
+         {header:?} means {crawler}"
     ))
 }
 

@@ -73,7 +73,7 @@ pub(super) fn check(
         Some(name) if found.identity == Identity::Unverifiable => {
             note(format!(
                 "the operator of {name} publishes neither a list of addresses nor host names, so the claim \
-                can be neither verified nor refuted"
+                 can be neither verified nor refuted"
             ));
         }
         Some(_) => {}
@@ -126,7 +126,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
             (self.note)(
                 "a list that lacks the address refutes a claim only if its server confirmed the list within the last \
-                day: to use the lists that a running robotsd keeps up to date, add --config"
+                 day: to use the lists that a running robotsd keeps up to date, add --config"
                     .to_owned(),
             );
         }
@@ -150,7 +150,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
         if outcome != meant {
             (self.note)(
                 "a resolver's answer refutes a claim only if the resolver verified an address of the same operator \
-                within the last hour"
+                 within the last hour"
                     .to_owned(),
             );
         }

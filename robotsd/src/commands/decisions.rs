@@ -297,7 +297,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
             Some(name) if to == Enforcement::On && !is_settled(&state, name) => {
                 return Err(format!(
                     "no robotsd has served site {name:?} yet. A new site may start switched off, because it shares \
-                    hosts with a switched-off site: start robotsd, then switch the site on"
+                     hosts with a switched-off site: start robotsd, then switch the site on"
                 ));
             }
             Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),
@@ -319,6 +319,6 @@ fn in_use(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(
         "{error}. To switch enforcement while that process runs, name its admin interface with --admin PLACE. \
-        Otherwise stop the process ({stop}), and switch enforcement before the next start"
+         Otherwise stop the process ({stop}), and switch enforcement before the next start"
     )
 }

@@ -94,8 +94,8 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
             None => {
                 return Err(format!(
                     "{fault}, and the name does not look like that of a crawler, such as \"HouseBot\": write a name \
-                    that `robotsd agents` lists, \"category:WORD\", \"operator:NAME\" or \"index\"; or write the \
-                    group into the file by hand"
+                     that `robotsd agents` lists, \"category:WORD\", \"operator:NAME\" or \"index\"; or write the \
+                     group into the file by hand"
                 ));
             }
         }
@@ -104,7 +104,7 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     match named_as {
         NamedAs::Header if agent.class() == Class::Library => Err(format!(
             "{name:?} is a tool or library, not a crawler, so no group applies to it: block it in the config of your \
-            server"
+             server"
         )),
         NamedAs::Star | NamedAs::Header if !agent.is_registered() => {
             Err(format!("{name:?} is not a crawler's name: write one such as \"GPTBot\", or \"category:WORD\""))
@@ -142,7 +142,7 @@ impl EditArgs {
                         let names = quoted_list(nameless.iter().map(|crawler| &crawler.name));
                         complain(&format_args!(
                             "these crawlers are left out, because no line of a robots.txt can \
-                            contain their names: {names}"
+                             contain their names: {names}"
                         ));
                     }
                     named.into_iter().map(Agent::from).collect()
@@ -234,7 +234,7 @@ fn write_effect(
         writeln!(
             out,
             "--allow does not undo an earlier edit, because it also allows crawlers that your own groups blocked: to \
-            restore the file, use version control"
+             restore the file, use version control"
         )?;
     }
     let shut =

@@ -437,7 +437,7 @@ fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     let unknown = || {
         refusal(
             "--fleet needs the config with the replicas of the fleet ([fleet] replicas): name the \
-        config with --config FILE",
+             config with --config FILE",
         )
     };
     let path = running.config_path().ok_or_else(unknown)?;

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
         None => {
             let fault = format!(
                 "there is no {USUAL_FILE} in this folder: give a file of expectations, or use --config FILE with a \
-                site that has expectations"
+                 site that has expectations"
             );
             return Err(io::Error::other(fault));
         }
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     if robots.is_none() && !args.site.has_config() {
         let message = format!(
             "{}: the file does not say which robots.txt to test: write robots = \"…\" into it, or give --robots or \
-            --config",
+             --config",
             path.display()
         );
         return Err(io::Error::other(message));
@@ -166,7 +166,7 @@ impl EvaluatedExpectations<'_> {
             } else if evaluator.is_word_of_no_crawler(text) {
                 complain(&format_args!(
                     "{path}:{line}:{column}: {text:?} is not a crawler's name and is read as a User-Agent header, so \
-                    no group applies: write the name of a crawler, or \"*\" for a crawler that no group names",
+                     no group applies: write the name of a crawler, or \"*\" for a crawler that no group names",
                     text = text.trim()
                 ));
             }
@@ -184,7 +184,7 @@ impl EvaluatedExpectations<'_> {
                 let text = printable(text);
                 complain(&format_args!(
                     "{path}:{line}:{column}: \"{text}\" is read as a path, so \"*\" and \"$\" are ordinary \
-                    characters: write a path that crawlers request"
+                     characters: write a path that crawlers request"
                 ));
             }
         }

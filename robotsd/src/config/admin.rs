@@ -251,8 +251,8 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
             if is_open(*address.get_ref()) && admin.reach == Reach::Loopback {
                 let message = format!(
                     "other machines can reach {address}, so they could change what robotsd serves: write a loopback \
-                    address such as \"127.0.0.1:{PORT}\", or reach = \"network\" if other machines are meant to use \
-                    the admin interface",
+                     address such as \"127.0.0.1:{PORT}\", or reach = \"network\" if other machines are meant to use \
+                     the admin interface",
                     address = address.get_ref()
                 );
                 return Err(address.fault(message));
@@ -292,7 +292,7 @@ pub(crate) fn is_open(address: SocketAddr) -> bool {
 fn in_the_clear(address: SocketAddr) -> String {
     format!(
         "other machines can reach {address} without TLS, so tokens would be sent unencrypted: write an \
-        [[admin.listener]] with an [[admin.listener.certificate]], or a loopback address"
+         [[admin.listener]] with an [[admin.listener.certificate]], or a loopback address"
     )
 }
 

@@ -75,8 +75,8 @@ impl FromStr for AdminPlace {
             Some((host, port)) if is_name(&host) => Ok(Self::Name(host, port)),
             _ => Err(format!(
                 "{text:?} is not the place of an admin interface: write an address such as 127.0.0.1:{PORT}, a host \
-                such as robotsd-pods:{PORT}, https://HOST:PORT for an interface with TLS, or the path of a socket \
-                such as /run/robotsd/admin.sock"
+                 such as robotsd-pods:{PORT}, https://HOST:PORT for an interface with TLS, or the path of a socket \
+                 such as /run/robotsd/admin.sock"
             )),
         }
     }

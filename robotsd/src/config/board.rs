@@ -51,7 +51,7 @@ pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     if days > MAX_DAYS || keep_days < keep {
         return Err(board.keep_days.fault(
             "\"keep_days\" must not be shorter than \"keep\", and not longer than 4000 days: write a number of days \
-            such as 400",
+             such as 400",
         ));
     }
     let &RawBoard { enabled, sees_all, replicas, size: Size(size), .. } = board;

@@ -60,14 +60,14 @@ impl FleetSettings {
             if text.is_empty() || text.len() > MAX_NAME_LENGTH || !text.bytes().all(is_plain) {
                 return Err(name.fault(format!(
                     "{text:?} is not a valid name of a fleet or replica: write a name of 1 to {MAX_NAME_LENGTH} \
-                    letters, digits, \"-\", \".\" and \"_\""
+                     letters, digits, \"-\", \".\" and \"_\""
                 )));
             }
         }
         let unstored = || {
             name.fault(
                 "a fleet needs a store for the document that its replicas share: write store = \
-                \"redis://10.0.0.5\" in [fleet] or [rate]",
+                 \"redis://10.0.0.5\" in [fleet] or [rate]",
             )
         };
         let store = named.or_else(|| rate.cloned()).ok_or_else(unstored)?;
@@ -109,7 +109,7 @@ fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     match parsed(replica)? {
         AdminPlace::Socket(_) => Err(replica.fault(
             "this is a Unix socket, which other machines cannot reach: write the address of an \
-                [[admin.listener]] of the replica",
+             [[admin.listener]] of the replica",
         )),
         place => Ok(place),
     }

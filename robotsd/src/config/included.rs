@@ -105,7 +105,7 @@ impl IncludePattern {
         let wrong = || {
             written.fault(
                 "this is not a valid pattern for files: write folder and file name, with \"*\" only in the file \
-                name, such as \"sites.d/*.toml\"",
+                 name, such as \"sites.d/*.toml\"",
             )
         };
         let path = written.get_ref();
@@ -328,7 +328,7 @@ fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
         if !text[site.span().start..].starts_with('[') {
             faults.push(site.fault(
                 "this site is written as an inline table: write [[site]] on a line of its own, \
-                and the keys of the site below it",
+                 and the keys of the site below it",
             ));
         }
         for upstream in site.get_ref().upstreams.iter().flatten() {
@@ -352,7 +352,7 @@ fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) 
     let (shown, here) = (path.display(), folder.display());
     let message = format!(
         "{shown} is outside {here}: an included file may only use files in its own folder and in \"include_roots\" \
-        (after links are followed)"
+         (after links are followed)"
     );
     Some(Fault::new(span, message))
 }

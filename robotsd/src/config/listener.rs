@@ -108,7 +108,7 @@ pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterato
     let hosts = is_fault.then(|| quoted_list(uncovered))?;
     Some(format!(
         "no [[listener]] has a certificate for {hosts}, so clients refuse to connect: add a certificate for these \
-        names"
+         names"
     ))
 }
 
@@ -123,8 +123,8 @@ pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerC
         }
     }
     if let (ListenerKind::Decision, Some(agent_header)) = (listener.kind, &listener.agent_header) {
-        let message = "\"agent_header\" has an effect only with kind = \"proxy\": remove it, because a decision request \
-            already contains the User-Agent of the client";
+        let message = "\"agent_header\" has an effect only with kind = \"proxy\": remove it, because a decision \
+            request already contains the User-Agent of the client";
         return Err(agent_header.fault(message));
     }
     Ok(ListenerConfig {
@@ -169,7 +169,7 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
             } else {
                 format!(
                     "{address} overlaps with the address {before} of another listener, so only one of the two can be \
-                    opened: remove one"
+                     opened: remove one"
                 )
             };
             faults.push(Fault::new(span, message));
@@ -184,7 +184,8 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
             )
         } else if let Some(taken) = of_admin.iter().copied().take(number).find(takes) {
             format!(
-                "the admin interface has the address {address} already: write a different address for each of its listeners",
+                "the admin interface has the address {address} already: write a different address for each of its \
+                 listeners",
                 address = taken.get_ref()
             )
         } else {
@@ -223,7 +224,7 @@ pub(super) fn pairs(files: &[RawCertificate], folder: &Path) -> Result<Vec<(Pair
         if pair.names.is_empty() && !pairs.is_empty() {
             let message = format!(
                 "{}: this certificate contains no DNS name, so no client would ever get it: write it as the first \
-                certificate, which is the default of the listener, or use a certificate with a DNS name",
+                 certificate, which is the default of the listener, or use a certificate with a DNS name",
                 paths.chain.display()
             );
             return Err(file.chain.fault(message));
@@ -239,7 +240,7 @@ fn trusted(listener: &RawListener) -> Result<Trusted, Fault> {
     if let Some(agent_header) = listener.agent_header.as_ref().filter(|_| networks.is_empty()) {
         return Err(agent_header.fault(
             "\"agent_header\" requires \"trusted_proxies\", because only a trusted proxy may set this header: \
-                list the addresses of the proxy in front of robotsd",
+             list the addresses of the proxy in front of robotsd",
         ));
     }
     if *listener.proxy_protocol.get_ref() && networks.is_empty() {

@@ -172,7 +172,7 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
             if hook.target.is_open() {
                 let message = format!(
                     "the header {name} is sent to {target} without TLS, so everyone on the network path can read its \
-                    value",
+                     value",
                     target = hook.target
                 );
                 faults.push(written.fault(message).help("use https".to_owned()));
@@ -332,7 +332,7 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
         _ if socket2::SockAddr::unix(super::staging_socket(path)).is_err() => {
             format!(
                 "{shown} is too long for the path of a socket, which may have about 100 bytes: write a shorter path, \
-                for example in /run"
+                 for example in /run"
             )
         }
         Ok(_) => return None,
@@ -379,7 +379,7 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     networks.filter(|network| is_open(network.get_ref())).map(|network| {
         let message = format!(
             "{network:?} contains public networks, so every client in these networks can pretend to be a proxy, and \
-            claim any client address, scheme and host",
+             claim any client address, scheme and host",
             network = network.get_ref()
         );
         network.fault(message).help("list only the addresses of your own proxies".to_owned())
@@ -440,7 +440,7 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
         let name = site.name.get_ref();
         let message = format!(
             "the site {name:?} refuses requests without a grace period: crawlers may use a cached robots.txt for 24 \
-            hours (RFC 9309, section 2.4), so they are refused because of {unseen} that they have not read yet"
+             hours (RFC 9309, section 2.4), so they are refused because of {unseen} that they have not read yet"
         );
         site.name.fault(message).help("write grace = \"24h\" at the top of the file".to_owned()).of_site(name)
     })
@@ -483,7 +483,7 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let help = match rate.get_ref() {
         RateMode::Refuse => {
             "to refuse requests that come too fast, write mode = \"refuse\" for the site, or rate = \"refuse\" for a \
-            crawler in [site.modes]"
+             crawler in [site.modes]"
         }
         _ => "write mode = \"observe\" for the site",
     };
@@ -512,7 +512,7 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     };
     let message = format!(
         "impostors = \"{wanted}\" {does} at the site {site:?}, because the mode of the site is only \
-        \"{mode}\"{others}",
+         \"{mode}\"{others}",
         site = first.name.get_ref()
     );
     Some(impostors.fault(message).help(format!("write mode = \"{wanted}\" for the site")))

@@ -90,7 +90,7 @@ impl Serialize for Size {
 fn without_unit(number: &str) -> String {
     format!(
         "{number} has no unit: write \"{number}s\" for seconds, \"{number}ms\" for milliseconds, \"{number}m\" for \
-        minutes, or \"{number}h\" for hours"
+         minutes, or \"{number}h\" for hours"
     )
 }
 

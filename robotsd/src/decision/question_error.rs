@@ -125,7 +125,7 @@ impl QuestionErrors {
             let (word, total) = self.totals()[fault as usize];
             format!(
                 "within the last hour, invalid decision requests of proxies were {done} ({word}, {total} since the \
-                start): the log events \"undecided\" tell what the proxy must send"
+                 start): the log events \"undecided\" tell what the proxy must send"
             )
         })
     }
@@ -155,7 +155,7 @@ impl QuestionErrors {
             reason: Some(preset.as_str()),
             message: Some(
                 "a decision request contained no User-Agent, so no crawler was recognised: if this happens for every \
-                client, configure the proxy to send this field"
+                 client, configure the proxy to send this field"
                     .to_owned(),
             ),
             ..LogEntry::now(LogEvent::NoUserAgent)

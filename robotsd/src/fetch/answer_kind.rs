@@ -123,7 +123,7 @@ impl AnswerKind {
                 "2.3.1.4",
                 Some(
                     "according to RFC 9309, every 4xx means that the file is missing; but Google, like this \
-                    program, treats 429 like 5xx",
+                     program, treats 429 like 5xx",
                 ),
             ),
             Self::NotModified | Self::ServerError(_) | Self::NoStatus(_) | Self::Failed(_) | Self::Unreachable(_) => {

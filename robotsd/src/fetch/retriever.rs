@@ -311,7 +311,7 @@ impl FromStr for ConnectTo {
         let [from_host, from_port, to_host, to_port] = *parts.as_slice() else {
             return Err(format!(
                 "the value has {count} parts: write HOST:PORT:ADDRESS:PORT, such as \
-                \"example.com:443:192.0.2.7:443\", with IPv6 addresses in brackets",
+                 \"example.com:443:192.0.2.7:443\", with IPv6 addresses in brackets",
                 count = parts.len()
             ));
         };

@@ -146,7 +146,7 @@ impl Document {
         if format > FORMAT {
             return Err(format!(
                 "the document of the fleet has format {format}, but this robotsd can only read format {FORMAT}: \
-                update robotsd"
+                 update robotsd"
             ));
         }
         for field in ["epoch", "rev"].map(str::as_bytes).into_iter().filter(|field| !known.iter().any(|it| it == field))

@@ -57,7 +57,7 @@ impl Fleet {
             hashes,
             format!(
                 "this replica has no earlier version of the site, and the fleet accepted or serves another one \
-                ({shown})"
+                 ({shown})"
             ),
         )
     }

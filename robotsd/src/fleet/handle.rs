@@ -151,7 +151,7 @@ impl Fleet {
         let member = read.unwrap_or_else(|error| {
             let message = format!(
                 "{file} cannot be read: {error}; nothing is enforced until this replica has read the document of the \
-                fleet from the store",
+                 fleet from the store",
                 file = file.display()
             );
             self.warn(&*message);
@@ -442,7 +442,7 @@ impl Fleet {
         let refused = answers.iter().find_map(|answer| match answer {
             WriteAnswer::Conflict(rev) => Some(format!(
                 "another replica has changed the entry in the store (its revision is {rev} now): check `robotsd \
-                status --fleet`, and try again"
+                 status --fleet`, and try again"
             )),
             WriteAnswer::Foreign(epoch) => {
                 Some(format!("the document in the store belongs to another fleet (its epoch is {epoch})"))

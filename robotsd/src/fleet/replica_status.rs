@@ -57,7 +57,7 @@ impl DocumentState {
                 ReplicaState::Damaged,
                 format!(
                     "the document of the fleet has damaged fields: {fields} (repair them with `robotsd fleet restore \
-                    --repair`; off switches still take effect)",
+                     --repair`; off switches still take effect)",
                     fields = fields.join("; ")
                 ),
             ),

@@ -89,7 +89,7 @@ impl Fleet {
             None => {
                 return Err(format!(
                     "this replica has not read the document of fleet {name:?}: run the repair on a replica that has \
-                    read it"
+                     read it"
                 ));
             }
         };
@@ -127,8 +127,8 @@ fn new_epoch() -> String {
 /// Describes the damaged fields, with the command that repairs them.
 fn damaged(name: &str, damages: &[String]) -> String {
     format!(
-        "the document of fleet {name:?} has damaged fields: {damages} (repair them with `robotsd fleet restore --repair`, \
-         which keeps all off switches)",
+        "the document of fleet {name:?} has damaged fields: {damages} (repair them with `robotsd fleet restore \
+         --repair`, which keeps all off switches)",
         damages = damages.join("; ")
     )
 }

@@ -195,8 +195,8 @@ fn open(path: &Path) -> io::Result<File> {
     let file = opened.map_err(|error| match error.raw_os_error() {
         Some(libc::ENXIO) => io::Error::new(
             error.kind(),
-            "the path is a socket, or a pipe that no program reads: if it is a pipe, \
-                start the program that reads it first",
+            "the path is a socket, or a pipe that no program reads: if it is a pipe, start the program that reads it \
+             first",
         ),
         _ => error,
     })?;

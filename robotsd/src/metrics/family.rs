@@ -61,11 +61,12 @@ families! {
         "Time when the current config was accepted, in Unix time.";
     STATE_WRITABLE = Gauge "robotsd_state_writable",
         "Whether the state directory is writable: 0 if a restart would lose recent changes. 1 also if there is no \
-        state directory.";
+         state directory.";
     WORKER_STALLED = Gauge "robotsd_worker_stalled",
         "1 if a serving thread or the control thread has been stalled for six seconds, so that its connections get \
-        no answers.";
-    PANICS = Counter "robotsd_panics", "Number of panics of threads. A panic is a bug in robotsd; the log contains each one.";
+         no answers.";
+    PANICS = Counter "robotsd_panics", "Number of panics of threads. A panic is a bug in robotsd; the log contains \
+        each one.";
     SERIES = Gauge "robotsd_metrics_series", "Number of series in this scrape, without this metric and the next one.";
     SERIES_DROPPED = Gauge "robotsd_metrics_series_dropped",
         "Number of series that are left out of this scrape, because a scrape has a maximum size.";
@@ -77,7 +78,7 @@ families! {
          none.";
     SITE_ENFORCED = Gauge "robotsd_site_enforced",
         "Whether the rules of a site are enforced: 0 if the site has no robots.txt, or if its enforcement is \
-        switched off.";
+         switched off.";
     SITE_PENDING = Gauge "robotsd_site_pending", "Whether a site has a pending version, which is held until accepted.";
     SITE_PUBLISHED = Gauge "robotsd_site_published_timestamp_seconds" ("seconds"),
         "Publication time of the live version of a site, in Unix time.";
@@ -85,15 +86,15 @@ families! {
     RELOADS = Counter "robotsd_reloads", "Reads of the robots.txt of a site, by cause and outcome.";
     GATE_UNREAD = Gauge "robotsd_site_gate_unread",
         "Number of files and sitemaps of a site's gate that cannot be used, or that have lost more than half of \
-        their pages.";
+         their pages.";
     APPEND_PARTS = StateSet "robotsd_append_part_state",
         "The state of a list that is appended to the robots.txt of a site: appended, last-good (the list cannot be \
-        read now, so its last copy is appended) or missing (there is no copy, so the list is not appended).";
+         read now, so its last copy is appended) or missing (there is no copy, so the list is not appended).";
     PUBLISH_REQUESTS = Counter "robotsd_publish_requests",
         "Versions of a site that its hooks announced, by destination host and outcome: delivered or given-up.";
     PUBLISH_PENDING = Gauge "robotsd_publish_pending",
         "1 if the hooks of a site have not yet announced the live version, by destination host: during the attempts, \
-        and after the last failed attempt.";
+         and after the last failed attempt.";
     NOTIFICATIONS = Counter "robotsd_notifications",
         "Notifications of [[notify]], by destination host and outcome: delivered or given-up.";
     CONNECTIONS = Gauge "robotsd_connections", "Open connections from clients, by listener.";
@@ -106,19 +107,19 @@ families! {
         "Time when the certificate chain in a file expires, in Unix time.";
     CERTIFICATE_REJECTED = Gauge "robotsd_tls_certificate_rejected",
         "1 if the files of a certificate cannot be used: the previous certificate stays in use, but a restart would \
-        fail.";
+         fail.";
     LOG_DROPPED = Counter "robotsd_log_lines_dropped", "Lines that a log lost because its reader or disk is too slow.";
     AGENT_CACHE_LOOKUPS = Counter "robotsd_agent_cache_lookups",
         "Lookups of User-Agent fields in the cache of earlier fields: hit, or miss if the field had to be parsed.";
     REGISTRY_REJECTED = Gauge "robotsd_registry_rejected",
         "1 if the registry in the config cannot be used or is held until accepted, so that the previous registry \
-        stays in use.";
+         stays in use.";
     IDENTITY_LISTS = Gauge "robotsd_identity_lists",
         "Published lists of crawlers' addresses, by state: confirmed (by their servers within a day) or unconfirmed \
          (so they refute no claims).";
     RATE_STORE_UP = Gauge "robotsd_rate_store_up",
         "Whether the rate store answers: 0 if it does not, so that each process counts the requests of crawlers for \
-        itself.";
+         itself.";
     RATE_STORE_CALLS = Counter "robotsd_rate_store_calls",
         "Queries to the rate store, by result: answered, late (not within the time `wait`) or failed.";
     RATE_STORE_REQUESTS = Counter "robotsd_rate_store_requests",
@@ -140,22 +141,22 @@ families! {
 
     DECISIONS = Counter "robotsd_decisions",
         "Requests of a site by outcome, without requests for /robots.txt. untouched: no group of the file applies to \
-        the agent; failed: the request passed because of a bug of robotsd, and is also counted as untouched.";
+         the agent; failed: the request passed because of a bug of robotsd, and is also counted as untouched.";
     UPSTREAM_REQUESTS = Counter "robotsd_upstream_requests",
         "Requests sent to the servers of a site. The label outcome is answered, or the reason why there was no \
-        answer.";
+         answer.";
     QUESTIONS_WITHOUT_USER_AGENT = Counter "robotsd_questions_without_user_agent",
         "Decision requests of other proxies without a User-Agent, by site. No crawler can be recognised in such a \
-        request.";
+         request.";
     ROBOTS_TXT_REQUESTS = Counter "robotsd_robots_txt_requests",
         "Requests for /robots.txt, by crawler and status code. The label crawler is none if the agent is not a \
-        crawler.";
+         crawler.";
     CRAWLER_REQUESTS = Counter "robotsd_crawler_requests",
         "Requests of crawlers by outcome, without requests for /robots.txt. The label crawler is a name of the \
-        registry, or the class of an unregistered agent; after 256 combinations per site it is other.";
+         registry, or the class of an unregistered agent; after 256 combinations per site it is other.";
     HTTP_REQUESTS = Counter "robotsd_http_requests",
         "Responses by listener, site, status code and method. The label site is empty if the request was refused \
-        before a site was chosen.";
+         before a site was chosen.";
     DECISION_DURATION = Histogram "robotsd_decision_duration_seconds" ("seconds"),
         "Time to decide about a request. Only one request in 64 is measured, so do not use the count as a request \
          rate.";

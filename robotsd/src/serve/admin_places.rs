@@ -93,7 +93,7 @@ impl AdminPlaces {
             Err(error) if settings.is_usual => {
                 let message = format!(
                     "{error}; so commands such as `robotsd status` cannot reach this process: set \"socket\" in \
-                    [admin], or switch the admin interface off with enabled = false"
+                     [admin], or switch the admin interface off with enabled = false"
                 );
                 self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
             }

@@ -143,7 +143,8 @@ impl<'a> ControlLoop<'a> {
                     Signal::Reload => self.reload(),
                     Signal::Upgrade => self.upgrade.begin(&self.active, None),
                     Signal::Stop if self.is_stopped => {
-                        self.active.log.say(LogEvent::Stopped, "a second signal was received, so requests in progress are aborted");
+                        self.active.log.say(LogEvent::Stopped, "a second signal was received, so requests in \
+                            progress are aborted");
                         return Ok(());
                     }
                     Signal::Stop => {

@@ -120,7 +120,7 @@ impl ActiveConfig {
                 let (path, limit) = (self.path.display(), CONFIG_PATIENCE.as_secs());
                 let why = format!(
                     "{path}: a file of the config could not be read within {limit} s, so robotsd reads the config \
-                    again"
+                     again"
                 );
                 Err(RejectedConfig { why, changes: None })
             }

@@ -174,7 +174,7 @@ impl InheritedSockets {
         let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();
         Err(format!(
             "{address}: the supervisor passed a socket for this address{called} but no [[listener]] and no [admin] \
-            address uses it: add a listener, or remove the socket from the .socket unit",
+             address uses it: add a listener, or remove the socket from the .socket unit",
             address = socket.place
         ))
     }

@@ -131,7 +131,8 @@ impl Start<'_> {
         let taken = tokio::task::spawn_blocking(move || asking.take());
         tokio::select! {
             taken = taken => if !taken.unwrap_or(false) {
-                let message = format!("process {process}, which this process was started to replace, has already ended", process = predecessor.process);
+                let message = format!("process {process}, which this process was started to replace, has already \
+                    ended", process = predecessor.process);
                 self.log.say_at(LogLevel::Warn, LogEvent::Upgrade, message);
             },
             () = stop_signal(signals) => {

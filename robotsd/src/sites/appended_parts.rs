@@ -97,7 +97,7 @@ fn left_out(fragment: &Fragment) -> Option<&'static str> {
     let is_left = fragment.robots.groups().any(|group| group.is_global() && group.rules().len() > 0);
     is_left.then_some(
         "the rules for \"User-agent: *\" in this list are not appended: if you want these rules, write \
-        them into the site's own robots.txt",
+         them into the site's own robots.txt",
     )
 }
 

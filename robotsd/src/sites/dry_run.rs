@@ -169,13 +169,13 @@ impl DrySite<'_> {
         match (settings.baseline_path(), settings.pages.note_about(NoteAbout::Baseline)) {
             (None, _) => found.push(self.warning(
                 "this site has no baseline, so the gate compares the new version with nothing and applies only its \
-                conditions for a first version: write baseline = \"robots.accepted.txt\" in [site.robots]",
+                 conditions for a first version: write baseline = \"robots.accepted.txt\" in [site.robots]",
             )),
             // This is an error. If it were a warning, a misspelled path could disable the gate
             // unnoticed.
             (Some(path), Some(_)) => found.push(self.error(format!(
                 "the baseline (the accepted version) cannot be read: copy the accepted version to {path}, and commit \
-                this file",
+                 this file",
                 path = path.display()
             ))),
             (Some(_), None) => {}

@@ -375,7 +375,7 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
         // contains.
         Some(_) if has_parts => vec![NextStep::say(format!(
             "to accept this version in version control, too, download /robots.txt as it is served now (with the \
-            appended lists), save it as {shown}, and commit that file: later versions are compared with it"
+             appended lists), save it as {shown}, and commit that file: later versions are compared with it"
         ))],
         Some(source) => vec![
             NextStep::command("to accept this version in version control, too", ["cp", &source, &shown]),
@@ -383,7 +383,7 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
         ],
         None => vec![NextStep::say(format!(
             "to accept this version in version control, too, save version {hash} as {shown}, and commit that file: \
-            later versions are compared with it"
+             later versions are compared with it"
         ))],
     }
 }

@@ -106,7 +106,7 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
         let since = rfc3339(UNIX_EPOCH + Duration::from_secs(at));
         let message = format!(
             "replica {replica:?} of the fleet {of:?} is missing: the other replicas have not heard \
-            from it since {since}"
+             from it since {since}"
         );
         let notice = notice(NotifyEvent::ReplicaMissing, &replica, "", &message, &["robotsd", "status", "--fleet"]);
         notices.push(Notice { mark: since, ..notice });

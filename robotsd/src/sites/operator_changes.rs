@@ -206,21 +206,21 @@ impl Sites {
             _ if fleet.is_some_and(|fleet| fleet.is_off()) => {
                 message.push_str(
                     "; enforcement is still off for the whole fleet: to switch it on, run `robotsd \
-                    enforce on --fleet`",
+                     enforce on --fleet`",
                 );
             }
             Some(live) if fleet.is_some_and(|fleet| fleet.unknown().is_none()) && is_off(live) => {
                 message.push_str(
                     "; the fleet has still switched enforcement off for this site: `robotsd fleet \
-                    status` shows the switch",
+                     status` shows the switch",
                 );
             }
             Some(_) => {}
             None => {
                 let off = self.switched_off();
                 if !off.is_empty() {
-                    let of_fleet = ", or by an off switch of the fleet (see `robotsd fleet status`; to switch on, run `robotsd \
-                        enforce on --site SITE --fleet`)";
+                    let of_fleet = ", or by an off switch of the fleet (see `robotsd fleet status`; to switch on, \
+                        run `robotsd enforce on --site SITE --fleet`)";
                     let or = fleet.map_or("", |_| of_fleet);
                     let _ = write!(
                         message,

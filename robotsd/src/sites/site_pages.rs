@@ -162,7 +162,7 @@ impl SitePages {
             let count = plural(count, "page");
             format!(
                 "the list of pages {of} contains only {count} (before: {had}), so the gate does not watch the \
-                missing pages: if they were removed on purpose, run `robotsd reload`"
+                 missing pages: if they were removed on purpose, run `robotsd reload`"
             )
         });
         drop(whole);

@@ -339,7 +339,7 @@ fn spared<'a>(registry: &Registry, refusing: impl Iterator<Item = (&'a str, &'a 
     let names: Vec<_> = engines.map(|((engine, _), _)| engine.name.as_str()).collect();
     Some(format!(
         "these search engines are only tagged, because search engines remove refused pages from their index: \
-        {crawlers}. To refuse them, write \"index\" = \"refuse\" in [site.modes]. Sites: {sites}",
+         {crawlers}. To refuse them, write \"index\" = \"refuse\" in [site.modes]. Sites: {sites}",
         crawlers = names.join(", "),
         sites = quoted_list(sites)
     ))

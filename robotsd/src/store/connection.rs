@@ -371,17 +371,17 @@ const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["NOAUTH", "unauthenticated"],
         "the server requires a password: set password_file to the path of a file with the password, and write the \
-        user, if any, into the URL",
+         user, if any, into the URL",
     ),
     (
         &["NOPERM", "NoPerm"],
         "the user of the server lacks permissions: allow EVAL, EVALSHA, TIME, GET and SET for keys that begin with \
-        the prefix",
+         the prefix",
     ),
     (
         &["READONLY", "ReadOnly"],
         "the server is a replica and accepts no writes: write the address of the primary, or a name that always \
-        leads to the primary",
+         leads to the primary",
     ),
     (&["cluster support disabled"], "the server is not a node of a cluster: leave out cluster = true"),
     (&["CLUSTERDOWN", "ClusterDown", "MASTERDOWN", "MasterDown"], NODE_OUT),
@@ -396,12 +396,12 @@ const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["UnknownIssuer"],
         "the certificate of the server is from an untrusted authority: add the certificate of that \
-        authority with \"ca\"",
+         authority with \"ca\"",
     ),
     (
         &["NotValidForName", "not valid for name"],
         "the certificate of the server is for another name: write a host name that the certificate contains into the \
-        URL",
+         URL",
     ),
     (
         &["Expired", "NotValidYet", "certificate expired", "not valid yet"],
@@ -410,7 +410,7 @@ const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["CaUsedAsEndEntity"],
         "the certificate of the server is that of a certificate authority: create a server certificate with \
-        basicConstraints=CA:FALSE",
+         basicConstraints=CA:FALSE",
     ),
     (&["invalid peer certificate"], "the certificate of the server cannot be trusted"),
     (

@@ -139,7 +139,7 @@ impl UpstreamReporter {
             let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
             let detail = format!(
                 "{server}: all connections that robotsd may open are in use, so the transfer of a client that had \
-                stalled for {stalled} was aborted to free one"
+                 stalled for {stalled} was aborted to free one"
             );
             (self.tell)(&UpstreamEvent { kind: UpstreamEventKind::GaveUp, detail, count });
         }

@@ -124,7 +124,7 @@ impl TlsClient {
         let message = match fault {
             Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
                 "the certificate of the server is from an untrusted authority: add the certificate of that authority \
-                with \"ca\""
+                 with \"ca\""
                     .to_owned()
             }
             Error::InvalidCertificate(fault) => certificate_fault(fault),
@@ -143,7 +143,7 @@ impl TlsClient {
             }
             (HttpVersions::Http1, HttpVersions::Http1) => {
                 "the server does not offer HTTP/1.1, and http2 = false allows no other version: enable HTTP/1.1 \
-                there, or remove http2"
+                 there, or remove http2"
             }
             (HttpVersions::Http1, _) => {
                 "the server does not offer HTTP/1.1, which WebSockets need: to use WebSockets, enable HTTP/1.1 there"

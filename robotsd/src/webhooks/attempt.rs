@@ -144,7 +144,7 @@ pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     key.filter(|key| (24..=64).contains(&key.len())).ok_or_else(|| {
         format!(
             "{}: the file does not contain a valid secret for signatures: write \"whsec_\" followed by 24 to 64 \
-            random bytes in Base64, for example the output of `echo whsec_$(openssl rand -base64 32)`",
+             random bytes in Base64, for example the output of `echo whsec_$(openssl rand -base64 32)`",
             path.display()
         )
     })

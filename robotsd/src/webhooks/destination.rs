@@ -71,7 +71,7 @@ impl FromStr for HookHost {
             Some((host, Some(port))) => Ok(Self { host: ListedHost::Name(plain(host)), port }),
             _ => Err(format!(
                 "{text:?} is not a valid host for hooks: write a name, an address or a network, with or without a \
-                port, such as \"purge.internal\", \"10.0.0.5:8080\" or \"10.0.0.0/8\""
+                 port, such as \"purge.internal\", \"10.0.0.5:8080\" or \"10.0.0.0/8\""
             )),
         }
     }
@@ -158,7 +158,7 @@ impl HookScope {
             let unknown = |error: io::Error| {
                 NoDestination::Unknown(format!(
                     "{host} port {port} may be the admin interface {of}, but this cannot be checked, because that \
-                    name cannot be resolved: {error}"
+                     name cannot be resolved: {error}"
                 ))
             };
             places.extend(look_up(of, port).map_err(unknown)?);

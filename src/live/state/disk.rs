@@ -177,7 +177,7 @@ impl Disk {
         let folder = folder.display();
         Some(format!(
             "{folder}: the state directory cannot be written, so a restart would forget every change from now on: \
-            {cause}; robotsd retries the write"
+             {cause}; robotsd retries the write"
         ))
     }
 

@@ -312,12 +312,12 @@ impl SiteStore {
                 let folder = self.folder.display();
                 Some(format!(
                     "{folder}: the folder cannot be written, so a restart forgets the live version: {cause}; the \
-                    write is retried"
+                     write is retried"
                 ))
             }
             (Ok(()), Err(StateError { path, cause, .. })) => Some(format!(
                 "{file}: the file cannot be written: {cause}; if later versions cannot be saved, either, a restart \
-                forgets them; the write is retried",
+                 forgets them; the write is retried",
                 file = path.display()
             )),
         };

@@ -269,7 +269,7 @@ impl StateDir {
         let [says, has] = [now, last].map(clock::shown);
         let problem = format!(
             "the clock shows {says}, but the state directory contains entries of {has}: the clock is wrong now, or \
-            was wrong then"
+             was wrong then"
         );
         (last > now).then_some(problem)
     }

@@ -144,7 +144,7 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let from = date(not_before);
             format!(
                 "the certificate is not valid before {from}: either the certificate is new, or the clock of this \
-                machine is wrong"
+                 machine is wrong"
             )
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
@@ -169,7 +169,8 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let name = text.split(" {").next().unwrap_or(&text);
             let remedy = match name {
                 "CaUsedAsEndEntity" => {
-                    ": it is the certificate of an authority, not of a server; create a server certificate with basicConstraints=CA:FALSE"
+                    ": it is the certificate of an authority, not of a server; create a server certificate with \
+                     basicConstraints=CA:FALSE"
                 }
                 "InvalidPurposeContext" => {
                     ": it is not allowed for servers; create a certificate with extendedKeyUsage=serverAuth"

@@ -112,7 +112,8 @@ impl RangeList {
             return Ok(());
         }
         let message = format!(
-            "the new list lacks more than half of the addresses in the previous list, so the new list ({count} prefixes) is not used",
+            "the new list lacks more than half of the addresses in the previous list, so the new list ({count} \
+             prefixes) is not used",
             count = self.prefixes
         );
         Err(DocumentError::new(DocumentErrorKind::Shrunk, message))

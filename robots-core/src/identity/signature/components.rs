@@ -120,8 +120,8 @@ impl FromStr for RequiredComponent {
         Err(ValueError::of_any(
             text,
             "is not a component of requests that a signature can cover: write \"@method\", \"@scheme\", \
-            \"@authority\", \"@target-uri\", \"@request-target\", \"@path\", \"@query\" or the name of a field in \
-            lower case",
+             \"@authority\", \"@target-uri\", \"@request-target\", \"@path\", \"@query\" or the name of a field in \
+             lower case",
         ))
     }
 }

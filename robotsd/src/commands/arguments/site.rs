@@ -306,7 +306,7 @@ impl SelectedSite {
         if let Some(problem) = state.switch_problem() {
             return complain(&format_args!(
                 "{problem}: a server that cannot read its kill switch enforces nothing; the answers below assume \
-                that enforcement is on, without grace periods"
+                 that enforcement is on, without grace periods"
             ));
         }
         evaluator.is_off = [state.enforcement(), kept.switch()].contains(&Enforcement::Off);
@@ -338,7 +338,7 @@ impl SelectedSite {
             }
             None => {
                 "no expectations were given: give a file of expectations, or use --config FILE with a site that has \
-                expectations"
+                 expectations"
                     .to_owned()
             }
         };
@@ -449,7 +449,7 @@ impl ConfiguredSite {
             RobotsSource::Directory { path, fallback } => self.robots_of_host(path, fallback),
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => Err(io::Error::other(format!(
                 "the site {name:?} has no local robots.txt, because `robotsd serve` fetches it: give a copy of the \
-                file, or its URL"
+                 file, or its URL"
             ))),
         }
     }

@@ -128,8 +128,8 @@ fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
 /// Prints a notice that more may change than what is shown.
 pub(in crate::commands) fn complain_of_cut(name: &str) {
     complain(&format_args!(
-        "{file}: comparing the files took more than {seconds} s, so more may change than is shown: use fewer rules, or patterns \
-         with fewer wildcards",
+        "{file}: comparing the files took more than {seconds} s, so more may change than is shown: use fewer rules, \
+         or patterns with fewer wildcards",
         file = printable(name),
         seconds = MAX_TIME.as_secs()
     ));
@@ -142,8 +142,8 @@ fn beside_usual_file(new: &Path) -> io::Result<()> {
     let name = printable_path(new);
     if new.to_str().is_some_and(is_url) {
         let message = format!(
-            "NEW is the file that will be served next, so it cannot be a URL: to compare the \
-            served file with the local one, write robotsd diff {name} {USUAL_FILE}"
+            "NEW is the file that will be served next, so it cannot be a URL: to compare the served file with the \
+             local one, write robotsd diff {name} {USUAL_FILE}"
         );
         return Err(io::Error::other(message));
     }

@@ -277,7 +277,7 @@ fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<
         if evaluator.is_word_of_no_crawler(name) && evaluator.resolve(name).1.first().class() == Class::NonBrowser {
             return Err(io::Error::other(format!(
                 "--user-agent {shown:?}: this is neither the name of a crawler nor a whole User-Agent header: write \
-                the whole header, or {token}"
+                 the whole header, or {token}"
             )));
         }
     }

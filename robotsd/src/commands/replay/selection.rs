@@ -98,14 +98,14 @@ impl LogSelection {
             let requests = counted(counts.refusal_pages, "request");
             format!(
                 "{requests} of a proxy for refusal pages were left out, because the refused requests have lines of \
-                their own"
+                 their own"
             )
         });
         let questions = (counts.questions > 0).then(|| {
             let questions = counted(counts.questions, "line");
             format!(
                 "{questions} with a decision request of a proxy cannot be counted, because the log does not contain \
-                the request that it is about: use the log of the proxy"
+                 the request that it is about: use the log of the proxy"
             )
         });
         let questions = questions.into_iter().chain(pages);

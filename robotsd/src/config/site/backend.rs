@@ -92,7 +92,7 @@ pub(super) fn resolve(
         (None, None) => {
             let message = format!(
                 "the site {site:?} has no backend to forward requests to: write \"upstreams\" (servers) or \"root\" \
-                (a folder of static files)",
+                 (a folder of static files)",
                 site = site.name.get_ref()
             );
             Err(site.name.fault(message))
@@ -167,8 +167,8 @@ pub(super) fn faulty(
         if let Some(address) = own_proxy.iter().copied().find(is_listener) {
             let message = format!(
                 "the upstream {url:?} is the address {address} of the admin interface, which trusts this machine as \
-                a proxy. Every client of the site could act as any [[admin.user]]: write the address of the origin \
-                server instead",
+                 a proxy. Every client of the site could act as any [[admin.user]]: write the address of the origin \
+                 server instead",
                 url = url.get_ref()
             );
             faults.push(url.fault(message));

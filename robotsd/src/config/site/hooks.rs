@@ -149,8 +149,8 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
         (HookUse::Events, None) => {
             let events = NotifyEvent::ALL.map(NotifyEvent::as_str).join("\", \"");
             let message = format!(
-                "this notification has no events, so it would never be sent: write on = \
-                [\"{events}\"], or some of these events"
+                "this notification has no events, so it would never be sent: write on = [\"{events}\"], or some of \
+                 these events"
             );
             faults.push(hook.url.fault(message));
         }
@@ -219,7 +219,7 @@ fn body(written: &Spanned<String>, hook: &RawHook, of: HookUse) -> Result<BodyTe
     let unknown = match of {
         HookUse::Patterns => {
             "the site has no host that could replace {{host}}, {{url}} and {{urls}}: write a host without \"*\" in \
-            \"hosts\""
+             \"hosts\""
         }
         HookUse::Events => {
             "{{host}}, {{url}} and {{urls}} are available only in [[site.robots.on_publish]]: write {{site}} instead"
@@ -249,7 +249,7 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
         RawHeader::Secret(secret) => Ok((field, HookHeader::File(folder.join(&secret.file)))),
         RawHeader::Text(_) if is_secret(field.as_str()) => Err(fault(format!(
             "the header {name:?} contains a secret, which `config show` and the log would show: write the secret \
-            into a file, and {{ file = \"…\" }} here"
+             into a file, and {{ file = \"…\" }} here"
         ))),
         RawHeader::Text(text) => match HeaderValue::from_str(text) {
             Ok(value) => Ok((field, HookHeader::Text(value))),

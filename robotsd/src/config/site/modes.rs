@@ -192,7 +192,7 @@ pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fa
     let wrong = || {
         let message = format!(
             "{until} is not a valid value of \"until\": write a day (UTC) such as 2027-03-31, or an exact time such \
-            as 2027-03-31T12:00:00Z",
+             as 2027-03-31T12:00:00Z",
             until = until.get_ref()
         );
         until.fault(message)

@@ -154,7 +154,7 @@ pub(super) fn resolve(
             (None, Some(Backend::Upstreams(_)) | None) => {
                 let message = format!(
                     "the site {site:?} has no robots.txt: write path = \"…\" in [site.robots], or source = \
-                    \"upstream\" to fetch the file from the upstreams",
+                     \"upstream\" to fetch the file from the upstreams",
                     site = site.name.get_ref()
                 );
                 Err(site.name.fault(message))

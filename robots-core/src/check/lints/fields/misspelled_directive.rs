@@ -28,7 +28,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             field.name_range.clone(),
             format_args!(
                 "lenient crawlers (including Google) and servers that enforce the file read {name} as the rule \
-                \"{spelling}\"; other crawlers ignore the line",
+                 \"{spelling}\"; other crawlers ignore the line",
                 name = Quoted(field.name)
             ),
         )

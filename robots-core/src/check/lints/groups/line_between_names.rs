@@ -26,7 +26,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                         between.name_range,
                         format_args!(
                             "the {directive} line is between user-agent lines: some parsers end the group there, \
-                            others do not",
+                             others do not",
                             directive = Quoted(between.name)
                         ),
                     )

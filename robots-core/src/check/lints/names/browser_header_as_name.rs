@@ -25,7 +25,7 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     let (whole, cut) = (Quoted(value), Quoted(cut));
     let message = format_args!(
         "{whole} is a whole header, not a product token: crawlers that cut names at the first \
-        other character read {cut}"
+         other character read {cut}"
     );
     sink.report(name.range(), message).help_with(|| {
         let token = file.crawlers.declared_by(value)?;

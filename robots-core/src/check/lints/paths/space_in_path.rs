@@ -29,7 +29,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         start..start + 1,
         format_args!(
             "{pattern} contains a space, but requests contain \"%20\", and some crawlers do not treat the two as \
-            equal",
+             equal",
             pattern = Quoted(pattern)
         ),
     );

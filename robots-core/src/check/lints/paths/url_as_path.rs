@@ -29,7 +29,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             None => draft.help(format_args!("write only the path: {path}")),
             Some(host) => draft.help(format_args!(
                 "if {host} is this site, write only the path, {path}; rules for another host belong into the \
-                robots.txt of that host",
+                 robots.txt of that host",
                 host = Quoted(host)
             )),
         }

@@ -57,7 +57,7 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
             pattern.rule.range(),
             format_args!(
                 "{shorter} never decides, because the {access} rule {longer} in line {line} is longer and \
-                matches the same paths"
+                 matches the same paths"
             ),
         )
         .help("remove this rule, or make its pattern more specific, so that it is longer than the other one");

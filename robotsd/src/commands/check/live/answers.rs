@@ -58,7 +58,7 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
         AnswerKind::Failed(FetchErrorKind::Tls) => (
             &lints::TLS,
             "serve https there, with a certificate that is valid today and for this name, and send its intermediate \
-            certificates",
+             certificates",
         ),
         AnswerKind::Failed(FetchErrorKind::Timeout) => (&lints::TIMEOUT, ""),
         AnswerKind::Failed(FetchErrorKind::Name | FetchErrorKind::Connect | FetchErrorKind::RedirectAddress) => {
@@ -160,7 +160,7 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding>
     let coding = codings.join(", ");
     let message = format!(
         "the file is sent with the content coding {coding:?} even to a client that accepts no coding, so \
-            this client finds no rules"
+         this client finds no rules"
     );
     let finding = AnswerFinding::new(&lints::CODING, plain.url(), &message);
     Some(finding.help("compress the file only if Accept-Encoding of the request contains that coding"))

@@ -162,8 +162,8 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
     size.ok_or_else(|| {
         io::Error::other(format!(
             "the repository does not contain the file of commit {commit}: the repository is damaged, or a partial \
-            clone (robotsd fetches nothing for it). `git fsck` reports damage; if you trust the repository, `git log \
-            --patch -- FILE` fetches the versions"
+             clone (robotsd fetches nothing for it). `git fsck` reports damage; if you trust the repository, `git log \
+             --patch -- FILE` fetches the versions"
         ))
     })
 }
@@ -183,7 +183,7 @@ fn git<'a>(folder: &Path, arguments: impl IntoIterator<Item = &'a str>) -> io::R
     let output = output.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::other(format!(
             "{}: this folder is in a git repository, but the command git is not installed: install git, or name \
-            files with a date in their names",
+             files with a date in their names",
             printable_path(folder)
         )),
         _ => io::Error::other(format!("git: {error}")),

@@ -270,12 +270,12 @@ impl Senders {
                 Some(day) => {
                     return format!(
                         "the lists of the operators, of {day} or later, do not contain the addresses, but may have \
-                        contained them at the time of the requests{rdns}"
+                         contained them at the time of the requests{rdns}"
                     );
                 }
                 None => {
                     "the addresses have other DNS names now, but may have had names of the operators at the time of \
-                    the requests"
+                     the requests"
                 }
             },
             Ok(Reason::NotLoaded) => return format!("no copy of the operator's list is available{rdns}"),
