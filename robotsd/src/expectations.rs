@@ -186,7 +186,7 @@ mod tests {
             ),
             (
                 "[[allow]]\nagents = [\" \"]\npaths = [\"/\"]\n",
-                "e.toml:2:11: the agent is empty; write \"*\" for a crawler that no group names",
+                "e.toml:2:11: the name of the agent is empty; write \"*\" for a crawler that no group names",
             ),
             (
                 "[allow]\nagents = [\"a\"]\npaths = [\"/\"]\n",
@@ -207,7 +207,7 @@ mod tests {
             ("[[alow]]\n", "e.toml:1:3: the file has no key \"alow\"; did you mean \"allow\"?"),
             (
                 "[[allow]]\nagents = [\"\"]\npaths = [\"x\", \"/\"]\n",
-                "e.toml:2:11: the agent is empty; write \"*\" for a crawler that no group names; further problems: 1 (`robotsd test e.toml` shows them)",
+                "e.toml:2:11: the name of the agent is empty; write \"*\" for a crawler that no group names; further problems: 1 (`robotsd test e.toml` shows them)",
             ),
         ] {
             assert_eq!(error(text), want, "{text}");

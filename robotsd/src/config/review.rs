@@ -476,10 +476,8 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
     let does = if left == RateMode::Off { "has no effect" } else { "only observes" };
-    let message = format!(
-        "rate.mode = \"{rate}\" {does}, because the mode of the site is only \"{mode}\"",
-        rate = rate.get_ref()
-    );
+    let message =
+        format!("rate.mode = \"{rate}\" {does}, because the mode of the site is \"{mode}\"", rate = rate.get_ref());
     let help = match rate.get_ref() {
         RateMode::Refuse => {
             "to refuse requests that come too fast, write mode = \"refuse\" for the site, or rate = \"refuse\" for a \
@@ -511,7 +509,7 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
         others => format!("; further sites with the same problem: {others}"),
     };
     let message = format!(
-        "impostors = \"{wanted}\" {does} at the site {site:?}, because the mode of the site is only \
+        "impostors = \"{wanted}\" {does} at the site {site:?}, because the mode of the site is \
          \"{mode}\"{others}",
         site = first.name.get_ref()
     );

@@ -291,7 +291,7 @@ pub(super) fn switched_off(log: &Log, site: &str) {
 pub(crate) type SiteName = Arc<str>;
 
 /// Message about an expired override, for the log and for `config check`.
-const ENDED: &str = "this override has expired and has no effect any more; remove it, or write a later day";
+const ENDED: &str = "this override has expired and has no effect any more; remove this entry, or write a later day";
 
 /// Returns the next steps for an operator, the most urgent one first. Returns none if the site
 /// needs no attention.

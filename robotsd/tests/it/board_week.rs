@@ -391,7 +391,7 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     let of_files = replay(&["--history", "one.txt", "--history", "two.txt"]);
     assert_eq!(of_files["history"]["crawlers"], of_git["history"]["crawlers"]);
 
-    // Before Split's last request, version 1 is used now again for ten hours. If the log has lines
+    // Before Split's last request, version 1 is in force again for ten hours. If the log has lines
     // from this time, Split certainly did not fetch it.
     let begin = humantime::parse_rfc3339(of_git["history"]["versions"][0]["since"].as_str().unwrap()).unwrap();
     let at = |hour: u64| begin + Duration::from_secs((hour + 2) * 3600);

@@ -215,7 +215,7 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
         checked(),
         &[
             "note: site \"shop\": 3 rules are only observed until 20",
-            "Z at the latest: grace begins when",
+            "Z at the latest: the grace period of a rule begins when",
             "robotsd.toml:",
         ],
     );
@@ -248,32 +248,28 @@ fn config_check_reports_settings_that_a_mode_overrides() {
         (
             "observe",
             rate("refuse"),
-            "note: rate.mode = \"refuse\" only observes, because the mode of the site is only \"observe\"",
+            "note: rate.mode = \"refuse\" only observes, because the mode of the site is \"observe\"",
         ),
-        (
-            "tag",
-            rate("refuse"),
-            "note: rate.mode = \"refuse\" only observes, because the mode of the site is only \"tag\"",
-        ),
+        ("tag", rate("refuse"), "note: rate.mode = \"refuse\" only observes, because the mode of the site is \"tag\""),
         (
             "off",
             rate("observe"),
-            "note: rate.mode = \"observe\" has no effect, because the mode of the site is only \"off\"",
+            "note: rate.mode = \"observe\" has no effect, because the mode of the site is \"off\"",
         ),
         (
             "observe",
             impostors("refuse"),
-            "note: impostors = \"refuse\" only observes at the site \"shop\", because the mode of the site is only \"observe\"",
+            "note: impostors = \"refuse\" only observes at the site \"shop\", because the mode of the site is \"observe\"",
         ),
         (
             "tag",
             impostors("refuse"),
-            "note: impostors = \"refuse\" only tags at the site \"shop\", because the mode of the site is only \"tag\"",
+            "note: impostors = \"refuse\" only tags at the site \"shop\", because the mode of the site is \"tag\"",
         ),
         (
             "off",
             impostors("tag"),
-            "note: impostors = \"tag\" has no effect at the site \"shop\", because the mode of the site is only \"off\"",
+            "note: impostors = \"tag\" has no effect at the site \"shop\", because the mode of the site is \"off\"",
         ),
     ] {
         assert_has(say(mode, &more), &[want]);
