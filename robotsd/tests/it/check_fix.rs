@@ -178,7 +178,7 @@ fn excluded_findings_are_not_corrected() {
     fs::hard_link(path("site/en/robots.txt"), path("linked.txt")).expect("a link");
     let Ended { out, error, .. } = run(&folder, &["--fix", "site"], "").ends_with(2);
     let parts = [
-        "site/de/robots.txt: this link leads out of site, so it is not corrected",
+        "site/de/robots.txt: this link leads out of site, so its target is not corrected",
         "site/en/robots.txt: the file has a second name (a hard link)",
     ];
     assert_has(&error, &parts);

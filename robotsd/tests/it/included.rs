@@ -246,10 +246,10 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
 fn an_ambiguous_site_name_is_refused_in_every_file() {
     let (folder, running) = serving(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a"))]);
     for (name, why) in [
-        ("*", "stand for every site"),
-        ("all", "stand for every site"),
-        ("ALL", "stand for every site"),
-        ("shop-*", "stand for every site"),
+        ("*", "mean every site"),
+        ("all", "mean every site"),
+        ("ALL", "mean every site"),
+        ("shop-*", "mean every site"),
         ("shop/www.example", "separates a site from one of its hosts"),
         ("/", "separates a site from one of its hosts"),
         ("a,b", "separates the names in a list"),

@@ -243,7 +243,7 @@ fn unintended_settings_cause_a_warning_with_their_line() {
     let said = folder.configured(["config", "check"]).ends_with(0).error;
     let said = said.replace(&format!("{}/", folder.path().display()), "");
     let wants = [
-        "note: the site \"a\" refuses without grace: ",
+        "note: the site \"a\" refuses requests without a grace period: ",
         "warning: no crawler is called \"GTPBot\", so this entry has no effect\n  --> robotsd.toml:10:1\n",
         "= help: did you mean \"GPTBot\"?",
         "warning: this override has expired and has no effect any more\n  --> robotsd.toml:10:42\n",

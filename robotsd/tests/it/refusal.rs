@@ -104,9 +104,9 @@ fn errors_in_a_refusal_template_are_reported_with_their_position() {
             "there is no placeholder \"agnet\": write one of agent, contact, ",
         ),
         (html, "<p>{{contact}}", "refused.html:1:4", "the site has no contact: set contact in [site.refusal]"),
-        (html, "<p>{{agent", "refused.html:1:4", "this placeholder has no end"),
+        (html, "<p>{{agent", "refused.html:1:4", "the end of this placeholder is missing"),
         (html, "<script>\n\"{{path}}\"</script>", "refused.html:2:2", "{{path}} is inside <script>"),
-        (html, "<a href=\"{{path}}\">", "refused.html:1:10", "{{path}} contains text from others"),
+        (html, "<a href=\"{{path}}\">", "refused.html:1:10", "{{path}} contains text that clients sent"),
         (html, &large, "robotsd.toml:9:8", "refused.html: the template is larger than 64 KiB"),
     ] {
         let folder = site(Config::refusing(), refusal, page);

@@ -76,7 +76,7 @@ fn a_worker_that_panics_ends_the_process_with_the_reason() {
     assert_eq!(end.code(), Some(2));
     let why = message(&running.event("panic")).to_owned();
     assert_has(&why, &["the thread robotsd-1 panicked at ", "Bad file descriptor"]);
-    assert_has(fs::read_to_string(said).unwrap(), &["robotsd: a worker has ended", &why]);
+    assert_has(fs::read_to_string(said).unwrap(), &["robotsd: a worker thread has ended", &why]);
 }
 
 #[test]
