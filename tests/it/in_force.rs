@@ -283,7 +283,7 @@ fn a_rule_that_needs_an_address_and_gets_none_warns() {
             Policy::builder().exempt_networks(["203.0.113.0/24"]).unwrap(),
             "the exempt networks have no effect",
         ),
-        ("delays", Policy::builder().rate(RateMode::Refuse), "share its delay"),
+        ("delays", Policy::builder().rate(RateMode::Refuse), "share one crawl delay"),
         ("impostors", Policy::builder().impostors(Impostors::Refuse), "impostors pass"),
         (
             "identity for an exemption",

@@ -883,7 +883,7 @@ fn queries_of_a_proxy_are_not_requests() {
     let questions: String = questions.iter().map(|target| line("192.0.2.1", 1, target, "-", GPTBOT)).collect();
     let mine = line("192.0.2.1", 1, "/-/health", "-", GPTBOT) + &line("192.0.2.1", 1, "/-/auth/", "-", GPTBOT);
     let ended = Replay::of(&questions).run("text", &[]);
-    assert_has(ended.failed(2), &["cannot count 2 lines with a proxy's question"]);
+    assert_has(ended.failed(2), &["2 lines with a decision request of a proxy cannot be counted"]);
     let (report, _) = report(questions + &mine, &[]);
     assert_eq!(report["requests"], 2);
 }
