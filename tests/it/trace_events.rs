@@ -202,7 +202,7 @@ fn the_first_host_without_a_site_causes_a_warning() {
     let warned: Vec<_> = events.iter().filter(|(level, ..)| *level == Level::WARN).collect();
     let [(_, "tower_robots::layer", Fields(event))] = &warned[..] else { panic!("{events:?}") };
     assert_eq!(event["host"], "\"www.shop.example\"");
-    assert!(event["message"].contains("passes unjudged"), "{event:?}");
+    assert!(event["message"].contains("passes without being judged"), "{event:?}");
     hosts.insert("*", live).unwrap();
     assert_eq!(status(RobotsLayer::new(hosts), request("127.0.0.1")), StatusCode::FORBIDDEN);
 }

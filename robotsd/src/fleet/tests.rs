@@ -175,7 +175,7 @@ fn a_document_is_read_field_by_field() {
     let of_later: [(&str, &[u8]); 2] = [("shape", b"x"), ("off:a:b:n", br#"{"rev":2,"by":"a","new":1}"#)];
     let whole = document(&[&KNOWN[..], &of_later].concat()).unwrap().unwrap();
     assert_eq!((whole.rev, &*whole.marks["*:m"].scope, &*whole.marks["a:b:n"].scope), (7, "*", "a:b"));
-    assert!(whole.damaged.is_empty() && document(&[("format", b"2")]).unwrap_err().contains("update it"));
+    assert!(whole.damaged.is_empty() && document(&[("format", b"2")]).unwrap_err().contains("update robotsd"));
 }
 
 /// Tries every kind of damage with every field. Each time, the off switches must take effect,

@@ -271,7 +271,7 @@ mod tests {
         for (url, why) in [
             ("127.0.0.1:3000", "scheme"),
             ("ftp://a", "the scheme must be http"),
-            ("http://a/b", "it has a path"),
+            ("http://a/b", "the URL has a path"),
             ("http://u@a", "a user"),
             ("http://a:0", "the port"),
             ("http://a:99999", "the port"),

@@ -312,7 +312,7 @@ fn all_errors_are_found_in_one_run() {
     assert_has(&error, &wants);
     // No error may be a mere consequence of another error. If a file is unknown, no other file may
     // be checked instead.
-    assert_lacks(&error, &["matches every host", "has no backend", "there is no [[", "a.txt:1:1: "]);
+    assert_lacks(&error, &["serves every host", "has no backend", "there is no [[", "a.txt:1:1: "]);
     assert_eq!(error.matches("error: ").count(), 14, "{error}");
 
     // The value that cannot be read may name the source, so no other source may be checked instead.

@@ -304,7 +304,7 @@ fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     assert_part(&report["totals"], &json!({"crawler_requests": 2, "disallowed": 2}));
     let text = unfolded(&folder.run(["replay", "access.jsonl", "--robots", "robots.txt"]).out);
     assert_has(&text, &["left out 1 request of a proxy for refusal pages"]);
-    assert_lacks(&text, &["with a proxy's question"]);
+    assert_lacks(&text, &["with a decision request of a proxy"]);
 }
 
 /// In the combined format, a line does not contain the host, but ends with the site.

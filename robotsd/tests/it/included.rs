@@ -141,7 +141,13 @@ fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
     assert_eq!(status, 503);
     assert_has(
         &body,
-        &["b.toml:2:8", "c.toml:11:10", "d.toml:11:10", "the sites in this file are not served", "both are refused"],
+        &[
+            "b.toml:2:8",
+            "c.toml:11:10",
+            "d.toml:11:10",
+            "the sites in this file are not served",
+            "so both files are rejected",
+        ],
     );
     assert_eq!(refused(&folder).as_array().unwrap().len(), 3);
     // One file gives the host up.
@@ -237,7 +243,7 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
     folder.write("sites.d/y.toml", site("y", "new.example:9090"));
     assert_has(
         reload(&running, 1),
-        &["x.toml:3:10", "y.toml as \"new.example:9090\", too", "y.toml:3:10", "both are refused"],
+        &["x.toml:3:10", "y.toml as \"new.example:9090\", too", "y.toml:3:10", "so both files are rejected"],
     );
     assert_eq!(served(&running, "new.example:8080"), None);
 }
@@ -392,7 +398,8 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
         file(name, root);
     }
     folder.configure(HEAD);
-    let refused_by = |checked: &str, name: &str| checked.contains(&format!("{name}.toml: the file is refused"));
+    let refused_by =
+        |checked: &str, name: &str| checked.contains(&format!("{name}.toml: the included file is rejected"));
     let checked = folder.configured(["config", "check"]).ends_with(2).error;
     assert!(refused_by(&checked, "shop") && refused_by(&checked, "out"), "{checked}");
     assert_has(
@@ -446,7 +453,8 @@ fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
     for (file, why) in
         [("f3.toml", "f3.toml:"), ("f4.toml", "f7.toml, which contained it first"), ("f5.toml", " is outside ")]
     {
-        let start = format!("config: partly: {}: the file is refused", folder.at("sites.d").join(file).display());
+        let start =
+            format!("config: partly: {}: the included file is rejected", folder.at("sites.d").join(file).display());
         let line = said.lines().find(|line| line.starts_with(&start));
         assert_has(line.unwrap_or_else(|| panic!("{said}")), &[why]);
     }

@@ -509,7 +509,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
                     "Otherwise stop the process (`kill {}`), and switch enforcement before the next start",
                     operated.id()
                 );
-                let is_said = said.contains(&way_out) && said.contains("--admin PLACE; ");
+                let is_said = said.contains(&way_out) && said.contains("--admin PLACE. ");
                 assert_eq!(is_said, arguments[0] == "enforce", "{said}");
             });
         }
@@ -747,5 +747,5 @@ fn the_check_reports_off_switches_and_a_pending_version() {
     assert_eq!(code, Some(1), "{said}");
     let stays = format!("version {} stays live", short(&live));
     assert_has(&said, &["waits to be accepted: everyone is blocked", &stays]);
-    assert_lacks(said, &["nothing is live"]);
+    assert_lacks(said, &["no version is live"]);
 }

@@ -313,7 +313,7 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
     let lines: Vec<_> = output.error.lines().collect();
     for (line, [start, part]) in lines.iter().zip([
         ["robotsd: missing: No such file", ""],
-        ["robotsd: cut.gz: ", "damaged or cut"],
+        ["robotsd: cut.gz: ", "damaged or incomplete"],
         ["robotsd: dir: Is a directory", "name the logs in it"],
     ]) {
         assert!(line.starts_with(start) && line.contains(part), "{lines:?}");

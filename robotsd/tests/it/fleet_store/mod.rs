@@ -762,7 +762,7 @@ fn nothing_is_taken_from_another_fleet_or_a_document_of_a_later_version() {
         store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
         store.send(&format!("HSET {DOCUMENT} format 2 tag later off:*:1 {{}}"));
         fleet.replicas.iter().for_each(|replica| replica.becomes("rejected"));
-        assert_has(unfolded(&fleet.says(&["status", "--fleet"]).ends_with(1).out), &["rejected", "update it"]);
+        assert_has(unfolded(&fleet.says(&["status", "--fleet"]).ends_with(1).out), &["rejected", "update robotsd"]);
         fleet.all(false);
         fleet.enforce("off");
         fleet.all(true);
