@@ -173,9 +173,9 @@ impl Enforcer {
         self.nested_target.map_or(request, |target| request.looked_up(target))
     }
 
-    /// Calls `judge` with the request's agents. They are recognised from the `User-Agent` lines
-    /// that a trusted proxy has saved, if any, and otherwise from the request's own lines. Nearly
-    /// every request has only one line, whose agents are borrowed from the cache.
+    /// Calls `judge` with the request's agents. The agents are recognised from the `User-Agent`
+    /// lines that a trusted proxy has saved, if any, and otherwise from the request's own lines.
+    /// Nearly every request has only one line, whose agents are borrowed from the cache.
     #[inline]
     pub(super) fn with_agents<T>(
         &self,

@@ -46,8 +46,8 @@ pub(super) struct Publisher {
     is_examined: bool,
     pub(super) content: Option<Arc<Content>>,
     pub(super) grace: GracePeriod,
-    /// An earlier version that was parsed for a comparison. It is kept until the published content
-    /// changes.
+    /// An earlier version that was parsed for a comparison. The parsed version is kept until the
+    /// published content changes.
     parsed: Option<(VersionHash, RobotsTxt)>,
     unsaved: Option<Durability>,
 }

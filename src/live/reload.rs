@@ -246,8 +246,9 @@ pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 /// The listeners of a site, and the queue of reloads that they have not been notified of.
 ///
 /// A reload is queued while the publisher is locked, and delivered after it is unlocked. Only one
-/// thread delivers at a time. It also delivers the reloads that other threads queue meanwhile. So a
-/// listener may itself reload the site; the outcome is delivered after the listener returns.
+/// thread delivers at a time. That thread also delivers the reloads that other threads queue
+/// meanwhile. So a listener may itself reload the site; the outcome is delivered after the listener
+/// returns.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -361,7 +362,7 @@ pub struct HistoryEntry {
     pub by: Attribution,
 }
 
-/// Who made a decision and why. Both are optional.
+/// Who made a decision and why. Both the name and the reason are optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribution {
     /// The name of a person or program.

@@ -44,8 +44,8 @@ impl ReloadRecord {
         self.before = publisher.versions.before().map(AcceptedVersion::hash);
     }
 
-    /// Reports whether listeners are notified of a reload. They are notified once per failure, not
-    /// on every poll of the same broken file.
+    /// Reports whether listeners are notified of a reload. Listeners are notified once per failure,
+    /// not at every poll of the same broken file.
     pub(super) fn is_news(&self, reload: &Reload) -> bool {
         let is_explicit = matches!(reload.cause, Cause::Request | Cause::Publish);
         match (&reload.outcome, &self.last.outcome) {

@@ -293,8 +293,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the value that `make` computes from the file. It is computed once and kept as long
-    /// as the file. `None` if an earlier call stored a value of another type.
+    /// Returns the value that `make` computes from the file. The value is computed once and kept as
+    /// long as the file. `None` if an earlier call stored a value of another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -152,9 +152,9 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget it. This is also
-    /// the kind if only the record of the live version cannot be written. A restart needs that
-    /// record if a later version cannot be saved. The write is retried.
+    /// The live or the pending version cannot be saved, so a restart would forget it. The problem
+    /// also has this kind if only the record of the live version cannot be written. A restart needs
+    /// that record if a later version cannot be saved. The write is retried.
     Save,
     /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
     /// retried.

@@ -1,6 +1,7 @@
 //! The kinds of documents that contain evidence: lists of addresses, key directories, and
 //! registries. A registry contains the URLs of the other documents, so a fetched registry must pass
-//! additional checks. Also contains the copies of a list that are available without a fetch.
+//! additional checks. This module also contains the copies of a list that are available without a
+//! fetch.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -85,9 +86,9 @@ impl FollowedDocument<Registry> {
     /// Follows the registry at an `https` URL. `read` parses the registry; its error should contain
     /// the line and column of the problem.
     ///
-    /// A fetched registry is untrusted. It is rejected if it is not UTF-8, has more than 10,000
-    /// crawlers, has a value with control characters, has a URL that is not an `https` URL, or has
-    /// a crawler whose name occurs in the `User-Agent` of a common browser.
+    /// A fetched registry is untrusted: the registry is rejected if it is not UTF-8, has more than
+    /// 10,000 crawlers, has a value with control characters, has a URL that is not an `https` URL,
+    /// or has a crawler whose name occurs in the `User-Agent` of a common browser.
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
@@ -223,8 +224,9 @@ fn check_text(octets: &[u8]) -> Result<&str, String> {
     Ok(text)
 }
 
-/// Checks whether a fetched registry may be used. It must not be too large or contain control
-/// characters, its URLs must be `https` URLs, and it must not identify common browsers as crawlers.
+/// Checks whether a fetched registry may be used. The registry must not be too large or contain
+/// control characters, its URLs must be `https` URLs, and it must not identify common browsers as
+/// crawlers.
 fn check_use(registry: &Registry) -> Result<(), String> {
     let rows = registry.crawlers().len();
     if rows > MAX_CRAWLERS {

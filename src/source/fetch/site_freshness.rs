@@ -72,8 +72,8 @@ impl SiteFreshness {
         }
     }
 
-    /// Records which version is live. It may have changed without a fetch, because the site has
-    /// restored an earlier version or an operator has accepted a pending one.
+    /// Records which version is live. The live version may have changed without a fetch, because
+    /// the site has restored an earlier version or an operator has accepted a pending one.
     pub(super) fn observe(&mut self, live: Option<VersionHash>) {
         self.known = match (live, self.known) {
             (Some(_), _) => LastKnown::Good,

@@ -1,8 +1,8 @@
 //! The URL of a robots.txt.
 //!
-//! The `url` crate is not used. It silently corrects typing errors of operators, and accepts URLs
-//! that cannot be fetched here. Only three operations are needed: parsing, resolving a `Location`,
-//! and displaying a URL without its secrets.
+//! The `url` crate is not used. That crate silently corrects typing errors of operators, and
+//! accepts URLs that cannot be fetched here. Only three operations are needed: parsing, resolving a
+//! `Location`, and displaying a URL without its secrets.
 
 use std::borrow::Cow;
 use std::fmt;

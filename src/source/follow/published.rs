@@ -94,7 +94,7 @@ pub(in crate::source) const SAVED: &str = "saved";
 pub(in crate::source) const OWN_FILE: &str = "file";
 pub(in crate::source) const EMBEDDED: &str = "embedded";
 
-/// A change of a followed document. It is reported once, not after every fetch.
+/// A change of a followed document. A change is reported once, not after every fetch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DocumentEvent<D> {
