@@ -58,8 +58,8 @@ pub use self::check::Report;
 pub use self::policy::Policy;
 pub use self::rules::{Reading, RobotsTxt};
 
-/// Items for `tower-robots` and `robotsd` only. They have no stability guarantee: every release may
-/// change them.
+/// Items for `tower-robots` and `robotsd` only. These items have no stability guarantee: every
+/// release may change them.
 #[doc(hidden)]
 pub mod internals {
     #[cfg(feature = "registry")]

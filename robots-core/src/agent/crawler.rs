@@ -1,5 +1,6 @@
-//! A crawler of the registry, with its purpose and the rules that it obeys. Also the rows that
-//! change a registry: a crawler to add or replace, or the name of a crawler to remove.
+//! A crawler of the registry, with its purpose and the rules that it obeys. This module also
+//! contains the rows that change a registry: a crawler to add or replace, or the name of a crawler
+//! to remove.
 
 use std::fmt;
 
@@ -235,8 +236,8 @@ impl Class {
 }
 
 impl Obeys {
-    /// Returns whether the groups for `*` apply to a crawler with this value. They apply unless the
-    /// value is [`Obeys::No`].
+    /// Returns whether the groups for `*` apply to a crawler with this value. These groups apply
+    /// unless the value is [`Obeys::No`].
     pub(crate) fn fallback(self) -> Fallback {
         if self == Self::No { Fallback::Nothing } else { Fallback::Star }
     }

@@ -4,8 +4,8 @@
 //! In RFC 9309, the *crawler* chooses its group by its own product token. A server sees only a
 //! header, which contains that token among platforms, addresses and the *costume* of browsers:
 //! words such as `Mozilla/5.0` and `like Gecko`, which most headers share. A [`Recognizer`] finds
-//! the token. It looks first for the crawlers of the [`Registry`], then for other names in the
-//! file, then for declarations in the header itself.
+//! the token. The recognizer looks first for the crawlers of the [`Registry`], then for other names
+//! in the file, then for declarations in the header itself.
 //!
 //! 1. Words that do not name the agent itself are ignored: words in URLs, in e-mail addresses and
 //!    in bracketed in-app markers, versions, words after "like" and "compatible with", and the

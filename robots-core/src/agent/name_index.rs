@@ -1,11 +1,11 @@
 //! An index of names by their first word: one lookup per word of the header finds every name that
-//! may begin at that word. Also the kinds of words, which classify a header.
+//! may begin at that word. This module also contains the kinds of words, which classify a header.
 //!
 //! A name can only begin at the beginning of a word, so hashing words finds all names in one pass
 //! over the header, however many names there are. The alternative is an automaton over all names.
-//! It would step through every byte of parts that cannot match, and report matches inside words,
-//! which must then be discarded. For ten names, an automaton would take kilobytes per file; this
-//! index takes a few hundred bytes.
+//! An automaton would step through every byte of parts that cannot match, and report matches inside
+//! words, which must then be discarded. For ten names, an automaton would take kilobytes per file;
+//! this index takes a few hundred bytes.
 
 use std::sync::LazyLock;
 
@@ -228,7 +228,8 @@ impl Kinds {
     pub(super) const ENGINE: Self = Self(1 << 1);
     /// A system, device or machine; never a crawler's name.
     pub(super) const PLATFORM: Self = Self(1 << 2);
-    /// A word that many headers contain. It can be a crawler's name only in the first position.
+    /// A word that many headers contain. Such a word can be a crawler's name only in the first
+    /// position.
     pub(super) const GENERIC: Self = Self(1 << 3);
     /// An HTTP library or command line client.
     pub(super) const LIBRARY: Self = Self(1 << 4);
@@ -305,8 +306,8 @@ pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
     LEXICON.word(hash, word).map_or(Kinds::default(), Kinds)
 }
 
-/// Top-level domains that occur in names of products. They are compared in lower case, because
-/// `ASP.NET` is not a host.
+/// Top-level domains that occur in names of products. The domains are compared in lower case,
+/// because `ASP.NET` is not a host.
 const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl be at ch it es pt pl cz sk hu ro ru ua by \
     se no dk fi is ie gr tr il ir in jp cn kr tw hk sg au nz br ar mx cl ca za fm tv me ly cc ws to";
 

@@ -1,5 +1,5 @@
-//! Networks, which are ranges of IP addresses. They occur in lists of crawlers' addresses and in
-//! operators' settings.
+//! Networks, which are ranges of IP addresses. Networks occur in lists of crawlers' addresses and
+//! in operators' settings.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -47,8 +47,8 @@ pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
-/// Reports whether a part of a device's header declares a crawler. It does if its contact has a
-/// form that crawlers use.
+/// Reports whether a part of a device's header declares a crawler. The part declares a crawler if
+/// its contact has a form that crawlers use.
 pub(super) fn declares_on_device(header: &Header<'_>, part: &Part) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact(header))
 }

@@ -14,8 +14,8 @@ pub(super) enum Purpose {
     /// The product crawls. Only crawlers have such names, so the word declares a crawler even in a
     /// browser's header.
     Crawls,
-    /// The product is a bot. It is treated like [`Crawls`](Self::Crawls), but other words may state
-    /// the purpose: some bots monitor a site for its owner.
+    /// The product is a bot. A bot is treated like [`Crawls`](Self::Crawls), but other words may
+    /// state the purpose: some bots monitor a site for its owner.
     IsBot,
     /// The product fetches, checks or collects. This declares a crawler if the header is not a
     /// browser's.

@@ -53,8 +53,8 @@ pub enum NamedAs {
     Registered,
     /// A `User-Agent` header as sent.
     Header,
-    /// A name that no registered crawler has. It is treated as the product token of a crawler. This
-    /// crawler obeys the group of that name or, if there is none, the groups for `*`.
+    /// A name that no registered crawler has. The name is treated as the product token of a
+    /// crawler. This crawler obeys the group of that name or, if there is none, the groups for `*`.
     Unregistered,
 }
 
@@ -80,11 +80,11 @@ impl Recognizer {
     }
 
     /// Returns all agents that one `User-Agent` line names, so that no crawler can hide behind
-    /// another name. These are all registered crawlers, each once, and then the agent of the rest
-    /// of the line if the rest contains a name of the file or declares a crawler. If the line names
-    /// several link previewers, only the first is returned: messengers list the other previewers
-    /// whose metadata they also understand. If the line names no registered crawler, there is
-    /// exactly one agent.
+    /// another name. The agents are all registered crawlers, each once, and then the agent of the
+    /// rest of the line if the rest contains a name of the file or declares a crawler. If the line
+    /// names several link previewers, only the first is returned: messengers list the other
+    /// previewers whose metadata they also understand. If the line names no registered crawler,
+    /// there is exactly one agent.
     ///
     /// ```
     /// use robots_core::agent::{Recognizer, Registry};
@@ -190,8 +190,8 @@ impl Recognizer {
     }
 }
 
-/// Returns the agent with this claim. It obeys the group for `name`, a name from the file that the
-/// header contains, or else the group for its own product.
+/// Returns the agent with this claim. The agent obeys the group for `name`, a name from the file
+/// that the header contains, or else the group for its own product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));

@@ -1,20 +1,21 @@
 //! Blocks or allows crawlers by the smallest edit of a file. An edit is returned only if it is
 //! proved to have exactly the requested effect.
 //!
-//! 1. A crawler is blocked if it may not fetch any path. It is allowed if no rule disallows the
-//!    whole site to it; rules for parts of the site stay.
+//! 1. A crawler is blocked if it may not fetch any path. A crawler is allowed if no rule disallows
+//!    the whole site to it; rules for parts of the site stay.
 //! 2. If a group is only for edited crawlers, the group is changed. If it is also for other
 //!    crawlers, the name of the edited crawler is removed from it.
 //! 3. An allowed crawler keeps the rules of its group, except rules about the whole site. If its
-//!    group has no other rules, it gets the rules that would apply to it without the group. It
-//!    keeps the delays and preferences of its group.
+//!    group has no other rules, the crawler gets the rules that would apply to it without the
+//!    group, and keeps the delays and preferences of its group.
 //! 4. Another crawler may obey the group of an edited crawler (`Googlebot-Image` obeys the group of
 //!    `Googlebot`). Its name is added to the group whose rules it obeyed, so that it keeps these
 //!    rules.
 //! 5. If a new group is added below a group without rules, an empty rule is added to that group.
 //!    Otherwise crawlers would read both as one group.
-//! 6. The result is compared with the original file. It is accepted only if every edited crawler
-//!    has the requested access, and if the verdicts and delays of all other crawlers are unchanged.
+//! 6. The result is compared with the original file. The result is accepted only if every edited
+//!    crawler has the requested access, and if the verdicts and delays of all other crawlers are
+//!    unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The file that lints and fixes examine, with data that several of them need. Also creates the
-//! edits that add and remove lines.
+//! The file that lints and fixes examine, with data that several of them need. This module also
+//! creates the edits that add and remove lines.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};

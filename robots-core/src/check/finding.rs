@@ -34,8 +34,8 @@ pub struct Finding {
     pub line: usize,
     /// Byte of the line where the finding begins, from 1. A byte order mark is not counted.
     pub column: usize,
-    /// Byte range of the file that the finding is about. It may be empty, and it never extends past
-    /// the end of the file.
+    /// Byte range of the file that the finding is about. The range may be empty, and never extends
+    /// past the end of the file.
     pub span: Range<usize>,
     /// Name of the crawler that the finding is about, as in the file or the registry, without
     /// control characters. If the finding is about several crawlers, this is the first one. `None`

@@ -62,7 +62,7 @@ const MAX_SEPARATE_WORK: usize = 1 << 16;
 pub struct Edit {
     /// Start of the range.
     pub start: usize,
-    /// End of the range, exclusive. It is equal to `start` if the edit only inserts bytes.
+    /// End of the range, exclusive. The end is equal to `start` if the edit only inserts bytes.
     pub end: usize,
     /// Replacement bytes; empty if the edit only removes bytes.
     pub replacement: Vec<u8>,

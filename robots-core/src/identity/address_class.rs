@@ -2,10 +2,10 @@
 //! address can identify clients, and where a server at this address may redirect to.
 //!
 //! Fetches are sent from inside the operator's network. A server that redirects a fetch chooses its
-//! next address. It must not be able to choose an address that only this machine or its network can
-//! reach, such as an admin interface on the loopback, or the metadata service of a cloud on a
-//! link-local address. The check uses the address of the connection, after name resolution, because
-//! a name may resolve differently each time (DNS rebinding).
+//! next address. The server must not be able to choose an address that only this machine or its
+//! network can reach, such as an admin interface on the loopback, or the metadata service of a
+//! cloud on a link-local address. The check uses the address of the connection, after name
+//! resolution, because a name may resolve differently each time (DNS rebinding).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

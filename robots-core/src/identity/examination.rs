@@ -41,8 +41,8 @@ pub(super) struct Examination {
     /// Outcome of the address's reverse DNS names; `None` if the operator has no patterns for such
     /// names or the method was not tried.
     pub(super) rdns: Option<MethodOutcome>,
-    /// Whether reverse DNS names of the operator's addresses are unreliable. They then verify
-    /// claims, but do not refute them.
+    /// Whether reverse DNS names of the operator's addresses are unreliable. Unreliable names
+    /// verify claims, but do not refute them.
     pub(super) is_rdns_weak: bool,
     /// Whether the claimed crawler's operator publishes keys, so that a request without a signature
     /// is undecided if no other method was tried.
@@ -238,10 +238,10 @@ impl ListEvidence<'_> {
     /// Returns the outcome of a crawler's lists for an address. In `lists`, `None` is a list that
     /// is not loaded.
     ///
-    /// The claim is verified if one of the lists contains the address. It fails if no list contains
-    /// the address and every list can refute the claim. A list can refute the claim if it was
-    /// confirmed at most 24 hours ago, or more than 24 hours after the address was first seen with
-    /// this claim.
+    /// The claim is verified if one of the lists contains the address. The claim fails if no list
+    /// contains the address and every list can refute the claim. A list can refute the claim if it
+    /// was confirmed at most 24 hours ago, or more than 24 hours after the address was first seen
+    /// with this claim.
     pub fn examine(
         lists: impl IntoIterator<Item = Option<Self>>,
         address: PublicAddress,

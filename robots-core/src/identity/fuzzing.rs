@@ -1,5 +1,5 @@
-//! Entry points for the fuzz targets. They call the parsers of bytes from other parties, and check
-//! properties that must hold.
+//! Entry points for the fuzz targets. These functions call the parsers of bytes from other parties,
+//! and check properties that must hold.
 
 use super::published_list::RangeList;
 

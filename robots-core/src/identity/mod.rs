@@ -13,8 +13,9 @@
 //! 3. A method is complete if all genuine requests of the crawler pass it. A claim is refuted only
 //!    if every complete method that could be tried failed. If evidence is missing, old or doubtful,
 //!    the claim is undecided.
-//! 4. A list of any age can verify a claim. It refutes a claim only if it was confirmed at most a
-//!    day ago, or more than a day after the address was first seen ([`ListEvidence`]).
+//! 4. A list of any age can verify a claim. A list refutes a claim only if its server confirmed the
+//!    list at most a day ago, or more than a day after the address was first seen
+//!    ([`ListEvidence`]).
 //! 5. A reverse DNS name of an address verifies a claim only if it is in the operator's domain and
 //!    resolves back to that address. A failed check refutes the claim only if the resolver has
 //!    lately verified an address of that operator.
@@ -59,8 +60,8 @@ pub use self::range_set::RangeSet;
 #[cfg(feature = "signatures")]
 pub use self::signature::RequiredComponent;
 
-// The `Verifier` of `tower-robots` uses these items. They have no stability guarantee: any release
-// may change them.
+// The `Verifier` of `tower-robots` uses these items. These items have no stability guarantee: any
+// release may change them.
 #[doc(hidden)]
 pub use self::name_pattern::NamePattern;
 #[cfg(feature = "identity")]

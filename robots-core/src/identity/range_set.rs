@@ -24,8 +24,8 @@ pub struct RangeSet {
     v4: Ranges<u32>,
     v4_index: SearchIndex,
     v6: Ranges<u128>,
-    /// The upper halves of the starts in `v6`. They are searched first, because 64-bit numbers are
-    /// smaller and faster to compare.
+    /// The upper halves of the starts in `v6`. The upper halves are searched first, because 64-bit
+    /// numbers are smaller and faster to compare.
     v6_upper: Box<[u64]>,
     v6_index: SearchIndex,
 }
@@ -77,8 +77,8 @@ impl RangeSet {
     }
 
     /// Reports whether another list lacks more than half of these IPv4 addresses, or more than half
-    /// of these IPv6 addresses. They are counted separately, because a list has so many IPv6
-    /// addresses that the IPv4 addresses would not matter in the total.
+    /// of these IPv6 addresses. The two kinds are counted separately, because a list has so many
+    /// IPv6 addresses that the IPv4 addresses would not matter in the total.
     #[doc(hidden)]
     pub fn lost_most_in(&self, other: &Self) -> bool {
         let v4 = (self.v4.shared_with(&other.v4), self.v4.addresses());
@@ -153,9 +153,9 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
     }
 }
 
-/// A search table for sorted numbers. It divides the span from the first to the last number into
-/// about as many equal parts as there are numbers, and stores the position of the first number of
-/// each part.
+/// A search table for sorted numbers. The table divides the span from the first to the last number
+/// into about as many equal parts as there are numbers, and stores the position of the first number
+/// of each part.
 ///
 /// If the numbers are evenly spread, a lookup takes one step. If they form a few clusters, it takes
 /// a binary search within one cluster. That search has no branch that depends on the numbers,

@@ -24,8 +24,8 @@ const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 /// The check of one address by reverse DNS.
 ///
 /// The caller gets a query from [`step`](Self::step), sends it through a resolver as an absolute
-/// name, and passes the response to [`answer`](Self::answer). It repeats this until `step` returns
-/// the outcome, which takes at most five queries.
+/// name, and passes the response to [`answer`](Self::answer). The caller repeats this until `step`
+/// returns the outcome, which takes at most five queries.
 ///
 /// ```
 /// use std::ops::ControlFlow;

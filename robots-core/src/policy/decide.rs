@@ -149,8 +149,8 @@ impl Policy {
         evidence.is_exempt(&self.cookies) || (spares_people && evidence.signs(&self.cookies).any())
     }
 
-    /// Reports whether the groups for `*` apply to an agent that no group names. They may apply to
-    /// some methods only.
+    /// Reports whether the groups for `*` apply to an agent that no group names. The groups may
+    /// apply to some methods only.
     #[doc(hidden)]
     pub fn holds_to_star(&self, agent: &Agent) -> bool {
         self.star.holds(agent)
@@ -207,8 +207,8 @@ impl Policy {
         modes.chain(rates).chain(self.exempt.agents.iter().map(|name| ("exemption", name)))
     }
 
-    /// Returns the rate overrides that are for search engines but name none of them. They cannot
-    /// limit the engines that people use, because each of those must be named.
+    /// Returns the rate overrides that are for search engines but name none of them. Such an
+    /// override cannot limit the engines that people use, because each of those must be named.
     #[doc(hidden)]
     pub fn rate_overrides_for_unnamed_engines(&self) -> impl Iterator<Item = &Override<RateMode>> {
         self.rate.overrides.iter().filter(|over| over.mode != RateMode::Off && over.is_for_unnamed_engines())

@@ -56,8 +56,8 @@ pub enum Action {
 }
 
 keyword_enum! {
-    /// The action that [`Mode::Refuse`] would take on a request after all grace periods. It does
-    /// not depend on the site's present mode. Later variants are stricter.
+    /// The action that [`Mode::Refuse`] would take on a request after all grace periods. This
+    /// action does not depend on the site's present mode. Later variants are stricter.
     #[derive(PartialOrd, Ord)]
     UnderRefuse, "an action of the mode that refuses", {
         /// The request would pass unchanged, because it is allowed or exempt, or because an
@@ -87,8 +87,8 @@ keyword_enum! {
         NoGroup = "no-group",
         /// The rules allow the request.
         Allowed = "allowed",
-        /// The rules allow the request, but it exceeds its crawl delay. It passes, because the rate
-        /// mode or the mode of the site only observes.
+        /// The rules allow the request, but it exceeds its crawl delay. The request passes, because
+        /// the rate mode or the mode of the site only observes.
         LimitObserved = "limit-observed",
         /// The rules disallow the request, and the mode is [`Mode::Off`].
         Off = "off",

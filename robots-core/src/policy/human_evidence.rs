@@ -70,9 +70,9 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). They are
-    /// a sign of a person only together, and only in combinations that browsers send: the
-    /// destination is a document if and only if the mode is a navigation.
+    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). The three
+    /// fields are a sign of a person only together, and only in combinations that browsers send:
+    /// the destination is a document if and only if the mode is a navigation.
     pub fn fetch_metadata(mut self, site: &[u8], mode: &[u8], destination: &[u8]) -> Self {
         let known_site = matches!(site, b"same-origin" | b"same-site" | b"cross-site" | b"none");
         let known_mode = matches!(mode, b"navigate" | b"cors" | b"no-cors" | b"same-origin" | b"websocket");

@@ -20,8 +20,8 @@ keyword_enum! {
         Off = "off",
         /// The request passes and is recorded.
         Observe = "observe",
-        /// The request is answered with 429 if the mode refuses. It is only recorded if the mode
-        /// observes or tags.
+        /// The request is answered with 429 if the mode refuses. The request is only recorded if
+        /// the mode observes or tags.
         Refuse = "refuse",
     }
 }

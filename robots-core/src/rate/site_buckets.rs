@@ -99,7 +99,8 @@ impl SiteBuckets {
 
 crate::debug_as!(|it| SiteBuckets { site: it.shared.site, names: it.shared.names.len() });
 
-/// Number of lists of entries. They take 1 KiB in total and are allocated with the first entry.
+/// Number of lists of entries. The lists take 1 KiB in total and are allocated with the first
+/// entry.
 const LISTS: usize = 64;
 
 /// Buckets for a limited number of names. The bucket of a name is created when it is first needed.

@@ -74,9 +74,9 @@ impl AgentRules {
 
     /// Uses only this reading. A second call replaces the reading.
     ///
-    /// [`Reading::Reference`] returns the same verdict and the same line as google/robotstxt. It
-    /// cuts the names in the file at the first byte that is not a letter, `-` or `_`, so it finds
-    /// no group for `Our2Bot`.
+    /// [`Reading::Reference`] returns the same verdict and the same line as google/robotstxt. This
+    /// reading cuts the names in the file at the first byte that is not a letter, `-` or `_`, so it
+    /// finds no group for `Our2Bot`.
     ///
     /// ```
     /// use robots_core::{Reading, RobotsTxt};

@@ -248,7 +248,7 @@ fn is_rule_to_all(field: &Field<'_>) -> bool {
 }
 
 /// Returns the groups to append for the names that are not yet in `named`, and adds these names to
-/// `named`. Each name occurs once. Also returns the names that are left out.
+/// `named`. Each name occurs once. The function also returns the names that are left out.
 fn select<'f>(
     robots: &'f RobotsTxt,
     lines: &[Vec<GroupLine>],
@@ -379,7 +379,7 @@ impl Fragment {
     }
 
     /// Parses a file that others maintain. The title identifies the file in comments of the served
-    /// file. It is cut to one line of at most 120 characters.
+    /// file. The title is cut to one line of at most 120 characters.
     ///
     /// # Errors
     ///

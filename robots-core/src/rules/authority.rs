@@ -1,9 +1,9 @@
 //! The parts of an authority: user information, host and port (RFC 3986, section 3.2).
 //!
-//! All code that splits authorities uses this module. It looks only at the delimiters, works on
-//! bytes and does not allocate; callers check names, addresses and ports themselves. A URL crate
-//! would be a dependency of every user. It would also reject some values that clients send and
-//! operators write, and allocate for each authority.
+//! All code that splits authorities uses this module. The module looks only at the delimiters,
+//! works on bytes and does not allocate; callers check names, addresses and ports themselves. A URL
+//! crate would be a dependency of every user. Such a crate would also reject some values that
+//! clients send and operators write, and allocate for each authority.
 
 /// A split authority: `[ userinfo "@" ] host [ ":" port ]` (RFC 3986, section 3.2).
 ///

@@ -92,8 +92,8 @@ impl<'r> CrawlDelay<'r> {
     /// Maximum interval that is enforced. Some crawlers skip sites with a longer delay.
     pub const MAX_ENFORCED: Duration = Duration::from_secs(30);
 
-    /// Returns the time between two requests as written in the file. It is above zero and has no
-    /// upper limit.
+    /// Returns the time between two requests as written in the file. The time is above zero and has
+    /// no upper limit.
     pub const fn interval(&self) -> Duration {
         self.record.interval
     }

@@ -167,8 +167,8 @@ impl RobotsTxt {
         &self.0.notes
     }
 
-    /// Returns the crawl-delay lines that have an effect, in the order of the file. They are in
-    /// groups, and their delays are above zero.
+    /// Returns the crawl-delay lines that have an effect, in the order of the file. The lines are
+    /// in groups, and their delays are above zero.
     pub(super) fn delays(&self) -> &[DelayRecord] {
         &self.0.delays
     }

@@ -1,7 +1,7 @@
 //! The lines of a robots.txt that are neither rules nor sitemaps: their meaning, and the groups
 //! that they belong to.
 //!
-//! Verdicts do not depend on these lines, so the document does not store them. They are parsed
+//! Verdicts do not depend on these lines, so the document does not store them. The lines are parsed
 //! again on demand.
 //!
 //! `Crawl-delay` is an exception, because it may be enforced. The document stores its lines, and

@@ -1,6 +1,6 @@
 //! Enums whose variants have one written form each, which is the same in text, on a command line,
-//! in a configuration and with serde. Also contains the error type for invalid values, and a
-//! function that lists the first few of many values.
+//! in a configuration and with serde. This module also contains the error type for invalid values,
+//! and a function that lists the first few of many values.
 
 use std::error::Error;
 use std::fmt;

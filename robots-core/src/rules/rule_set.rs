@@ -79,8 +79,8 @@ impl RobotsTxt {
 
     /// Compiles the document for matching. A name may stand for further tokens.
     ///
-    /// `stands_for` is called once for each name other than `*`. It returns the further tokens: for
-    /// example, a registry of crawlers can make `User-agent: Googlebot 2.1` a group for
+    /// `stands_for` is called once for each name other than `*`. The function returns the further
+    /// tokens: for example, a registry of crawlers can make `User-agent: Googlebot 2.1` a group for
     /// `Googlebot`. [`Reading::Reference`] does not call it.
     pub fn compile_with(&self, reading: Reading, mut stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         self.compiled(reading, &mut stands_for)

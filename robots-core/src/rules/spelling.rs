@@ -3,9 +3,9 @@
 //!
 //! All spellings of one path have the same standard form, so they can be compared byte by byte. A
 //! server decodes a path as a whole, so every escape in a path is decoded, unless it does not mean
-//! the same as the byte. Such escapes are `%25`, `%2F`, `%3F`, `%23`, `%5C`, control characters,
-//! and bytes from 0x80. In a query, escapes of reserved bytes are not decoded, because `&`
-//! separates parameters and `%26` does not.
+//! the same as the byte. The escapes that do not mean the same are `%25`, `%2F`, `%3F`, `%23`,
+//! `%5C`, control characters, and bytes from 0x80. In a query, escapes of reserved bytes are not
+//! decoded, because `&` separates parameters and `%26` does not.
 //!
 //! Percent-encoding crates encode or decode whole strings, without regard to the meaning of an
 //! escape.

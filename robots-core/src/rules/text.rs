@@ -142,8 +142,8 @@ pub(super) fn is_anchored(text: &[u8]) -> bool {
     text.ends_with(&[END])
 }
 
-/// A literal that does not occur in the last part of the path. It is remembered, so that other
-/// patterns with this literal need not search for it again.
+/// A literal that does not occur in the last part of the path. The literal is remembered, so that
+/// other patterns with this literal need not search for it again.
 #[derive(Default)]
 pub(super) struct Missing<'t> {
     literal: &'t [u8],

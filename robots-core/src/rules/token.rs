@@ -55,7 +55,7 @@ impl ProductToken {
     }
 
     /// Returns the token that the reference parser finds in the value of a user-agent line: the
-    /// longest prefix that consists of `[A-Za-z_-]`. It may be empty.
+    /// longest prefix that consists of `[A-Za-z_-]`. The prefix may be empty.
     #[doc(hidden)]
     pub fn cut(value: &[u8]) -> Self {
         let end = value.iter().position(|byte| !matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'-'));

@@ -11,9 +11,9 @@ use crate::check::lint::LintFix;
 use crate::check::options::Options;
 use crate::rules::{Line, RobotsTxt, starts_with};
 
-/// Maximum number of lines of a file that can be fixed. It limits the memory, which is about a
-/// hundred bytes per line. A file of the maximum size exceeds it only if its lines have less than
-/// four bytes on average.
+/// Maximum number of lines of a file that can be fixed. This maximum limits the memory, which is
+/// about a hundred bytes per line. A file of the maximum size exceeds it only if its lines have
+/// less than four bytes on average.
 const MAX_LINES: usize = 1 << 21;
 
 /// The edits for one finding, or for several findings that the same edits correct.

@@ -18,8 +18,8 @@ const MIN_PREFIX_V6: u32 = 19;
 ///
 /// Three formats are supported: the JSON object that search engines and AI crawlers publish, also
 /// as JAFAR (draft-illyes-webbotauth-jafar); text with one prefix per line; and the CSV of a
-/// geofeed (RFC 8805). Other content is an error. It must not be parsed as an empty list, because
-/// genuine crawlers would then be treated as impostors.
+/// geofeed (RFC 8805). Other content is an error. Such content must not be parsed as an empty list,
+/// because genuine crawlers would then be treated as impostors.
 ///
 /// ```
 /// use robots_core::identity::{RangeList, DocumentErrorKind};
@@ -41,7 +41,7 @@ pub struct RangeList {
     pub prefixes: usize,
     /// Number of entries that were skipped because they are not valid prefixes.
     pub skipped: usize,
-    /// Creation time as written by the operator. It is rarely in the form of RFC 3339.
+    /// Creation time as written by the operator. The time is rarely in the form of RFC 3339.
     pub created: Option<Box<str>>,
 }
 
@@ -99,8 +99,8 @@ impl RangeList {
 
     /// Checks that this list may replace a list that was fetched before.
     ///
-    /// Do not call this with an embedded list as the previous list. It is older than every fetched
-    /// list, and the operator may have removed most of its addresses in the meantime.
+    /// Do not call this with an embedded list as the previous list. An embedded list is older than
+    /// every fetched list, and the operator may have removed most of its addresses in the meantime.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
 /// Maximum length of a URL, in bytes.
 const MAX_BYTES: usize = 2048;
 
-/// The canonical URL of a key directory, which is a JWK Set. It identifies the directory in
+/// The canonical URL of a key directory, which is a JWK Set. The URL identifies the directory in
 /// lookups, in the registry and in configurations.
 ///
 /// A URL without a path stands for the directory at the well-known path of this origin. Any other

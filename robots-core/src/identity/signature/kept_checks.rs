@@ -1,5 +1,5 @@
-//! Cached results of checking the signatures of one request. They can be used for later requests
-//! with the same signatures.
+//! Cached results of checking the signatures of one request. The results can be used for later
+//! requests with the same signatures.
 
 use std::hash::BuildHasher;
 use std::ptr;

@@ -1,5 +1,5 @@
 //! Sorts all rules of a file by precedence, so that two rules can be compared by two numbers, their
-//! ranks. Also decides which groups share a trie.
+//! ranks. This module also decides which groups share a trie.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -14,8 +14,8 @@ use crate::rules::{Access, text};
 /// rank knows the verdict without a lookup.
 ///
 /// The longest pattern comes first, then allow before disallow, then the first line (RFC 9309,
-/// section 2.2.2, and the reference parser). Empty patterns match every path and come last. They
-/// allow, even if their rule is a disallow line.
+/// section 2.2.2, and the reference parser). Empty patterns match every path and come last. Empty
+/// patterns allow, even if their rule is a disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::rules) struct Rank(u32);
 

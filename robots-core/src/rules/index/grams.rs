@@ -48,7 +48,7 @@ struct Filed {
 }
 
 impl Grams {
-    /// Stores the wildcards. They must be in the order of their ranks.
+    /// Stores the wildcards. The wildcards must be in the order of their ranks.
     pub(super) fn new(wildcards: Vec<Wildcard>, patterns: &Patterns) -> Self {
         let usage = Usage::count(&wildcards, patterns);
         let (mut filed, mut single) = (Vec::new(), Vec::new());

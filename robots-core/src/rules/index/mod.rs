@@ -1,5 +1,5 @@
-//! An index of the rules of a file, which finds the candidate that decides on a path. It is built
-//! once per file and is used for every request.
+//! An index of the rules of a file, which finds the candidate that decides on a path. The index is
+//! built once per file and is used for every request.
 //!
 //! Every rule of the file has a rank in one order of precedence ([`candidates`]). Every part of the
 //! index returns a rank, and the lowest rank decides. A set of groups that apply together has one

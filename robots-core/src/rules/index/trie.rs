@@ -6,11 +6,11 @@
 //! priority is the length as written, not as compared). The nodes of all tries of a file are stored
 //! in one vector. The nodes of one trie are in breadth-first order, so that the children of a node
 //! are neighbours. A step finds the child by its first byte: in one comparison of words if there
-//! are up to eight children, otherwise in a table. It then compares eight bytes of the child's
-//! label at once.
+//! are up to eight children, otherwise in a table. The walk then compares eight bytes of the
+//! child's label at once.
 //!
-//! Radix trees from crates store one value per key. They can store neither the best rank above a
-//! node nor all tries of a file in one vector.
+//! Radix trees from crates store one value per key. Such trees can store neither the best rank
+//! above a node nor all tries of a file in one vector.
 
 use super::candidates::Rank;
 
@@ -50,8 +50,8 @@ pub(super) struct Trie {
     jumps: u32,
 }
 
-/// A node of a trie. It is small enough that two nodes fit in a cache line, because cache misses
-/// dominate the cost of a walk in a large file.
+/// A node of a trie. A node is small enough that two nodes fit in a cache line, because cache
+/// misses dominate the cost of a walk in a large file.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Node {

@@ -43,9 +43,9 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     })
 }
 
-/// Returns the host of a URL if it may not be the host of the site. It may not be if it differs
-/// from the known host of the site or, if no host is known, if the path of the URL is the whole
-/// site.
+/// Returns the host of a URL if it may not be the host of the site. The host is returned if it
+/// differs from the known host of the site or, if no host is known, if the path of the URL is the
+/// whole site.
 fn other_host<'u>(file: &CheckedFile<'_>, url: &'u [u8]) -> Option<&'u [u8]> {
     let (_, authority, _) = Authority::of_url(url)?;
     let is_own = match file.own_host() {
