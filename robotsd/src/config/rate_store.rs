@@ -51,9 +51,9 @@ impl NamedStore<'_> {
         };
         let url = StoreUrl::new(&written.get_ref().0).map_err(|message| written.fault(message))?;
         if let Some(path) = self.password_file.as_ref().filter(|_| url.has_password()) {
-            return Err(
-                path.fault("the password is both in this file and in the URL of the store: write it in one place only")
-            );
+            return Err(path.fault(
+                "the password is both in this file and in the URL of the store: write the password in one place only",
+            ));
         }
         if let Some(path) = self.ca.as_ref().filter(|_| !url.is_encrypted()) {
             return Err(path.fault("\"ca\" has an effect only with TLS: write the URL of the store with \"rediss://\""));

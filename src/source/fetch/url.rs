@@ -166,9 +166,9 @@ impl fmt::Debug for FetchUrl {
 const NO_SCHEME: &str = "has no scheme: write it as \"https://example.com/robots.txt\"";
 const FTP: &str = "cannot be fetched: ftp is not supported; use http or https";
 const OTHER_SCHEME: &str = "cannot be fetched: use http or https";
-const USERINFO: &str = "contains a user name: remove it, because robots.txt is public";
+const USERINFO: &str = "contains a user name: remove the user name, because robots.txt is public";
 pub(super) const HOST: &str = "has no valid host: write a name such as \"example.com\", or an address";
-const NON_ASCII_HOST: &str = "has a host that is not ASCII: write it in its \"xn--\" form";
+const NON_ASCII_HOST: &str = "has a host that is not ASCII: write the host in its \"xn--\" form";
 const PORT: &str = "has an invalid port: write a number from 1 to 65535";
 const TARGET: &str = "has a path with characters that a request cannot contain";
 const NO_TLS: &str = "cannot be fetched: https needs the feature `tls` of this crate";
