@@ -117,10 +117,8 @@ impl Rejection {
         lines.sort_unstable();
         lines.dedup();
         let why = if let Some(lines) = enumerated(&lines) {
-            {
-                let plural = if lines.contains(" and ") { "s" } else { "" };
-                format!("fix line{plural} {lines}; if the version is intended, {accept}")
-            }
+            let plural = if lines.contains(" and ") { "s" } else { "" };
+            format!("fix line{plural} {lines}; if the version is intended, {accept}")
         } else if is_remembered {
             format!("it was never accepted; if it is intended, {accept}")
         } else {

@@ -30,9 +30,20 @@ impl PathPattern {
         vec![Self::new(b"/.well-known/", Reading::Standard)]
     }
 
-    /// Parses several patterns, as [`PathPattern::parse`] does.
-    pub(crate) fn parse_all<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
-        patterns.into_iter().map(Self::parse).collect()
+    /// Parses patterns of exempt paths, as [`PathPattern::parse`] does. The patterns of routers
+    /// (`/api/{*rest}`) are errors, because they would exempt nothing.
+    pub(crate) fn parse_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
+        let parse = |written: P| {
+            let written = written.as_ref();
+            if written.contains(&b'{') && written.contains(&b'}') {
+                return Err(ValueError::new(
+                    String::from_utf8_lossy(written),
+                    "is a pattern of a router: write a pattern as in robots.txt, such as \"/api/*\", or %7B and %7D for braces in paths",
+                ));
+            }
+            Self::parse(written)
+        };
+        patterns.into_iter().map(parse).collect()
     }
 
     /// Parses the pattern of a setting, in [`Reading::Standard`].

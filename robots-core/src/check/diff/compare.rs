@@ -212,6 +212,12 @@ impl Guard {
     /// begins with neither a slash nor `*`.
     pub fn parse(text: &str) -> Option<Self> {
         let (crawler, pattern) = text.split_once(':')?;
+        Self::new(crawler, pattern)
+    }
+
+    /// Creates a guard from its parts, as [`Guard::parse`] does.
+    #[doc(hidden)]
+    pub fn new(crawler: &str, pattern: &str) -> Option<Self> {
         let (crawler, pattern) = (crawler.trim(), pattern.trim());
         let fits = !crawler.is_empty() && (pattern.starts_with('/') || pattern.starts_with('*'));
         fits.then(|| Self { crawler: crawler.to_owned(), pattern: pattern.to_owned() })

@@ -2,6 +2,7 @@
 //! robots.txt or to the answer that a server gave for the robots.txt.
 
 use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use askama::Template;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use tower_robots::rules::Access;
 use crate::commands::output::filters;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::fetch::CrawlerAccess;
-use crate::render::printable;
+use crate::render::{FindingFormat, printable};
 use crate::word_enum::word_enum;
 
 /// Maximum number of crawlers shown by name: of those that may fetch the page, and of those that
@@ -88,9 +89,15 @@ impl FrontPage {
         Self { rows: rows(settings, |_| (access, None)), has_rules: false }
     }
 
-    /// Reports whether the access of crawlers is unknown.
-    pub(super) const fn is_unknown(&self) -> bool {
-        self.rows.is_empty()
+    /// Writes the access, as text or Markdown. Writes nothing if it is unknown, or in other formats.
+    /// `name` is the URL of the page, or says which file determines the access.
+    pub(super) fn write(&self, out: &mut impl Write, format: FindingFormat, name: &str) -> io::Result<()> {
+        match format {
+            _ if self.rows.is_empty() => Ok(()),
+            FindingFormat::Text => writeln!(out, "{}\n", FrontPageText { name, page: self }),
+            FindingFormat::Markdown => writeln!(out, "{}\n", FrontPageMarkdown { name, page: self }),
+            FindingFormat::Json | FindingFormat::Concise | FindingFormat::Github | FindingFormat::Sarif => Ok(()),
+        }
     }
 }
 
@@ -106,18 +113,17 @@ fn rows(settings: &EvaluatorSettings, decide: impl Fn(&Crawler) -> (Access, Opti
 /// Text that lists the crawlers that may fetch the front page, and those that may not.
 #[derive(Template)]
 #[template(path = "commands/check/front_page.txt", whitespace = "preserve")]
-pub(super) struct FrontPageText<'a> {
-    /// Name of the page: its URL, or that of a file.
-    pub(super) name: &'a str,
-    pub(super) page: &'a FrontPage,
+struct FrontPageText<'a> {
+    name: &'a str,
+    page: &'a FrontPage,
 }
 
 /// Markdown table of the crawlers that may fetch the front page, and of those that may not.
 #[derive(Template)]
 #[template(path = "commands/check/front_page_markdown.txt", whitespace = "preserve")]
-pub(super) struct FrontPageMarkdown<'a> {
-    pub(super) name: &'a str,
-    pub(super) page: &'a FrontPage,
+struct FrontPageMarkdown<'a> {
+    name: &'a str,
+    page: &'a FrontPage,
 }
 
 /// Lists the crawlers of a kind that may fetch the page, and those that may not.

@@ -31,7 +31,7 @@ use walkdir::WalkDir;
 
 use self::check_settings::{CheckFile, Deny, is_chosen};
 use self::fixing::FixRun;
-use self::front_page::{FrontPage, FrontPageMarkdown, FrontPageText};
+use self::front_page::FrontPage;
 use self::live::LiveCheck;
 use self::summary::{CheckSummary, FindingGroups, ShownNotes};
 use super::arguments::site::{RobotsFile, SelectedSite, missing_hint};
@@ -262,14 +262,11 @@ impl CheckOutput<'_> {
 
     /// Writes who may fetch the front page, if this is the only file.
     fn front_page(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
-        let page = &FrontPage::by_rules(evaluator, self.settings);
-        let name = &*format!("according to {}", printable(name));
-        match self.form {
-            _ if !self.is_only_file || page.is_unknown() => Ok(()),
-            FindingFormat::Text => writeln!(out, "{}\n", FrontPageText { name, page }),
-            FindingFormat::Markdown => writeln!(out, "{}\n", FrontPageMarkdown { name, page }),
-            _ => Ok(()),
+        if !self.is_only_file {
+            return Ok(());
         }
+        let page = FrontPage::by_rules(evaluator, self.settings);
+        page.write(out, self.form, &format!("according to {}", printable(name)))
     }
 }
 

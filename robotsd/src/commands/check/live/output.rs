@@ -8,7 +8,6 @@ use tower_robots::check::Severity;
 
 use super::report::{AnswerSummary, LiveReport, SameFile};
 use super::{LiveCheck, answers};
-use crate::commands::check::front_page::{FrontPageMarkdown, FrontPageText};
 use crate::commands::check::summary::ShownNotes;
 use crate::commands::check::{CheckOutput, Detail};
 use crate::commands::output::filters;
@@ -117,13 +116,9 @@ impl CheckOutput<'_> {
         if self.form == FindingFormat::Text && self.detail == Detail::Lines {
             writeln!(out)?;
         }
-        let (name, page) = (&*front_page_url(report), &report.front_page);
-        match self.form {
-            FindingFormat::Json => render::write_json(out, report),
-            _ if page.is_unknown() => Ok(()),
-            FindingFormat::Text => writeln!(out, "{}\n", FrontPageText { name, page }),
-            FindingFormat::Markdown => writeln!(out, "{}\n", FrontPageMarkdown { name, page }),
-            FindingFormat::Concise | FindingFormat::Github | FindingFormat::Sarif => Ok(()),
+        if self.form == FindingFormat::Json {
+            return render::write_json(out, report);
         }
+        report.front_page.write(out, self.form, &front_page_url(report))
     }
 }
