@@ -11,53 +11,20 @@ use serde::Serialize;
 use serde_json::json;
 use tower_robots::check::{Edit, Finding, Fix, Lint, Safety, Severity};
 
-use super::answer_finding::{AnswerFinding, Checked};
+use super::checked::Checked;
+use super::found_problem::{FoundProblem, annotation};
 use super::printable::{plural, printable, write_json};
 
 pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    let file = property(&printable(checked.name));
     for finding in checked.report {
-        let (line, column, code) = (finding.line, finding.column, finding.code);
-        let place = format!("file={file},line={line},col={column},title={code}");
-        let (help, url) = (finding.help.as_deref(), Lint::of_code(code).map(Lint::url));
-        annotate(out, finding.severity, &place, &finding.message, help, url.as_deref())?;
+        annotation(out, &FoundProblem::finding(checked.name, finding, String::new()))?;
     }
+    let file = property(&printable(checked.name));
     checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
 }
 
-/// Writes findings about responses as workflow commands. They have no file and line, so the message
-/// contains the URL.
-pub(super) fn github_answers(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
-    findings.iter().try_for_each(|finding| {
-        let AnswerFinding { requested, code, severity, message, help, url, .. } = finding;
-        let message = format!("{requested}: {message}");
-        annotate(out, *severity, &format!("title={code}"), &message, help.as_deref(), Some(url))
-    })
-}
-
-pub(super) fn annotate(
-    out: &mut impl Write,
-    severity: Severity,
-    properties: &str,
-    message: &str,
-    help: Option<&str>,
-    url: Option<&str>,
-) -> io::Result<()> {
-    let help = help.map_or_else(String::new, |help| format!("%0Ahelp: {}", data(help)));
-    let see = url.map_or_else(String::new, |url| format!("%0Asee {}", data(url)));
-    writeln!(out, "::{} {properties}::{}{help}{see}", command(severity), data(message))
-}
-
-const fn command(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "notice",
-    }
-}
-
 /// Escapes the message of a workflow command.
-fn data(text: &str) -> String {
+pub(super) fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
@@ -140,11 +107,11 @@ pub(super) fn markdown(out: &mut impl Write, checked: Checked<'_>) -> io::Result
 #[template(path = "render/answers_markdown.txt", whitespace = "preserve")]
 struct AnswersMarkdown<'a> {
     name: String,
-    findings: &'a [AnswerFinding],
+    findings: &'a [FoundProblem],
 }
 
 /// Writes a table of the findings about a response, or nothing if there are none.
-pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[AnswerFinding]) -> io::Result<()> {
+pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[FoundProblem]) -> io::Result<()> {
     match findings {
         [] => Ok(()),
         _ => writeln!(out, "{}", AnswersMarkdown { name: markdown_code(&printable(name)), findings }),

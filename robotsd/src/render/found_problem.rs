@@ -1,14 +1,16 @@
-//! Writes problems of a config, and of the files that its sites serve, in the formats of `config
-//! check`. A problem shared by many sites is written once.
+//! The record of a problem that a command reports: of a config, of a file that a site serves, or of
+//! a server's response. It also writes problems in the formats of `config check`. A problem shared
+//! by many sites is written once.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use tower_robots::check::{Finding, Lint, Severity};
 
 use super::diagnostic::{Diagnostic, complain_at};
-use super::formats::{annotate, property};
+use super::formats::{data, property};
 use super::printable::{complain, printable, write_json};
 
 /// Minimum number of sites with the same problem for writing the problem only once.
@@ -17,24 +19,39 @@ const MANY: usize = 4;
 /// Maximum number of further sites to name in a message for people.
 const NAMED: usize = 8;
 
-/// A problem of a config, or of a file that a site serves.
-#[derive(Clone, Debug, Serialize)]
+/// A lint for servers' responses.
+#[derive(Debug)]
+pub(crate) struct AnswerLint {
+    /// A permanent code, in kebab-case.
+    pub(crate) code: &'static str,
+    /// The usual severity of the lint's findings.
+    pub(crate) severity: Severity,
+    /// A short description of the finding.
+    pub(crate) summary: &'static str,
+    /// Why such a finding matters, in one paragraph.
+    pub(crate) why: &'static str,
+}
+
+/// A problem of a config, of a file that a site serves, or of a server's response.
+#[derive(Clone, Debug, Serialize, derive_more::Display)]
+#[display("{}: {severity}: {message} [{}]", file.as_deref().unwrap_or_default(), code.unwrap_or_default())]
 pub(crate) struct FoundProblem {
+    /// The file. For a response: the requested URL, before any redirect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
+    pub(super) file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
-    severity: Severity,
+    pub(crate) severity: Severity,
     #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<&'static str>,
-    message: String,
+    pub(crate) code: Option<&'static str>,
+    pub(super) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    help: Option<String>,
+    pub(super) help: Option<String>,
     /// The page that explains the lint.
     #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
+    pub(super) url: Option<String>,
     /// The sites that have the problem.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sites: Vec<String>,
@@ -46,6 +63,16 @@ pub(crate) struct FoundProblem {
     text: String,
     #[serde(skip)]
     at: Option<Box<Diagnostic>>,
+    /// The lint for responses that found the problem.
+    #[serde(skip)]
+    pub(super) lint: Option<&'static AnswerLint>,
+}
+
+impl AnswerLint {
+    /// Returns the URL of the lint's row in the table of the newest documentation.
+    pub(crate) fn url(&self) -> String {
+        format!("https://docs.rs/robotsd/latest/robotsd/docs/answers/#{}", self.code)
+    }
 }
 
 impl FoundProblem {
@@ -53,8 +80,20 @@ impl FoundProblem {
     pub(crate) fn new(severity: Severity, text: impl Into<String>) -> Self {
         let text = text.into();
         let (message, key) = (text.clone(), text.clone());
-        let (file, line, column, code, help, url, sites, at) = Default::default();
-        Self { file, line, column, severity, code, message, help, url, sites, key, text, at }
+        let (file, line, column, code, help, url, sites, at, lint) = Default::default();
+        Self { file, line, column, severity, code, message, help, url, sites, key, text, at, lint }
+    }
+
+    /// Creates a problem of a server's response, with the lint's severity. The message may quote
+    /// what a server sent.
+    pub(crate) fn answer(lint: &'static AnswerLint, requested: &dyn fmt::Display, message: &str) -> Self {
+        Self {
+            file: Some(printable(requested.to_string())),
+            code: Some(lint.code),
+            url: Some(lint.url()),
+            lint: Some(lint),
+            ..Self::new(lint.severity, printable(message))
+        }
     }
 
     /// Creates a problem from a finding; `text` is the message for people.
@@ -70,6 +109,20 @@ impl FoundProblem {
             key: format!("{finding} [{}]", finding.code),
             ..Self::new(finding.severity, text)
         }
+    }
+
+    /// Returns the number of problems of each severity, in the order of [`Severity::ALL`].
+    pub(crate) fn count(problems: &[Self]) -> [usize; 3] {
+        Severity::ALL.map(|severity| problems.iter().filter(|problem| problem.severity == severity).count())
+    }
+
+    pub(crate) fn severity_is(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+
+    /// Sets the help text with the correction.
+    pub(crate) fn help(self, help: &str) -> Self {
+        Self { help: Some(printable(help)), ..self }
     }
 
     pub(crate) fn of_site(self, site: &str) -> Self {
@@ -154,12 +207,24 @@ fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -
     Ok(())
 }
 
-/// Writes a problem as an annotation. If the problem has a position, the annotation is shown at its
-/// line.
-fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
+/// Writes a problem as a workflow command of GitHub. If the problem has a line, the annotation is
+/// shown there. A URL has no line, so the message begins with it.
+pub(super) fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
     let FoundProblem { file, line, column, severity, code, message, help, url, .. } = problem;
-    let place = file.as_ref().zip(line.zip(*column));
-    let place = place.map(|(file, (line, column))| format!("file={},line={line},col={column}", property(file)));
+    let (place, subject) = match (file, line.zip(*column)) {
+        (Some(file), Some((line, column))) => {
+            (Some(format!("file={},line={line},col={column}", property(file))), String::new())
+        }
+        (Some(url), None) => (None, format!("{url}: ")),
+        (None, _) => (None, String::new()),
+    };
     let properties: Vec<_> = place.into_iter().chain(code.map(|code| format!("title={code}"))).collect();
-    annotate(out, *severity, &properties.join(","), message, help.as_deref(), url.as_deref())
+    let command = match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "notice",
+    };
+    let help = help.as_ref().map_or_else(String::new, |help| format!("%0Ahelp: {}", data(help)));
+    let see = url.as_ref().map_or_else(String::new, |url| format!("%0Asee {}", data(url)));
+    writeln!(out, "::{command} {}::{}{}{help}{see}", properties.join(","), data(&subject), data(message))
 }

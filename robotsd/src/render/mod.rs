@@ -3,7 +3,7 @@
 //! No part of a robots.txt or a path is written unescaped: control characters would be interpreted
 //! by a terminal or by the log of a CI run.
 
-mod answer_finding;
+mod checked;
 mod diagnostic;
 mod formats;
 mod found_problem;
@@ -13,10 +13,11 @@ mod text;
 
 use std::io::{self, Write};
 
-pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint, Checked};
+pub(crate) use self::checked::Checked;
 pub(crate) use self::diagnostic::{Diagnostic, complain_at, without_password};
 pub(crate) use self::formats::{csv_row, found, markdown_code, markdown_text};
-pub(crate) use self::found_problem::{FoundProblem, ProblemFormat, write_problems};
+use self::found_problem::annotation;
+pub(crate) use self::found_problem::{AnswerLint, FoundProblem, ProblemFormat, write_problems};
 pub(crate) use self::printable::{
     Printable, complain, cut, is_shown_whole, json_text, plural, printable, printable_path, shell_line, shell_word,
     short_hash, stderr, stdout, styled_stdout, write_json, write_pretty_json, young_rules,
@@ -69,13 +70,13 @@ pub(crate) fn answer_findings(
     form: FindingFormat,
     sarif: &mut SarifLog,
     name: &str,
-    findings: &[AnswerFinding],
+    findings: &[FoundProblem],
 ) -> io::Result<()> {
     match form {
         FindingFormat::Text => text::write_answer(out, findings),
         FindingFormat::Concise => findings.iter().try_for_each(|finding| writeln!(out, "{finding}")),
         FindingFormat::Json => findings.iter().try_for_each(|finding| write_json(out, finding)),
-        FindingFormat::Github => formats::github_answers(out, findings),
+        FindingFormat::Github => findings.iter().try_for_each(|finding| annotation(out, finding)),
         FindingFormat::Markdown => formats::markdown_answers(out, name, findings),
         FindingFormat::Sarif => {
             sarif.add_answer(findings);

@@ -9,7 +9,8 @@ use annotate_snippets::{AnnotationKind, Group, Level, Message, Origin, Renderer,
 use tower_robots::check::{Finding, Fix, Safety, Severity};
 use tower_robots::rules::Line;
 
-use super::answer_finding::{AnswerFinding, Checked};
+use super::checked::Checked;
+use super::found_problem::FoundProblem;
 use super::printable::{printable, printable_with_span};
 
 pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
@@ -38,12 +39,13 @@ pub(crate) fn write_one(out: &mut impl Write, checked: Checked<'_>, finding: &Fi
 }
 
 /// Writes findings about a response, each followed by a blank line.
-pub(super) fn write_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
+pub(super) fn write_answer(out: &mut impl Write, findings: &[FoundProblem]) -> io::Result<()> {
     let colour = Colour::of(&io::stdout());
     for finding in findings {
-        let title = level(finding.severity).primary_title(&*finding.message).id(finding.code);
+        let title = level(finding.severity).primary_title(&*finding.message).id(finding.code.unwrap_or_default());
         let help = finding.help.as_deref().map(help);
-        let group = Group::with_title(title).element(Origin::path(&*finding.requested)).elements(help);
+        let requested = Origin::path(finding.file.as_deref().unwrap_or_default());
+        let group = Group::with_title(title).element(requested).elements(help);
         writeln!(out, "{}\n", renderer(colour).render(&[group]))?;
     }
     Ok(())
