@@ -57,7 +57,8 @@ impl Options {
     /// Returns an error if a pattern begins with neither `/` nor `*`, because it would match no
     /// path.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
-        self.site.exempt.extend(PathPattern::parse_all(patterns)?);
+        let patterns: Result<Vec<_>, _> = patterns.into_iter().map(PathPattern::parse).collect();
+        self.site.exempt.extend(patterns?);
         Ok(self)
     }
 

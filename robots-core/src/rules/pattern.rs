@@ -30,11 +30,6 @@ impl PathPattern {
         vec![Self::new(b"/.well-known/", Reading::Standard)]
     }
 
-    /// Parses several patterns, as [`PathPattern::parse`] does.
-    pub(crate) fn parse_all<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
-        patterns.into_iter().map(Self::parse).collect()
-    }
-
     /// Parses the pattern of a setting, in [`Reading::Standard`].
     ///
     /// # Errors

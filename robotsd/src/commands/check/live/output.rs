@@ -29,11 +29,7 @@ impl AnswersText<'_> {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);
         answer.kind.access() == CrawlerAccess::Rules && is_other_file()
-            || self
-                .report
-                .findings
-                .iter()
-                .any(|finding| finding.code == lint && finding.severity != Severity::Note)
+            || self.report.findings.iter().any(|finding| finding.code == lint && finding.severity != Severity::Note)
     }
 }
 
