@@ -90,7 +90,7 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     let mut found: Vec<FoundProblem> = Vec::new();
     for ConfigError { unreadable, problems, .. } in &errors {
         found.extend(unreadable.iter().map(|message| FoundProblem::new(Severity::Error, message.clone())));
-        found.extend(problems.iter().cloned().map(FoundProblem::from));
+        found.extend(problems.iter().cloned());
     }
     let served = refused.map(|refused| FoundProblem::new(Severity::Warning, refused.outcome()));
     found.extend(served);
@@ -98,7 +98,7 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     let count = |severity| review.iter().filter(|found| found.severity == severity).count();
     let cannot_start = count(Severity::Error) > 0;
     let (mut by_severity, mut waits, mut unenforced) = ([0, count(Severity::Warning), 0], 0, 0);
-    found.extend(review.into_iter().map(FoundProblem::from));
+    found.extend(review);
     for problem in config.iter().flat_map(|config| sites::rehearse(config, run)) {
         let mut others = Vec::new();
         let (count, problem) = match problem {

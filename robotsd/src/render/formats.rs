@@ -12,27 +12,8 @@ use serde_json::json;
 use tower_robots::check::{Edit, Finding, Fix, Lint, Safety, Severity};
 
 use super::checked::Checked;
-use super::found_problem::{FoundProblem, annotation};
+use super::found_problem::FoundProblem;
 use super::printable::{plural, printable, write_json};
-
-pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
-    for finding in checked.report {
-        annotation(out, &FoundProblem::finding(checked.name, finding, String::new()))?;
-    }
-    let file = property(&printable(checked.name));
-    checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
-}
-
-/// Escapes the message of a workflow command.
-pub(super) fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
-}
-
-/// Escapes a property of a workflow command. Commas and colons end a property, so they are escaped,
-/// too.
-pub(super) fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
-}
 
 #[derive(Serialize)]
 struct FindingRecord<'a> {

@@ -25,7 +25,7 @@ use crate::fetch::{RetrievalSettings, Retriever};
 use crate::input;
 use crate::log::Log;
 use crate::pages::{MAX_BYTES, OwnHosts, SitemapSource, SitemapWalk};
-use crate::render::{Diagnostic, FoundProblem, shell_word, young_rules};
+use crate::render::{FoundProblem, shell_word, young_rules};
 
 /// A problem that serving the config would cause.
 #[derive(Debug)]
@@ -67,14 +67,14 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let opener = RobotsOpener::new(config, registry, state, &Log::nowhere()).inheriting(&inheritance);
     let warning = |message: String| Problem::Found(FoundProblem::new(Severity::Warning, message));
     let of_all = switch_of_all(&opener.state).map(|switch| match switch {
-        Err(problem) => Problem::Unenforced(diagnostic(&config.state_dir_span, &problem).into()),
+        Err(problem) => Problem::Unenforced(diagnostic(&config.state_dir_span, &problem)),
         Ok(message) => warning(message),
     });
     let of_others = opener.state.switches_of_others(config, &inheritance);
     let of_others = of_others.iter().map(|name| warning(switch_of_other(name)));
     let problems_of_site =
         |site: &SiteConfig| DrySite { site, opener: &opener, run, config, diagnostic: &diagnostic }.problems();
-    let of_config = of_registry.map(|at| Problem::Found(at.into())).into_iter().chain(of_all).chain(of_others);
+    let of_config = of_registry.map(Problem::Found).into_iter().chain(of_all).chain(of_others);
     of_config.chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
@@ -97,7 +97,7 @@ struct DrySite<'a> {
     opener: &'a RobotsOpener,
     run: DryRun<'a>,
     config: &'a Config,
-    diagnostic: &'a dyn Fn(&Range<usize>, &str) -> Diagnostic,
+    diagnostic: &'a dyn Fn(&Range<usize>, &str) -> FoundProblem,
 }
 
 impl DrySite<'_> {
@@ -210,7 +210,7 @@ impl DrySite<'_> {
         Some(match status.state_problem(ProblemKind::UnreadSwitch) {
             Some(problem) => {
                 let message = of_site(name, format!("{problem}, so nothing would be enforced"));
-                Problem::Unenforced((self.diagnostic)(&self.config.state_dir_span, &message).into())
+                Problem::Unenforced((self.diagnostic)(&self.config.state_dir_span, &message))
             }
             None => {
                 let on = format!("`robotsd enforce on --site {}` turns it on", shell_word(name));
@@ -242,7 +242,7 @@ impl DrySite<'_> {
             let why = "grace begins when robotsd first sees a rule";
             let text = format!("{}: {why}", young_rules(status.grace_rules, &rfc3339(end)));
             let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &of_site(&live.name, text));
-            Problem::Found(note.of_site(Some(live.name.clone())).into())
+            Problem::Found(note.of_site(&live.name))
         });
         // If the version in the source was not accepted, the version in the state directory would
         // be served instead.
@@ -284,12 +284,12 @@ impl DrySite<'_> {
     /// Returns a diagnostic about the robots.txt with this name. It points to the source in the
     /// config.
     fn at(&self, name: &str, problem: impl Display) -> FoundProblem {
-        (self.diagnostic)(&self.site.robots_span, &of_site(name, problem)).of_site(Some(name.to_owned())).into()
+        (self.diagnostic)(&self.site.robots_span, &of_site(name, problem)).of_site(name)
     }
 
     fn at_span(&self, span: &Range<usize>, problem: impl Display) -> Problem {
         let name = &self.site.name;
-        Problem::Found((self.diagnostic)(span, &of_site(name, problem)).of_site(Some(name.clone())).into())
+        Problem::Found((self.diagnostic)(span, &of_site(name, problem)).of_site(name))
     }
 }
 
