@@ -1,6 +1,5 @@
-//! Formats findings for programs: as workflow commands, which GitHub shows next to the lines of a
-//! pull request; as JSON, one object per line; as Markdown, for a comment on a pull request. It
-//! also formats rows of CSV files.
+//! Formats findings as JSON, one object per line, and as Markdown, for a comment on a pull request.
+//! It also formats rows of CSV files.
 
 use std::io::{self, Write};
 
@@ -176,6 +175,7 @@ mod tests {
     use tower_robots::check::{Options, check};
     use tower_robots::rules::RobotsTxt;
 
+    use super::super::found_problem::github;
     use super::*;
 
     /// Returns what `write` writes about a file with this name.

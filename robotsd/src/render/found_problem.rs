@@ -279,7 +279,8 @@ pub(super) fn write_concise_answers(out: &mut impl Write, findings: &[FoundProbl
     })
 }
 
-/// Writes the findings about a file as workflow commands of GitHub.
+/// Writes the findings about a file as workflow commands, which GitHub shows next to the lines of a
+/// pull request.
 pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     for finding in checked.report {
         annotation(out, &FoundProblem::finding(checked.name, finding, String::new()))?;

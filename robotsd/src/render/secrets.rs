@@ -3,9 +3,9 @@
 /// URL prefixes of stores; such a URL may contain a password.
 const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 
-/// Returns the line of a syntax error, masked from the first position where a password may
-/// begin. The rest is masked as a whole, because the error may be in the password, so that its
-/// end is unknown.
+/// Returns the line of a syntax error, masked from the first position where a password may begin.
+/// The rest is masked as a whole, because the error may be in the password, so that its end is
+/// unknown.
 pub(super) fn without_secret(line: &str) -> String {
     let of_store = line.match_indices("store").find_map(|(at, key)| {
         let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));
