@@ -191,7 +191,7 @@ impl FoundProblem {
 /// Writes each problem with its snippet to standard error.
 pub(crate) fn complain_at<'a>(problems: impl IntoIterator<Item = &'a FoundProblem>) {
     let mut out = styled_stderr();
-    let colour = Colour::of(&std::io::stderr());
+    let colour = Colour::of(&io::stderr());
     for problem in problems {
         // If standard error is closed, the exit status still reports the failure.
         let _ = writeln!(out, "{}\n", problem.snippet(colour));
