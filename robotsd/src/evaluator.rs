@@ -149,12 +149,6 @@ impl Evaluator {
         self.settings.policy.holds_to_star(agent)
     }
 
-    /// Reports whether a group of the file applies to an agent. If no group does, all requests of
-    /// the agent are allowed.
-    pub(crate) fn has_group_for(&self, agent: &Agent) -> bool {
-        self.settings.policy.has_group(&self.rules, agent)
-    }
-
     /// Returns the decision of the policy about a request of these agents.
     pub(crate) fn decide_for_sender(
         &self,

@@ -59,7 +59,7 @@ const ROBOTSD_MODULES: &[Module] = &[
     ("edge", &["date", "metrics", "files", "authorities", "socket", "http_common", "word_enum"]),
     ("upstream", &["authorities", "metrics", "socket", "http_common", "word_enum"]),
     // Valkey or Redis.
-    ("store", &[]),
+    ("store", &["render"]),
     ("shared_rate", &["store", "word_enum"]),
     ("refusal", &["word_enum"]),
     ("webhooks", &["audit", "authorities", "date", "files", "report", "socket", "upstream", "word_enum"]),
@@ -130,6 +130,7 @@ const ROBOTSD_MODULES: &[Module] = &[
             "authorities",
             "date",
             "files",
+            "render",
             "report",
             "socket",
             "upstream",

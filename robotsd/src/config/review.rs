@@ -29,13 +29,13 @@ use crate::edge::objections;
 use crate::files;
 use crate::input;
 use crate::names::{crawler_hint, did_you_mean};
-use crate::render::Diagnostic;
+use crate::render::FoundProblem;
 use crate::webhooks::{HookHeader, HookSettings, signing_key};
 
 impl Config {
     /// Returns the parts of the config that are probably mistakes, in the order of the file:
     /// warnings, notes, and errors that would prevent a start. Blocks, because it reads files.
-    pub(crate) fn review(&self) -> Vec<Diagnostic> {
+    pub(crate) fn review(&self) -> Vec<FoundProblem> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
         // The path `?` is an unknown key at the top of the file, which may stand for any key.

@@ -274,7 +274,7 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
 fn answers(text: &str) -> String {
     let (folder, path) = file(text);
     let error = Config::load(&path).expect_err(text);
-    let answer = |problem: &crate::render::Diagnostic| {
+    let answer = |problem: &crate::render::FoundProblem| {
         let snippet = problem.snippet(Colour::Plain);
         assert!(text.is_empty() || snippet.contains('^'), "{snippet}");
         let line = problem.to_string().replace(&format!("{}/", folder.path().display()), "");

@@ -100,8 +100,12 @@ impl ServedEdge {
         self.reported.lock().iter().find(|error| error.kind == kind).unwrap().detail.clone()
     }
 
-    /// Returns the reported errors in the format of the log.
+    /// Returns the reported errors, each with its kind, client and detail.
     pub(crate) fn messages(&self) -> Vec<String> {
-        self.reported.lock().iter().map(ToString::to_string).collect()
+        let text = |error: &ConnectionError| {
+            let peer = error.peer.map(|peer| format!(" {peer}")).unwrap_or_default();
+            format!("{}{peer}: {}", error.kind.as_str(), error.detail)
+        };
+        self.reported.lock().iter().map(text).collect()
     }
 }

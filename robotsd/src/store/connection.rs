@@ -26,6 +26,7 @@ use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
 use tokio::time::timeout;
 
 use super::settings::{StoreNodes, StoreSettings};
+use crate::render::cut;
 
 /// Minimum time limit for connecting, including TLS and login.
 const CONNECT: Duration = Duration::from_millis(250);
@@ -430,10 +431,7 @@ fn shown(text: &str, settings: &StoreSettings) -> String {
     for secret in settings.secrets() {
         text = text.replace(&secret, "***");
     }
-    match text.char_indices().nth(MAX_SHOWN_LENGTH) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    cut(&text, MAX_SHOWN_LENGTH)
 }
 
 #[cfg(test)]
