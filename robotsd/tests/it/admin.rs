@@ -1,9 +1,6 @@
 //! Sends queries and commands to a running proxy: over its address, over its socket, and with the
 //! commands.
 
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
-
 use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";

@@ -1,10 +1,6 @@
 //! Tests who may do what over the admin interface. Every combination of path, client, site and way
 //! of access is tried at a real listener. Also tests the audit log.
 
-use std::fs;
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};

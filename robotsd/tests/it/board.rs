@@ -1,9 +1,6 @@
 //! Tests the board: what crawlers fetched and requested, before and after a restart and `kill -9`.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use crate::harness::*;
 

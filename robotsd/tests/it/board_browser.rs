@@ -3,8 +3,6 @@
 //! axe-core is the file `axe.min.js` of npm's `axe-core`, which `ROBOTSD_AXE` names. If it is
 //! missing, the tests are skipped with a message; in CI they fail.
 
-use std::fs;
-
 use super::board::write_words;
 use crate::browser::Browser;
 use crate::harness::*;

@@ -4,9 +4,6 @@
 //! Requires libfaketime (Debian: `faketime`), and is skipped without it. The clock jumps from one
 //! hour of the script to the next; timers run normally.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use super::identity::{TRUSTING, crawlers, known_by};
 use super::programs::skip;
 use super::start::faketime;

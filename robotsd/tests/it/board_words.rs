@@ -1,11 +1,7 @@
 //! Tests the verdicts about a verified crawler on a running board, also behind a cache and on a
 //! full disk.
 
-use std::fs;
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use super::daemon::{Daemon, find, free_ports};
 use super::identity::{TRUSTING, known_by};

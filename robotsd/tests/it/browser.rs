@@ -3,9 +3,7 @@
 //! The tests use `chromedriver` in `PATH`, from Debian's packages `chromium` and `chromium-driver`.
 //! If it is missing, the tests are skipped with a message; in CI they fail.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -2,9 +2,6 @@
 
 use crate::harness::*;
 
-use std::fs;
-use std::path::Path;
-
 /// The last line of a check with `--verbose` that does not name a site.
 const WITHOUT_SITE: &str =
     "checked without --config: the site's mode, overrides, exemptions and crawlers were not considered\n";

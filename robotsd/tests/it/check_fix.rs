@@ -1,7 +1,5 @@
 //! Tests `robotsd check --fix`, `--diff` and `robots-check.toml`.
 
-use std::fs;
-
 use crate::harness::*;
 
 const BAD: &str = "\u{feff}User-agent: *\r\nDissallow: /p # why\r\nDisallow: b\r\nDisallow: /p\r\n";

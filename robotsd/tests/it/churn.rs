@@ -4,10 +4,6 @@
 //! By default, each kind of change happens twice. `ROBOTSD_LONG` sends ten times as many requests
 //! per reload, and `ROBOTSD_CHURN_REQUESTS` sets their total number.
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
-
 use crate::harness::*;
 
 /// Number of reloads by default. It is enough for every kind of change to happen twice.

@@ -3,8 +3,6 @@
 //!
 //! Requires libfaketime (Debian: `faketime`), and is skipped without it.
 
-use std::time::{Duration, SystemTime};
-
 use super::board_week::Clock;
 use super::programs::skip;
 use super::start::faketime;

@@ -13,10 +13,6 @@ mod recording;
 mod states;
 
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-use std::{fs, thread};
 
 use self::failing::{Failing, can_attach};
 use self::file_system::{Files, make_files};

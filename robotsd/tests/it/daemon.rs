@@ -1,9 +1,7 @@
 //! Starts servers that a test needs: finds their programs and free ports, and ends them.
 
 use std::fs::File;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Child;
 
 use crate::harness::*;
 

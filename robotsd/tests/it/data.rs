@@ -1,8 +1,5 @@
 //! Tests that by default, the disk contains neither a client's full address nor any query value.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use crate::harness::*;
 
 const ADDRESSES: [&str; 2] = ["203.0.113.77", "2001:db8:77:66:55:44:33:22"];

@@ -1,8 +1,5 @@
 //! Asks the decision endpoint as proxies do.
 
-use std::io::{Read, Write};
-use std::time::Instant;
-
 use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n\n\

@@ -1,8 +1,6 @@
 //! Puts hosts and URLs that clients may send into the questions of every preset. None may bypass a
 //! rule, and none may prevent a browser from getting its page.
 
-use std::net::SocketAddr;
-
 use crate::harness::*;
 
 /// Every delimiter of RFC 3986, and other characters that parsers of URLs and hosts may treat as

@@ -1,7 +1,5 @@
 //! Tests `edit`, as the owner of a robots.txt runs it.
 
-use std::fs;
-
 use tower_robots::agent::{Category, Crawler, Registry};
 
 use crate::harness::*;

@@ -1,7 +1,7 @@
 //! Tests that the server and all commands give the same answer for a site. They must use the same
 //! registry, policy and checks.
 
-use serde_json::{Value, json as object};
+use serde_json::json as object;
 use tower_robots::agent::Registry;
 
 use crate::harness::*;

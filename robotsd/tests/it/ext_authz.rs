@@ -1,8 +1,6 @@
 //! Asks robotsd as Envoy does over gRPC: with tonic, and as bytes. The messages are written and
 //! read by hand, with the field numbers in Envoy's files.
 
-use std::net::SocketAddr;
-
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http_body_util::{BodyExt, Full, StreamBody};

@@ -1,9 +1,6 @@
 //! Tests commands that ask every replica of a fleet directly. The replicas are real processes; one
 //! is frozen, and one refuses.
 
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
-
 use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";

@@ -1,9 +1,8 @@
 //! Tests a repository that someone else has made, for example in an archive, and whose config names
 //! programs. `replay --history` must not run any of them.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::process::Command;
+use std::fs::Permissions;
+use std::os::unix::fs::symlink;
 
 use super::programs::skip;
 use crate::harness::*;

@@ -1,8 +1,5 @@
 //! Tests robotsd with its state directory on a full disk. It is killed in between.
 
-use std::fs;
-use std::path::Path;
-
 use tower_robots::live::VersionHash;
 
 use crate::harness::*;

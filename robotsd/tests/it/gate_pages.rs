@@ -2,7 +2,6 @@
 //! that search engines request. Also tests a baseline.
 
 use std::fmt::Write as _;
-use std::fs;
 
 use super::identity::crawlers;
 use crate::harness::*;

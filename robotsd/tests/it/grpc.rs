@@ -2,9 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::io::{BufRead, BufReader};
 use std::pin::Pin;
-use std::process::{Command, Stdio};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BufMut, Bytes};

@@ -1,11 +1,7 @@
 //! Tests a file system that hangs: reading a file blocks forever. Only what needs that file may
 //! wait.
 
-use std::fs::{self, File};
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::fs::File;
 
 use super::programs::skip;
 use crate::harness::*;

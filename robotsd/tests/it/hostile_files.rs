@@ -6,9 +6,6 @@
 //! robots.txt may be, which takes ten minutes; the limits are the same.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use tower_robots::check::Lint;
 use tower_robots::live::VersionHash;

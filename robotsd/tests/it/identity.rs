@@ -1,9 +1,7 @@
 //! Tests `[identity]`, which finds out who sent a request. The evidence is host names of a
 //! simulated DNS server.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

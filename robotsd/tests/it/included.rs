@@ -1,8 +1,6 @@
 //! Tests site files that a config includes. A bad file must not affect the others, a host must
 //! belong to its first owner, and paths must stay in the folder of the file.
 
-use std::fs;
-
 use crate::harness::*;
 
 const HEAD: &str = "include = [\"sites.d/*.toml\"]\nmode = \"refuse\"\nstate_dir = \"state\"\n\

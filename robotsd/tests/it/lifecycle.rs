@@ -1,12 +1,9 @@
 //! Tests how robotsd starts and stops, with and without a supervisor, and what it does when
 //! resources run out.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 
 use crate::harness::*;
 

@@ -1,10 +1,5 @@
 //! Changes the robots.txt of a running proxy in several ways, and then stops the proxy.
 
-use std::fs;
-use std::io::{Read, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
 use crate::harness::*;
 
 /// Creates a config without a gate, because the versions of this test have nothing in common.

@@ -1,10 +1,7 @@
 //! Tests changes over a loopback address of the admin interface. They need the token that robotsd
 //! creates if the config has none.
 
-use std::fs;
-use std::net::SocketAddr;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, chown};
 
 use crate::harness::*;
 

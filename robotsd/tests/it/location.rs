@@ -1,10 +1,6 @@
 //! Tests which config is used, and where commands find the admin interface, if the command line
 //! does not say it.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-
 use tower_robots::agent::Registry;
 
 use crate::harness::*;

@@ -3,10 +3,6 @@
 //! Every other test checks its lines against the schema as well: `Running` does it when it is
 //! dropped.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::net::SocketAddr;
-
 use super::log_schema;
 use super::tls::certify;
 use crate::harness::*;

@@ -1,11 +1,6 @@
 //! Tests the metrics of a running robotsd. Real parsers read both formats, and the counts must be
 //! right.
 
-use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
-
 use super::admin::ask;
 use super::programs::{debian, openmetrics_parser};
 use crate::harness::*;

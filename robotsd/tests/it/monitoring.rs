@@ -1,10 +1,6 @@
 //! Tests the files of `config/monitoring`. They must be valid and documented, and use metrics that
 //! exist.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::process::Command;
-
 use super::programs::debian;
 use super::prometheus::Prometheus;
 use super::tls;

@@ -1,10 +1,6 @@
 //! Tests notifications about events, with a real robotsd and a receiver on loopback. Another
 //! implementation verifies the signatures.
 
-use std::process::Stdio;
-
-use serde_json::json;
-
 use crate::harness::*;
 use crate::programs::python_with;
 

@@ -1,11 +1,6 @@
 //! Tests an operator's decisions: the kill switch, accepting a version, rolling back, and the
 //! output of every command.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
 use crate::harness::*;
 
 const OPEN: &str = "User-agent: GPTBot\nDisallow: /page\n\nUser-agent: *\nDisallow: /drafts/\n";

@@ -5,11 +5,6 @@
 //! recorded next to its picture. If the page or its style sheet has changed, the picture must be
 //! made again with `UPDATE_DOCS=1`, which needs Chromium.
 
-use std::fs;
-use std::path::PathBuf;
-use std::thread;
-use std::time::Duration;
-
 use tower_robots::live::VersionHash;
 
 use super::board::{DayLine, hours, read, row, watches, write_lines};

@@ -1,10 +1,5 @@
 //! Runs a real Prometheus with the shipped scrape config.
 
-use std::fs;
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::Stdio;
-
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::programs::debian;

@@ -1,10 +1,6 @@
 //! Tests robotsd behind proxies that use the PROXY protocol: HAProxy, the stream module of nginx,
 //! and curl.
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use super::daemon::{Daemon, find, free_ports};
 use super::programs::{present, skip};
 use super::tls::certify;

@@ -1,7 +1,5 @@
 //! Tests a registry that is published at a URL (`registry_url`).
 
-use std::process::Command;
-
 use super::upstreams::secure_origin;
 use crate::harness::*;
 

@@ -3,8 +3,7 @@
 //! Addresses on Google's lists are in the embedded copy. A newer list is saved in the same way as
 //! by a running robotsd.
 
-use std::process::Stdio;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use super::replay::crawler;
 use crate::harness::*;

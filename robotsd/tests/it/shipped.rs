@@ -1,7 +1,5 @@
 //! Tests the files in `config/`, with which an operator starts.
 
-use std::process::Command;
-
 use super::programs::debian;
 use super::prometheus::Prometheus;
 use crate::harness::*;

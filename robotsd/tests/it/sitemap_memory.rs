@@ -1,9 +1,6 @@
 //! Tests crafted sitemaps: how much memory they need, and whether requests are still served.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use crate::harness::*;
 

@@ -1,8 +1,6 @@
 //! Tests the sources of a robots.txt: a folder with a file per host, the upstream itself, and a
 //! URL.
 
-use std::net::{SocketAddr, TcpListener};
-
 use crate::harness::*;
 
 const REFUSES: &str = "User-agent: GPTBot\nDisallow: /private/\n";

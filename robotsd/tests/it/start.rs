@@ -1,8 +1,6 @@
 //! Tests how robotsd starts, and its messages about a bad config, a missing file and a port in use.
 
-use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
-use std::process::Command;
 
 use crate::harness::*;
 

@@ -1,11 +1,5 @@
 //! Tests TLS with certificates whose files change.
 
-use std::fs;
-use std::net::TcpStream;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-
 use rcgen::{BasicConstraints, IsCa, KeyPair, date_time_ymd};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};

@@ -1,8 +1,5 @@
 //! Tests the trace context. Its fields must be forwarded, and its ID must be in both logs.
 
-use std::io::Read;
-use std::process::Command;
-
 use crate::harness::*;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";

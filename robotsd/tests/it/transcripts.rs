@@ -1,8 +1,6 @@
 //! Tests the transcripts in the README and the handbook. Each command must print the lines below
 //! it.
 
-use std::path::{Path, PathBuf};
-
 use crate::harness::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

@@ -1,10 +1,6 @@
 //! Tests upstreams as an operator configures them: several of them, by name, on Unix sockets, and
 //! over TLS.
 
-use std::io::Read;
-use std::net::SocketAddr;
-use std::time::Instant;
-
 use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";

@@ -2,8 +2,6 @@
 //! delays a system call of one thread, or makes it fail.
 
 use std::cell::RefCell;
-use std::fs;
-use std::process::Stdio;
 
 use super::programs::{debian, skip};
 use crate::harness::*;

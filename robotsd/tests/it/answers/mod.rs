@@ -10,10 +10,6 @@ mod table;
 mod tls;
 mod urls;
 
-use std::net::SocketAddr;
-use std::process::Command;
-use std::thread;
-
 use self::cases::{CASES, Case};
 use self::table::{Row, Table};
 use crate::harness::*;

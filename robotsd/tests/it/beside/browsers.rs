@@ -1,10 +1,6 @@
 //! Tests the requests that nginx forwards without asking robotsd. They must all be from browsers,
 //! and none from crawlers.
 
-use std::net::TcpStream;
-use std::process::Command;
-
-use serde_json::Value;
 use tower_robots::agent::{Class, Recognizer, Registry};
 use tower_robots::rules::RobotsTxt;
 

@@ -1,8 +1,6 @@
 //! Sends hosts and URLs that a client can choose through real servers. None may bypass a rule, and
 //! none may prevent a browser from getting its page.
 
-use std::time::Duration;
-
 use super::super::decision_hosts;
 use super::server::{SERVERS, Stage};
 use super::with_each;

@@ -4,12 +4,7 @@
 //! The same request is sent to both forms. The file `layouts.diff` contains both, so they differ
 //! only by the lines that it marks.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::process::Command;
 
 use super::super::daemon::{Daemon, find};
 use super::browsers::of_a_newer_nginx;

@@ -1,9 +1,6 @@
 //! Runs three robotsd processes with one store, each behind a real nginx. A crawler's rate must be
 //! the same as with one process.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
 use super::super::shared_rate::counted;
 use super::super::shared_rate::server::{StoreServer, any_store};
 use super::server::{SERVERS, Stage};

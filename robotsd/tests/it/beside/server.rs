@@ -1,11 +1,5 @@
 //! Runs a server with its files from `config/beside`, in front of a site and next to robotsd.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
-
 use super::super::daemon::{Daemon, find, free_ports};
 use super::site;
 use crate::harness::*;

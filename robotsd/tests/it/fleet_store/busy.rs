@@ -1,8 +1,6 @@
 //! Switches enforcement off while a replica is fully loaded, with hanging hooks of every site,
 //! queued notices and a slow store.
 
-use std::time::{Duration, Instant};
-
 use tokio::runtime::Runtime;
 
 use super::super::shared_rate::server::any_store;

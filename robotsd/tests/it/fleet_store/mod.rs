@@ -8,8 +8,6 @@ mod damage;
 pub(crate) mod forwarder;
 mod notices;
 
-use std::time::{Duration, Instant};
-
 use tokio::runtime::Runtime;
 
 use self::forwarder::Forwarder;

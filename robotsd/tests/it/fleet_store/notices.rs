@@ -1,11 +1,6 @@
 //! Tests that one replica sends a notification for all replicas. If the store does not respond,
 //! each replica must send it.
 
-use std::fs;
-use std::time::{Duration, Instant};
-
-use serde_json::json;
-
 use super::super::shared_rate::server::StoreServer;
 use super::{Fleet, ROBOTS, Replica, a_store};
 use crate::harness::*;

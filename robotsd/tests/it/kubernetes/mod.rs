@@ -1,9 +1,6 @@
 //! Tests the Kubernetes manifests: the configs in them, their references to each other, and whether
 //! they are valid by published schemas.
 
-use std::path::PathBuf;
-use std::process::Command;
-
 use super::programs::{python_with, skip};
 use crate::harness::*;
 

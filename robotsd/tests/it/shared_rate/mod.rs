@@ -5,8 +5,6 @@ pub(super) mod nodes;
 mod processes;
 pub(super) mod server;
 
-use std::time::{Duration, Instant};
-
 use robotsd::shared_rate::{
     SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreCount, StoreNodes, StoreSettings, StoreUrl, StoreUsage,
 };

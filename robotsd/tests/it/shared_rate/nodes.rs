@@ -2,10 +2,6 @@
 //! nodes, of which one dies.
 
 use crate::harness::*;
-use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use robotsd::shared_rate::{SharedRate, StoreNodes, StoreSettings};
 

@@ -1,9 +1,5 @@
 //! Tests three processes that serve a site and share a store.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
 use super::server::{StoreServer, any_store, each_program};
 use crate::harness::*;
 

@@ -5,12 +5,7 @@
 //! `ROBOTSD_BESIDE_BIN` names. If one is missing, its tests are skipped with a message; in CI they
 //! fail.
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr};
 
 use tempfile::TempDir;
 use tokio::runtime::Runtime;

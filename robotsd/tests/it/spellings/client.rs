@@ -1,8 +1,6 @@
 //! A crawler's connection. It sends requests as bytes, one after the other, and reads whole
 //! responses.
 
-use std::net::SocketAddr;
-
 use crate::harness::*;
 
 /// A connection to robotsd that is opened again whenever it has been closed.

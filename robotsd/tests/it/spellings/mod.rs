@@ -16,9 +16,7 @@ mod harmless;
 mod target;
 mod upstream;
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use tower_robots::rules::RequestPath;
 

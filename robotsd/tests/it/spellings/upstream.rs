@@ -1,11 +1,5 @@
 //! Starts the upstreams. They are real servers, each with the same files at the same paths.
 
-use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Command;
-use std::time::Instant;
-
 use super::super::daemon::{Daemon, find, free_ports};
 use crate::harness::*;
 

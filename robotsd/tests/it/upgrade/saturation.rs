@@ -1,10 +1,7 @@
 //! Tests an upgrade while all connection slots are taken and more connections wait, and an upgrade
 //! that is requested twice.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::deaths::sent;
 use super::{LONG_DRAIN, Upgraded, asked_for_large, download_slowly};

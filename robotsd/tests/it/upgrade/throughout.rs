@@ -1,11 +1,7 @@
 //! Tests clients that connect and send requests all the time, while new processes are killed before
 //! they serve. The times of the kills are random but reproducible.
 
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::io::ErrorKind;
 
 use super::{ASK, Upgraded};
 use crate::harness::*;
